@@ -1,0 +1,12 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace cleave::cli {
+
+// Every command lives in its own file and adds itself to the app. A command's callback throws
+// UserError for bad input; main prints it on one line and exits with 1. A callback that wants
+// another exit status throws CLI::RuntimeError(status).
+void add_solve_command(CLI::App& app);
+
+}  // namespace cleave::cli
