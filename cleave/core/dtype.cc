@@ -31,8 +31,9 @@ constexpr std::array kInfo = {
     Info{"f8E4M3B11FNUZ", 8, Kind::Float}, Info{"f8E5M2", 8, Kind::Float},
     Info{"f8E5M2FNUZ", 8, Kind::Float}, Info{"f8E8M0FNU", 8, Kind::Float},
     Info{"tf32", 32, Kind::Float},     Info{"index", 64, Kind::Index},
+    Info{"other", 0, Kind::Index},
 };
-static_assert(kInfo.size() == static_cast<size_t>(DType::Index) + 1);
+static_assert(kInfo.size() == static_cast<size_t>(DType::Other) + 1);
 
 const Info& info(DType type) { return kInfo[static_cast<size_t>(type)]; }
 

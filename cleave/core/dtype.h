@@ -13,6 +13,7 @@ enum class DType : uint8_t {
   // Narrow types: text, shape inference and rules only.
   I2, I4, U2, U4, F4E2M1FN, F6E2M3FN, F6E3M2FN, F8E3M4, F8E4M3, F8E4M3FN, F8E4M3FNUZ,
   F8E4M3B11FNUZ, F8E5M2, F8E5M2FNUZ, F8E8M0FNU, TF32, Index,
+  Other,  // an element type kept as text, such as !quant.uniform<...>
 };
 
 std::string_view name(DType type);                      // "f32", "ui8", "complex<f32>"
