@@ -6,7 +6,8 @@
 #include "cleave/core/error.h"
 
 int main(int argc, char** argv) {
-  CLI::App app{"cleave: split tensor programs over a mesh of devices, and prove that nothing changed"};
+  CLI::App app{
+      "cleave: split tensor programs over a mesh of devices, and prove that nothing changed"};
   app.require_subcommand(1);
   cleave::cli::add_solve_command(app);
   try {

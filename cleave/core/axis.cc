@@ -150,8 +150,8 @@ void verify(const AxisRef& ref, const Mesh& mesh) {
   if (ref.pre < 1) throw_user("sub-axis {}: the pre-size must be at least 1", text);
   if (ref.size <= 1) throw_user("sub-axis {}: the size must be greater than 1", text);
   if (axis.size % ref.next_pre() != 0)
-    throw_user("sub-axis {}: pre-size {} times size {} must divide the size {} of axis \"{}\"", text,
-               ref.pre, ref.size, axis.size, axis.name);
+    throw_user("sub-axis {}: pre-size {} times size {} must divide the size {} of axis \"{}\"",
+               text, ref.pre, ref.size, axis.size, axis.name);
 }
 
 int64_t coordinate(const AxisRef& ref, const Mesh& mesh, int64_t position) {

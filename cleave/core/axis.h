@@ -10,10 +10,10 @@
 
 namespace cleave {
 
-// A whole mesh axis or a part of it. Splitting an axis into sub-axes reshapes it to [k1, ..., kn]; the
-// i-th sub-axis has pre = k1*...*k(i-1) and size = ki, written "x":(pre)size. A whole axis is the
-// sub-axis with pre 1 and the full size; so every question below is arithmetic on two numbers and
-// needs no mesh. `axis` is the index of the axis in its mesh.
+// A whole mesh axis or a part of it. Splitting an axis into sub-axes reshapes it to [k1, ..., kn];
+// the i-th sub-axis has pre = k1*...*k(i-1) and size = ki, written "x":(pre)size. A whole axis is
+// the sub-axis with pre 1 and the full size; so every question below is arithmetic on two numbers
+// and needs no mesh. `axis` is the index of the axis in its mesh.
 //
 // In the examples, "a" is an axis of size 16.
 struct AxisRef {
@@ -35,7 +35,8 @@ bool is_whole(const AxisRef& ref, const Mesh& mesh);
 
 // "a", "a":(2)2 -> true;  "a":(2)16, "a":(4)2 -> true;  "a":(1)4, "a":(2)4 -> false
 bool contains(const AxisRef& a, const AxisRef& b);
-// b starts where a starts:  "a":(1)2, "a" -> true;  "a":(2)2, "a":(2)4 -> true;  "a":(1)4, "a":(1)2 -> false
+// b starts where a starts:  "a":(1)2, "a" -> true;  "a":(2)2, "a":(2)4 -> true;  "a":(1)4, "a":(1)2
+// -> false
 bool is_prefix_of(const AxisRef& a, const AxisRef& b);
 // b ends where a ends:  "a":(2)8, "a" -> true;  "a":(1)4, "a" -> false
 bool is_suffix_of(const AxisRef& a, const AxisRef& b);
@@ -44,7 +45,8 @@ bool overlaps(const AxisRef& a, const AxisRef& b);
 // Whether both can be cut out of one splitting of the axis:
 // "a":(1)2, "a":(4)2 -> true;  "a":(1)4, "a":(2)4 -> true;  "a":(1)2, "a":(1)3 -> false
 bool can_coexist(const AxisRef& a, const AxisRef& b);
-// The part in both:  "a":(1)4, "a":(2)4 -> "a":(2)2;  nothing where they do not overlap or cannot coexist.
+// The part in both:  "a":(1)4, "a":(2)4 -> "a":(2)2;  nothing where they do not overlap or cannot
+// coexist.
 std::optional<AxisRef> overlap(const AxisRef& a, const AxisRef& b);
 // a without its part from b on:  "a", "a":(2)2 -> "a":(1)2;  a itself where they do not overlap;
 // nothing where b starts at or before a.

@@ -50,8 +50,8 @@ void normalize_and_verify(Mesh& mesh) {
   for (const MeshAxis& axis : mesh.axes) {
     if (axis.name.empty()) throw_user("mesh {}: an axis has no name", to_string(mesh));
     if (axis.size < 1)
-      throw_user("mesh {}: axis \"{}\" has size {}; it must be at least 1", to_string(mesh), axis.name,
-                 axis.size);
+      throw_user("mesh {}: axis \"{}\" has size {}; it must be at least 1", to_string(mesh),
+                 axis.name, axis.size);
     if (!names.insert(axis.name).second)
       throw_user("mesh {}: axis \"{}\" appears twice", to_string(mesh), axis.name);
   }
@@ -68,7 +68,8 @@ void normalize_and_verify(Mesh& mesh) {
   }
   if (mesh.device_ids.empty()) return;
   if (static_cast<int64_t>(mesh.device_ids.size()) != count)
-    throw_user("mesh {}: {} device ids for {} devices", to_string(mesh), mesh.device_ids.size(), count);
+    throw_user("mesh {}: {} device ids for {} devices", to_string(mesh), mesh.device_ids.size(),
+               count);
   std::vector<int64_t> identity(mesh.device_ids.size());
   std::iota(identity.begin(), identity.end(), 0);
   if (mesh.device_ids == identity) {

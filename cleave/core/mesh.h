@@ -43,7 +43,7 @@ struct Mesh {
   int axis_index(std::string_view name) const;  // throws UserError that lists the axes
 
   int64_t device_at(int64_t position) const;
-  int64_t position_of(int64_t device) const;  // the inverse
+  int64_t position_of(int64_t device) const;                 // the inverse
   std::vector<int64_t> coordinates(int64_t position) const;  // one per axis
 
   // Same axes and device order, whatever the names.

@@ -14,7 +14,8 @@ ShardSlice shard_slice(const ShardingSpec& spec, const Shape& shape, int64_t pos
   ShardSlice slice{Shape(shape.size()), Shape(shape.size())};
   for (size_t d = 0; d < shape.size(); ++d) {
     const AxisList& axes = spec.dims[d].axes;
-    const Chunk chunk = chunk_of(shape[d], total_size(axes), coordinate(axes, *spec.mesh, position));
+    const Chunk chunk =
+        chunk_of(shape[d], total_size(axes), coordinate(axes, *spec.mesh, position));
     slice.offset[d] = chunk.offset;
     slice.size[d] = chunk.size;
   }

@@ -106,8 +106,8 @@ void verify(const ShardingSpec& spec, const Shape& shape) {
                to_string(shape), shape.size());
   for (size_t d = 0; d < shape.size(); ++d)
     if (shape[d] == 0 && !spec.dims[d].axes.empty())
-      throw_user("{}: dimension {} of the tensor <{}> has size 0 and cannot be sharded", describe(spec),
-                 d, to_string(shape));
+      throw_user("{}: dimension {} of the tensor <{}> has size 0 and cannot be sharded",
+                 describe(spec), d, to_string(shape));
 }
 
 std::string to_string(const ShardingSpec& spec) {
@@ -142,7 +142,8 @@ AxisRef parse_axis_ref(TextCursor& cursor, const Mesh& mesh) {
   const std::string axis = cursor.quoted();
   auto index = mesh.find_axis(axis);
   if (!index)
-    throw ParseError(begin, fmt::format("unknown axis \"{}\"; the mesh is {}", axis, to_string(mesh)));
+    throw ParseError(begin,
+                     fmt::format("unknown axis \"{}\"; the mesh is {}", axis, to_string(mesh)));
   AxisRef ref = whole_axis(mesh, *index);
   if (cursor.accept(":")) {
     cursor.expect("(");
@@ -150,8 +151,8 @@ AxisRef parse_axis_ref(TextCursor& cursor, const Mesh& mesh) {
     cursor.expect(")");
     ref.size = static_cast<int32_t>(cursor.integer());
     if (is_whole(ref, mesh))
-      throw ParseError(begin, fmt::format("sub-axis \"{}\":({}){} is the whole axis; write \"{}\"", axis,
-                                          ref.pre, ref.size, axis));
+      throw ParseError(begin, fmt::format("sub-axis \"{}\":({}){} is the whole axis; write \"{}\"",
+                                          axis, ref.pre, ref.size, axis));
     try {
       verify(ref, mesh);
     } catch (const UserError& error) {
@@ -258,8 +259,8 @@ ShardingSpec parse_sharding(std::string_view text, const MeshPtr& mesh) {
     spec = parse_sharding_dims(cursor, mesh);
     if (!cursor.at_end()) cursor.fail("unexpected text after the sharding");
   } catch (const ParseError& error) {
-    throw_user("sharding '{}': {} at character {}; write it as [{{\"x\"}}, {{}}]", text, error.what(),
-               error.offset + 1);
+    throw_user("sharding '{}': {} at character {}; write it as [{{\"x\"}}, {{}}]", text,
+               error.what(), error.offset + 1);
   }
   verify(spec);
   return spec;

@@ -18,8 +18,9 @@ enum class ReduceOp : uint8_t { Sum, Max, Min, Prod, And, Or, Avg };
 std::string_view name(ReduceOp op);  // "sum", "max", ...
 std::optional<ReduceOp> reduce_op_from_name(std::string_view name);
 
-// How one dimension of a tensor is split.  {"x", "y"}: over x, then y, and closed;  {"x", ?}: open, so
-// that propagation may shard it further;  {"x"}p1: with priority 1 (lower is more important; none is 0).
+// How one dimension of a tensor is split.  {"x", "y"}: over x, then y, and closed;  {"x", ?}: open,
+// so that propagation may shard it further;  {"x"}p1: with priority 1 (lower is more important;
+// none is 0).
 struct DimSpec {
   AxisList axes;  // major to minor
   bool open = false;
@@ -27,9 +28,10 @@ struct DimSpec {
   bool operator==(const DimSpec&) const = default;
 };
 
-// How a tensor is laid out over a mesh. An axis that appears nowhere is replicated, and propagation may
-// still use it where a dimension is open; one in `replicated` is fixed as such; along one in `partial`
-// every device holds a part, and the value is the reduction of the parts with `partial_op`.
+// How a tensor is laid out over a mesh. An axis that appears nowhere is replicated, and propagation
+// may still use it where a dimension is open; one in `replicated` is fixed as such; along one in
+// `partial` every device holds a part, and the value is the reduction of the parts with
+// `partial_op`.
 //
 //   #sdy.sharding<@mesh, [{"x"}, {?}, {}p1], replicated={"z"}, unreduced={"w"}>
 //   #sdy.sharding<@mesh, [{"x"}], unreduced=max{"w"}>
@@ -48,12 +50,13 @@ struct ShardingSpec {
   bool is_partial() const { return !partial.empty(); }
   // Same mesh contents and the same placement of elements: openness and priorities do not count.
   bool same_layout(const ShardingSpec& other) const;
-  bool operator==(const ShardingSpec& other) const;  // everything, mesh compared by contents and name
+  bool operator==(
+      const ShardingSpec& other) const;  // everything, mesh compared by contents and name
 };
 
 // Throws UserError that says which invariant does not hold: axes exist, sub-axes fit, no axis or
-// overlapping sub-axis twice, neighbours that could merge are merged, replicated and partial in mesh
-// order, no priority on an empty closed dimension, priorities >= 0.
+// overlapping sub-axis twice, neighbours that could merge are merged, replicated and partial in
+// mesh order, no priority on an empty closed dimension, priorities >= 0.
 void verify(const ShardingSpec& spec);
 // Also against a tensor's shape: as many dimensions, no sharded dimension of size 0.
 void verify(const ShardingSpec& spec, const Shape& shape);

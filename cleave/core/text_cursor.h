@@ -9,16 +9,17 @@
 
 namespace cleave {
 
-// A parse error at a byte offset of the text that was parsed. Whoever owns the text turns the offset
-// into file:line:column with a caret.
+// A parse error at a byte offset of the text that was parsed. Whoever owns the text turns the
+// offset into file:line:column with a caret.
 class ParseError : public UserError {
  public:
   ParseError(size_t offset, const std::string& message) : UserError(message), offset(offset) {}
   size_t offset;
 };
 
-// Reads small attribute syntaxes (meshes, shardings, rules) from a position inside a larger text, so
-// that the parser of modules and the command line share them. White space between tokens is skipped.
+// Reads small attribute syntaxes (meshes, shardings, rules) from a position inside a larger text,
+// so that the parser of modules and the command line share them. White space between tokens is
+// skipped.
 class TextCursor {
  public:
   explicit TextCursor(std::string_view text, size_t pos = 0) : text_(text), pos_(pos) {}
@@ -28,11 +29,11 @@ class TextCursor {
   char peek();                          // the next character after white space, '\0' at the end
   bool accept(std::string_view token);  // consumes the token if it is next
   void expect(std::string_view token);
-  std::string_view identifier();        // [A-Za-z_][A-Za-z0-9_.$]*
+  std::string_view identifier();  // [A-Za-z_][A-Za-z0-9_.$]*
   bool at_integer();
-  int64_t integer();                    // with an optional minus sign
-  std::string quoted();                 // "..." with MLIR's escapes
-  std::string symbol();                 // @name or @"name", without the '@'
+  int64_t integer();     // with an optional minus sign
+  std::string quoted();  // "..." with MLIR's escapes
+  std::string symbol();  // @name or @"name", without the '@'
   [[noreturn]] void fail(const std::string& message) const;
 
  private:

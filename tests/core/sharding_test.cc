@@ -30,11 +30,13 @@ TEST(ShardingSpec, SaysWhichInvariantIsBroken) {
   const MeshPtr m = mesh("x=4,y=2");
   EXPECT_NE(error_of("[{\"q\"}]", m).find("unknown axis \"q\""), std::string::npos);
   EXPECT_NE(error_of("[{\"x\"}, {\"x\":(1)2}]", m).find("used twice"), std::string::npos);
-  EXPECT_NE(error_of("[{\"x\":(1)2, \"x\":(2)2}]", m).find("write them as \"x\""), std::string::npos);
+  EXPECT_NE(error_of("[{\"x\":(1)2, \"x\":(2)2}]", m).find("write them as \"x\""),
+            std::string::npos);
   EXPECT_NE(error_of("[{\"x\":(1)4}]", m).find("is the whole axis"), std::string::npos);
   EXPECT_NE(error_of("[{\"x\":(3)2}]", m).find("must divide"), std::string::npos);
   EXPECT_NE(error_of("[{}p1]", m).find("no meaning"), std::string::npos);
-  EXPECT_NE(error_of("[{}], replicated={\"y\", \"x\"}", m).find("order of the mesh"), std::string::npos);
+  EXPECT_NE(error_of("[{}], replicated={\"y\", \"x\"}", m).find("order of the mesh"),
+            std::string::npos);
   EXPECT_NE(error_of("[{\"x\"", m).find("expected ','"), std::string::npos);
 }
 

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cleave/core/sharding_rule.h"
+#include "cleave/graph/graph.h"
+
+namespace cleave {
+
+class Array;        // cleave/kernels/array.h
+class EvalContext;  // cleave/ops/eval.h
+
+// Facts that an op states about itself, so that passes ask and never list ops.
+enum Trait : uint32_t {
+  kElementwise = 1 << 0,   // result element i depends on operand elements i alone; shapes are equal
+  kPure = 1 << 1,          // no effect but its results; may be dropped or computed twice
+  kTerminator = 1 << 2,
+  kCollective = 1 << 3,    // talks to other devices
+  kCommutative = 1 << 4,
+  kConstantLike = 1 << 5,  // no operands, known value: constant, iota
+  kDataFlow = 1 << 6,      // values flow through it and its regions: while, case, optimization_barrier
+  kCall = 1 << 7,
+  kViewLike = 1 << 8,      // moves elements, computes none: reshape, transpose, broadcast, slice
+};
+
+// Work of an op on the shapes of its node: what a machine profile turns into seconds.
+struct OpCost {
+  double flops = 0;
+  double bytes_read = 0;
+  double bytes_written = 0;
+};
+
+using InferFn = std::vector<Type> (*)(const Graph&, const Node&);
+using VerifyFn = void (*)(const Graph&, const Node&);
+using RuleFn = OpShardingRule (*)(const Graph&, const Node&);
+using PartialFn = PartialTransfer (*)(const Graph&, const Node&);
+using CostFn = OpCost (*)(const Graph&, const Node&);
+using EvalFn = std::vector<Array> (*)(EvalContext&, const Node&, std::span<const Array>);
+
+// Everything known about one op, in one place: its family's file in cleave/ops. A null slot means that
+// the op has no such thing (no kernel, carries no partials); a null cost means the bytes of operands and
+// results, and one flop per result element where the op is elementwise.
+struct OpDef {
+  std::string name;           // "stablehlo.add"
+  uint32_t traits = 0;
+  InferFn infer = nullptr;    // result types from operands and attributes; throws UserError
+  VerifyFn verify = nullptr;  // what infer does not cover: attributes, regions
+  RuleFn rule = nullptr;
+  PartialFn partial = nullptr;
+  CostFn cost = nullptr;
+  EvalFn eval = nullptr;
+
+  bool has(Trait trait) const { return traits & trait; }
+};
+
+// Filled once, at first use, from the families of cleave/ops; then constant.
+class OpRegistry {
+ public:
+  OpDef& add(OpDef def);  // the name must be new
+  const OpDef* find(std::string_view name) const;
+  const std::map<std::string, OpDef, std::less<>>& ops() const { return ops_; }
+
+ private:
+  std::map<std::string, OpDef, std::less<>> ops_;
+};
+
+const OpRegistry& op_registry();              // cleave/ops/registry.cc: one line per family
+const OpDef* find_op(std::string_view name);  // null where nobody knows the op
+
+}  // namespace cleave

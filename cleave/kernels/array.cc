@@ -1,0 +1,169 @@
+#include "cleave/kernels/array.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "cleave/core/error.h"
+
+namespace cleave {
+namespace {
+
+// Walks two strided views in lockstep over all but the innermost dimension.
+template <typename Visit>
+void for_each_row(const Shape& shape, const Shape& a_strides, const Shape& b_strides, Visit visit) {
+  if (num_elements(shape) == 0) return;
+  const size_t outer = shape.empty() ? 0 : shape.size() - 1;
+  Shape index(outer);
+  int64_t a = 0, b = 0;
+  while (true) {
+    visit(a, b);
+    size_t d = outer;
+    while (d-- > 0) {
+      a += a_strides[d];
+      b += b_strides[d];
+      if (++index[d] < shape[d]) break;
+      a -= a_strides[d] * shape[d];
+      b -= b_strides[d] * shape[d];
+      index[d] = 0;
+    }
+    if (d == SIZE_MAX) return;
+  }
+}
+
+template <typename T>
+void copy_rows(const Array& from, const Array& to) {
+  const T* source = from.data<T>();
+  T* target = const_cast<Array&>(to).data<T>();
+  const bool scalar = from.rank() == 0;
+  const int64_t n = scalar ? 1 : from.shape().back();
+  const int64_t source_step = scalar ? 1 : from.strides().back();
+  const int64_t target_step = scalar ? 1 : to.strides().back();
+  for_each_row(from.shape(), from.strides(), to.strides(), [&](int64_t a, int64_t b) {
+    const T* s = source + a;
+    T* t = target + b;
+    if (source_step == 1 && target_step == 1) {
+      std::memcpy(t, s, static_cast<size_t>(n) * sizeof(T));
+    } else {
+      for (int64_t i = 0; i < n; ++i) t[i * target_step] = s[i * source_step];
+    }
+  });
+}
+
+struct Bytes16 {
+  uint64_t parts[2];
+};
+
+}  // namespace
+
+Buffer allocate(size_t bytes) {
+  auto* data = static_cast<std::byte*>(
+      ::operator new[](bytes == 0 ? 1 : bytes, std::align_val_t{64}));
+  return Buffer(data, [](std::byte* p) { ::operator delete[](p, std::align_val_t{64}); });
+}
+
+Array::Array(DType dtype, Shape shape)
+    : dtype_(dtype), shape_(std::move(shape)), strides_(row_major_strides(shape_)) {
+  buffer_ = allocate(num_bytes());
+}
+
+Array::Array(DType dtype, Shape shape, Shape strides, int64_t offset, Buffer buffer)
+    : dtype_(dtype),
+      shape_(std::move(shape)),
+      strides_(std::move(strides)),
+      offset_(offset),
+      buffer_(std::move(buffer)) {}
+
+Array Array::zeros(DType dtype, Shape shape) {
+  Array array(dtype, std::move(shape));
+  std::memset(array.raw(), 0, array.num_bytes());
+  return array;
+}
+
+Array Array::from_bytes(DType dtype, Shape shape, const void* data) {
+  Array array(dtype, std::move(shape));
+  if (array.num_bytes()) std::memcpy(array.raw(), data, array.num_bytes());
+  return array;
+}
+
+bool Array::is_contiguous() const {
+  int64_t expected = 1;
+  for (size_t d = rank(); d-- > 0;) {
+    if (shape_[d] == 0) return true;
+    if (shape_[d] != 1 && strides_[d] != expected) return false;
+    expected *= shape_[d];
+  }
+  return true;
+}
+
+Array Array::contiguous() const { return is_contiguous() ? *this : copy(); }
+
+Array Array::copy() const {
+  Array result(dtype_, shape_);
+  copy_elements(*this, result);
+  return result;
+}
+
+Array Array::slice(const Shape& start, const Shape& size, const Shape& step) const {
+  Array view = *this;
+  view.shape_ = size;
+  for (size_t d = 0; d < rank(); ++d) {
+    view.offset_ += start[d] * strides_[d];
+    if (!step.empty()) view.strides_[d] *= step[d];
+  }
+  if (view.num_elements() == 0) view.offset_ = 0;
+  return view;
+}
+
+Array Array::transpose(const Shape& permutation) const {
+  Array view = *this;
+  for (size_t d = 0; d < rank(); ++d) {
+    view.shape_[d] = shape_[permutation[d]];
+    view.strides_[d] = strides_[permutation[d]];
+  }
+  return view;
+}
+
+Array Array::reshape(Shape shape) const {
+  internal_check(cleave::num_elements(shape) == num_elements(), "reshape to another element count");
+  Array view = contiguous();
+  view.shape_ = std::move(shape);
+  view.strides_ = row_major_strides(view.shape_);
+  return view;
+}
+
+Array Array::broadcast(Shape shape, const Shape& dims) const {
+  Shape strides(shape.size(), 0);
+  for (size_t d = 0; d < rank(); ++d)
+    if (shape_[d] == shape[dims[d]] && shape_[d] != 1) strides[dims[d]] = strides_[d];
+  return Array(dtype_, std::move(shape), std::move(strides), offset_, buffer_);
+}
+
+void copy_elements(const Array& from, const Array& to) {
+  internal_check(from.dtype() == to.dtype() && from.shape() == to.shape(), "copy between unlike arrays");
+  if (from.num_elements() == 0) return;
+  if (from.is_contiguous() && to.is_contiguous()) {
+    std::memcpy(to.raw(), from.raw(), from.num_bytes());
+    return;
+  }
+  switch (byte_size(from.dtype())) {
+    case 1:
+      return copy_rows<uint8_t>(from, to);
+    case 2:
+      return copy_rows<uint16_t>(from, to);
+    case 4:
+      return copy_rows<uint32_t>(from, to);
+    case 8:
+      return copy_rows<uint64_t>(from, to);
+    default:
+      return copy_rows<Bytes16>(from, to);
+  }
+}
+
+bool identical(const Array& a, const Array& b) {
+  if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
+  const Array x = a.contiguous(), y = b.contiguous();
+  return std::memcmp(x.raw(), y.raw(), x.num_bytes()) == 0;
+}
+
+}  // namespace cleave
