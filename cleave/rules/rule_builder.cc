@@ -23,7 +23,8 @@ RuleBuilder& RuleBuilder::factor(std::vector<int> operand_dims, std::vector<int>
   rule_.factors.push_back({size, kind, blocked, reduce});
   auto map = [&](std::vector<TensorFactors>& tensors, const std::vector<int>& dims) {
     for (size_t i = 0; i < dims.size(); ++i)
-      if (dims[i] != kNoDim) tensors[i][dims[i]].push_back(index);
+      if (dims[i] != kNoDim && (size != 1 || tensors[i][dims[i]].empty()))
+        tensors[i][dims[i]].push_back(index);
   };
   map(rule_.operands, operand_dims);
   map(rule_.results, result_dims);

@@ -13,7 +13,7 @@ inline constexpr int kNoDim = -1;
 
 // Builds an OpShardingRule factor by factor. Dimensions that no factor names get a fresh factor of size
 // 1 at the end, so that every rule is complete. A dimension that several factors name is their product,
-// in the order of the calls (major first).
+// in the order of the calls (major first); a factor of size 1 is never a part of such a product.
 //
 //   matmul [m, k] x [k, n]:
 //     RuleBuilder(graph, node)

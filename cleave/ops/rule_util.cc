@@ -1,0 +1,61 @@
+#include "cleave/ops/rule_util.h"
+
+namespace cleave {
+
+OpShardingRule pointwise_rule(const Graph& graph, const Node& node) {
+  if (node.results.empty() || !graph.result_type(node).is_tensor()) return {};
+  return RuleBuilder(graph, node).pointwise(graph.result_type(node).shape).build();
+}
+
+OpShardingRule pointwise_rule_with_mismatch(const Graph& graph, const Node& node, FactorKind kind,
+                                            bool blocked) {
+  const Shape& in = graph.operand_type(node, 0).shape;
+  const Shape& out = graph.result_type(node).shape;
+  RuleBuilder builder(graph, node);
+  for (size_t d = 0; d < in.size(); ++d) {
+    const bool same = in[d] == out[d];
+    builder.same_dim(static_cast<int>(d), in[d], same ? FactorKind::PassThrough : kind,
+                     !same && blocked);
+  }
+  return builder.build();
+}
+
+OpShardingRule no_rule(const Graph&, const Node&) { return {}; }
+
+PartialTransfer rows_all_operands(const Node& node, std::initializer_list<ReduceOp> ops) {
+  PartialTransfer rows;
+  for (ReduceOp op : ops) rows.push_back({op, std::vector<bool>(node.operands.size(), true), op});
+  return rows;
+}
+
+PartialTransfer rows_of_operand(const Node& node, size_t i, std::initializer_list<ReduceOp> ops) {
+  PartialTransfer rows;
+  for (ReduceOp op : ops) {
+    PartialRow row{op, std::vector<bool>(node.operands.size(), false), op};
+    row.operands[i] = true;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+PartialTransfer view_partial(const Graph&, const Node& node) {
+  return rows_all_operands(node, kAllReduceOps);
+}
+
+PartialTransfer view_partial_of_first(const Graph&, const Node& node) {
+  return rows_of_operand(node, 0, kAllReduceOps);
+}
+
+PartialTransfer linear_partial(const Graph&, const Node& node) {
+  return rows_all_operands(node, {ReduceOp::Sum, ReduceOp::Avg});
+}
+
+PartialTransfer bilinear_partial(const Graph&, const Node& node) {
+  PartialTransfer rows;
+  for (size_t i = 0; i < node.operands.size(); ++i)
+    for (PartialRow& row : rows_of_operand(node, i, {ReduceOp::Sum, ReduceOp::Avg}))
+      rows.push_back(std::move(row));
+  return rows;
+}
+
+}  // namespace cleave

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <initializer_list>
+#include <vector>
+
+#include "cleave/core/sharding_rule.h"
+#include "cleave/graph/graph.h"
+#include "cleave/rules/rule_builder.h"
+
+// Rules and partial transfers that many ops share. Each is a RuleFn or PartialFn, or builds one.
+namespace cleave {
+
+// Every reduction that a value can be partial under.
+inline constexpr std::initializer_list<ReduceOp> kAllReduceOps = {
+    ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min, ReduceOp::Prod,
+    ReduceOp::And, ReduceOp::Or,  ReduceOp::Avg};
+
+// add: ([i, j],[i, j])->([i, j]). Scalars beside tensors take no part.
+OpShardingRule pointwise_rule(const Graph& graph, const Node& node);
+// Pointwise where sizes of the first operand and result agree; a factor of `kind` where they
+// differ.
+//   slice 8x4 -> 8x2: ([i, j])->([i, j]) {i=8, j=4} permutation={j}
+OpShardingRule pointwise_rule_with_mismatch(const Graph& graph, const Node& node, FactorKind kind,
+                                            bool blocked);
+// Nothing corresponds and nothing propagates.
+OpShardingRule no_rule(const Graph& graph, const Node& node);
+
+// All operands marked, the same reduction out: one row for each.
+PartialTransfer rows_all_operands(const Node& node, std::initializer_list<ReduceOp> ops);
+// Operand `i` alone.
+PartialTransfer rows_of_operand(const Node& node, size_t i, std::initializer_list<ReduceOp> ops);
+
+// Elements are moved, not computed: all operands partial under any reduction, and so is the result.
+PartialTransfer view_partial(const Graph& graph, const Node& node);
+// The same for operand 0 alone; the rest are indices, which must be complete.
+PartialTransfer view_partial_of_first(const Graph& graph, const Node& node);
+// f(x + y) = f(x) + f(y) in all operands together: add, negate, real.
+PartialTransfer linear_partial(const Graph& graph, const Node& node);
+// Linear in each operand when the other is complete: multiply, dot_general.
+PartialTransfer bilinear_partial(const Graph& graph, const Node& node);
+
+}  // namespace cleave
