@@ -9,6 +9,7 @@
 
 #include "cleave/core/sharding_rule.h"
 #include "cleave/graph/graph.h"
+#include "cleave/graph/local_op.h"
 
 namespace cleave {
 
@@ -54,6 +55,8 @@ struct OpDef {
   PartialFn partial = nullptr;
   CostFn cost = nullptr;
   EvalFn eval = nullptr;
+  LocalizeFn localize = nullptr;  // the part of one device; null: the same op on smaller shapes
+  NeedsFn needs = nullptr;        // operand elements beyond the device's own; see local_op.h
 
   bool has(Trait trait) const { return traits & trait; }
 };
