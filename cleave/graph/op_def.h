@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cleave/core/op_cost.h"
 #include "cleave/core/sharding_rule.h"
 #include "cleave/graph/graph.h"
 #include "cleave/graph/local_op.h"
@@ -27,13 +28,6 @@ enum Trait : uint32_t {
   kDataFlow = 1 << 6,      // values flow through it and its regions: while, case, optimization_barrier
   kCall = 1 << 7,
   kViewLike = 1 << 8,      // moves elements, computes none: reshape, transpose, broadcast, slice
-};
-
-// Work of an op on the shapes of its node: what a machine profile turns into seconds.
-struct OpCost {
-  double flops = 0;
-  double bytes_read = 0;
-  double bytes_written = 0;
 };
 
 using InferFn = std::vector<Type> (*)(const Graph&, const Node&);

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cleave/core/dtype.h"
+#include "cleave/core/op_cost.h"
+
+namespace cleave {
+
+// What the hardware can do, as plain data. Times are microseconds and rates are 1e12 FLOP/s or 1e9
+// bytes/s here, because that is how people write them; every function returns seconds.
+
+enum class CollectiveKind : uint8_t {
+  AllGather,
+  ReduceScatter,
+  AllReduce,
+  AllToAll,
+  Permute,
+};
+inline constexpr int kNumCollectiveKinds = 5;
+std::string_view name(CollectiveKind kind);  // "all_gather", ...
+std::optional<CollectiveKind> collective_kind_from_name(std::string_view name);
+
+// What an op is to the hardware, where flops and bytes alone do not tell.
+enum class OpClass : uint8_t { Elementwise, Matmul, Reduction, Softmax, Norm, Transpose };
+inline constexpr int kNumOpClasses = 6;
+std::string_view name(OpClass op_class);  // "elementwise", ...
+
+// One way in which a machine runs a collective over `ranks` devices, `per_node` of them on each of
+// `nodes` nodes:
+//
+//   time = base_us + ring_us * (ranks - nodes) + inside_us * (per_node - 1)
+//          + across_us * (nodes - 1) + across_log2_us * log2(nodes)  +  traffic / rate
+//
+// A ring pays ring_us and across_us for each of its steps, a tree inside_us and across_log2_us. The
+// traffic of a device with a buffer of S bytes (the larger side: what an all_gather returns, what a
+// reduce_scatter takes) is S (n-1)/n, twice that for an all_reduce, and S for a permute. The rate
+// is `inside_gbps` on one node and min(inside_gbps, per_node * across_gbps) over several; of an
+// all_to_all, only what leaves the node goes at across_gbps.
+// The fastest protocol for the size is taken, so that a time is monotone and concave in bytes.
+struct CollectiveProtocol {
+  std::string name;
+  double base_us = 0;
+  double ring_us = 0;
+  double inside_us = 0;
+  double across_us = 0;
+  double across_log2_us = 0;
+  double inside_gbps = 0;
+  double across_gbps = 0;  // of one device's share of the network
+  bool operator==(const CollectiveProtocol&) const = default;
+};
+
+// What is said of one mesh axis by name, in place of the machine's own links.
+struct AxisLink {
+  double latency_us = 0;  // per step of a ring along the axis
+  double gbps = 0;
+  bool operator==(const AxisLink&) const = default;
+};
+using AxisLinks = std::array<AxisLink, kNumCollectiveKinds>;
+
+// Seconds of a matmul-like op: launch + max(flops / rate, bytes / bandwidth) + ramp, where the ramp
+// ramp_us * (flops / 1e9)^ramp_exponent is what tiles, waves and prologues cost beside the
+// roofline.
+struct MatmulRate {
+  double tflops = 0;  // reached by large ones
+  double ramp_us = 0;
+  double ramp_exponent = 0;
+  bool operator==(const MatmulRate&) const = default;
+};
+
+struct MachineProfile {
+  std::string name;
+  int64_t devices_per_node = 8;
+  double memory_bytes = 0;
+  double memory_gbps = 0;  // reached by large copies
+  double cache_bytes = 0;  // ops that touch less run at cache_gbps
+  double cache_gbps = 0;
+  double launch_us = 0;  // floor of any op
+  double matmul_launch_us = 0;
+  double vector_tflops = 0;  // of ops that are not matmuls, in f32
+  std::map<DType, MatmulRate> matmul;
+  std::array<double, kNumOpClasses> bandwidth_efficiency{1, 1, 1, 1, 1, 1};  // by OpClass
+  std::array<std::vector<CollectiveProtocol>, kNumCollectiveKinds> collectives;
+  std::map<std::string, AxisLinks, std::less<>> axis_links;  // by mesh axis; usually empty
+
+  bool operator==(const MachineProfile&) const = default;
+};
+
+// Roofline with efficiency by size and a launch floor.
+double op_seconds(const OpCost& cost, DType dtype, const MachineProfile& profile,
+                  OpClass op_class = OpClass::Elementwise);
+// A copy of `bytes` on one device: what a local slice costs.
+double copy_seconds(double bytes, const MachineProfile& profile);
+
+// "default", "a100", "h100", "h200", "b200", "tpu-v4", "tpu-v5p", "tpu-v6e"
+const std::vector<std::string>& builtin_profile_names();
+// Throws UserError that lists the names.
+const MachineProfile& builtin_profile(std::string_view name);
+const MachineProfile& default_profile();
+
+std::string to_json(const MachineProfile& profile);
+// Fields that are absent keep the value of the profile named by "base" (the default profile where
+// there is none). Throws UserError that names the field.
+MachineProfile profile_from_json(std::string_view text);
+// A built-in name, or the path of a JSON file.
+MachineProfile load_profile(const std::string& name_or_path);
+
+}  // namespace cleave
