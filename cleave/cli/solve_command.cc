@@ -1,9 +1,102 @@
+#include <fmt/core.h>
+
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
 #include "cleave/cli/commands.h"
+#include "cleave/core/error.h"
+#include "cleave/plan/solve.h"
 
 namespace cleave::cli {
+namespace {
+
+struct SolveArguments {
+  std::string instance;
+  std::string solution;
+  double time = 60;
+  std::uint64_t effort = 0;
+  std::uint64_t seed = 0;
+  int threads = 2;
+  bool quiet = false;
+};
+
+// A line on stderr when the solution or the bound moved, at most four a second.
+class ProgressPrinter {
+ public:
+  void operator()(const plan::Progress& p) {
+    const bool news =
+        p.phase != last_.phase || p.cost != last_.cost || p.lower_bound != last_.lower_bound;
+    if (!news || (p.phase == last_.phase && p.seconds < last_.seconds + 0.25)) return;
+    last_ = p;
+    fmt::print(stderr, "[{:7.2f}s {:3.0f}%] {:6} cost {} bound {}\n", p.seconds, 100 * p.work,
+               p.phase, p.feasible ? plan::to_string(p.cost) : "-", plan::to_string(p.lower_bound));
+  }
+
+ private:
+  plan::Progress last_;
+};
+
+void write_choice(const std::vector<int>& choice, const std::string& path) {
+  std::ofstream file(path);
+  file << '[';
+  for (std::size_t i = 0; i < choice.size(); ++i) file << (i ? ", " : "") << choice[i];
+  file << "]\n";
+  if (!file.flush()) throw_user("{}: cannot be written", path);
+}
+
+// Numbers beyond 64 bits have no place in nlohmann's values, so the line is written by hand.
+std::string result_line(const plan::Solution& s, double seconds) {
+  return fmt::format(
+      "{{\"cost\": {}, \"lower_bound\": {}, \"gap\": {:.6g}, \"seconds\": {:.2f}, \"feasible\": "
+      "{}, "
+      "\"proven\": {}, \"effort_cut\": {}, \"work\": {}, \"status\": \"{}\", \"reason\": {}}}",
+      s.feasible ? plan::to_string(s.cost) : "null", plan::to_string(s.lower_bound), s.gap(),
+      seconds, s.feasible, s.proven, s.effort_cut, s.work,
+      s.feasible ? (s.proven ? "optimal" : "feasible") : (s.proven ? "infeasible" : "none found"),
+      nlohmann::json(s.reason).dump());
+}
+
+void run(const SolveArguments& arguments) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto elapsed = [start] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  if (!(arguments.time > 0))
+    throw_user("--time {}: a positive number of seconds is needed", arguments.time);
+  if (arguments.threads < 1) throw_user("--threads {}: at least 1 is needed", arguments.threads);
+  const plan::Problem problem = plan::read_problem(arguments.instance);
+  plan::SolveOptions options;
+  options.effort = arguments.effort ? arguments.effort : plan::default_effort(arguments.time);
+  options.seed = arguments.seed;
+  options.threads = arguments.threads;
+  options.time_limit = std::max(0.05, arguments.time - elapsed() - 0.1);
+  if (!arguments.quiet) options.observer = ProgressPrinter();
+  const plan::Solution solution = plan::solve(problem, options);
+  if (!arguments.solution.empty() && solution.feasible)
+    write_choice(solution.choice, arguments.solution);
+  fmt::print("{}\n", result_line(solution, elapsed()));
+}
+
+}  // namespace
 
 void add_solve_command(CLI::App& app) {
-  app.add_subcommand("solve", "Solve a plain planning problem (IOPDDL JSON)");
+  auto arguments = std::make_shared<SolveArguments>();
+  CLI::App* command = app.add_subcommand(
+      "solve", "Solve a plain planning problem (IOPDDL JSON, plain or .gz); prints one JSON line");
+  command->add_option("instance", arguments->instance, "The problem")->required();
+  command->add_option("--time", arguments->time, "Seconds at most, loading included")
+      ->capture_default_str();
+  command->add_option("--effort", arguments->effort, "Work units at most (0: as suits --time)");
+  command->add_option("--seed", arguments->seed, "Seed of the search")->capture_default_str();
+  command
+      ->add_option("--threads", arguments->threads, "Threads; the result does not depend on them")
+      ->capture_default_str();
+  command->add_option("--solution", arguments->solution, "Where the list of strategy indices goes");
+  command->add_flag("--quiet", arguments->quiet, "No progress on stderr");
+  command->callback([arguments] { run(*arguments); });
 }
 
 }  // namespace cleave::cli

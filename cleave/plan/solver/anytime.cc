@@ -1,0 +1,212 @@
+#include "cleave/plan/solver/anytime.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <thread>
+
+#include "cleave/plan/solver/dual.h"
+
+namespace cleave::plan::solver {
+namespace {
+
+constexpr double kDualShare = 0.45;     // of the budget, at most
+constexpr double kThreshold = 0.01;     // by which the searches may get worse at first
+constexpr int kSinglePrecision = 1000;  // models with more nodes use floats
+
+// Runs task(0) ... task(count - 1) on at most `threads` threads.
+template <class Task>
+void run_parallel(int count, int threads, const Task& task) {
+  if (threads <= 1 || count <= 1) {
+    for (int w = 0; w < count; ++w) task(w);
+    return;
+  }
+  std::vector<std::jthread> pool;
+  const int used = std::min(count, threads);
+  for (int p = 1; p < used; ++p) {
+    pool.emplace_back([=, &task] {
+      for (int w = p; w < count; w += used) task(w);
+    });
+  }
+  for (int w = 0; w < count; w += used) task(w);
+}
+
+template <class Real>
+class Anytime {
+ public:
+  Anytime(const Model& model, const AnytimeOptions& options, Budget& budget)
+      : model_(model),
+        options_(options),
+        budget_(budget),
+        dual_(model),
+        rounder_(model, options.seed) {
+    for (int w = 0; w < std::max(1, options.workers); ++w) {
+      searches_.push_back(
+          std::make_unique<Search<Real>>(model, options.seed * 1000 + 17 * (w + 1)));
+    }
+    findings_.prices.assign(model.times, 0);
+    recent_prices_ = findings_.prices;
+  }
+
+  Findings run() {
+    const int workers = static_cast<int>(searches_.size());
+    const double largest = budget_.total() / workers / 150;
+    double quantum = 40 * dual_.messages().sweep_work();
+    int idle = 0;
+    while (!budget_.done() && !closed()) {
+      quantum = std::min(quantum * 1.5, std::max(largest, 20 * dual_.messages().sweep_work()));
+      const double progress = budget_.progress();
+      const bool dual_on = !dual_finished_;
+      threshold_ = progress > 0.9 ? 0 : kThreshold * (1 - progress) * (1 - progress);
+      const double before = findings_.incumbent.cost;
+      run_parallel(workers, options_.threads, [&](int w) {
+        if (w == 0 && dual_on) {
+          work_on_dual(quantum);
+        } else {
+          work_on_search(*searches_[w], quantum);
+        }
+      });
+      budget_.spend(quantum * workers);
+      merge(dual_on, progress);
+      if (options_.observe) options_.observe(dual_on ? "dual" : "search", findings_);
+      idle = findings_.incumbent.cost < before - 0.5 || dual_on ? 0 : idle + 1;
+      if (options_.patience > 0 && idle >= options_.patience) break;
+    }
+    if (!dual_finished_) finish_dual();
+    return std::move(findings_);
+  }
+
+ private:
+  bool closed() const {
+    return findings_.incumbent.found() && findings_.bound > findings_.incumbent.cost - 1 + 1e-6;
+  }
+
+  double target() const {
+    if (findings_.incumbent.found()) return findings_.incumbent.cost;
+    return std::max(2 * dual_.bound(), dual_.bound() + 1);
+  }
+
+  // Sweeps, and now and then a solution from the messages.
+  void work_on_dual(double quantum) {
+    const double start = dual_.work() + rounder_.work();
+    double rounding = 0;
+    bool rounded = false;
+    while (dual_.work() + rounder_.work() - start < quantum && !budget_.expired()) {
+      for (int q = 0; q < 10; ++q) dual_.iterate(target());
+      const double spent = dual_.work() + rounder_.work() - start;
+      if (!rounded || rounding < 0.33 * spent) {
+        const double before = rounder_.work();
+        round();
+        rounding += rounder_.work() - before;
+        rounded = true;
+      }
+      if (dual_.converged()) break;
+    }
+  }
+
+  void round() {
+    std::vector<int> x(model_.n, 0);
+    dual_.messages().round(dual_.cost(), forward_, x);
+    forward_ = !forward_;
+    const double before = rounder_.work();
+    rounder_.complete(dual_.cost(), x, width_);
+    const double spent = rounder_.work() - before;
+    if (spent < 2e7 && width_ < 18) width_ += 0.2;
+    if (spent > 1e8 && width_ > 10) width_ -= 0.5;
+  }
+
+  void work_on_search(Search<Real>& search, double quantum) {
+    const double start = search.work();
+    const Incumbent& incumbent = findings_.incumbent;
+    if (!incumbent.found()) return seek(search, quantum);
+    if (!search.started() || incumbent.cost < search.cost() * (1 - threshold_) - 0.5) {
+      search.start(incumbent.x);
+    }
+    while (search.work() - start < quantum && !budget_.expired()) {
+      for (int q = 0; q < 8; ++q) {
+        search.step(search.random().below(2) ? recent_prices_ : findings_.prices, threshold_);
+      }
+    }
+  }
+
+  // Any solution at all: prices far above those of the dual.
+  void seek(Search<Real>& search, double quantum) {
+    const double start = search.work();
+    std::vector<double> prefix(model_.times + 1, 0);
+    AlignedVector<Real> cost(model_.strategies());
+    double most = 0;
+    for (double p : recent_prices_) most = std::max(most, p);
+    if (most == 0) {
+      const double scale = std::abs(model_.evaluate(std::vector<int>(model_.n, 0)));
+      most = std::min(scale, 1e15) / (1.0 + static_cast<double>(model_.limit)) / model_.n;
+    }
+    while (search.work() - start < quantum && !budget_.expired() && !search.best().found()) {
+      const double scale = std::exp2(search.random().below(12));
+      const double even = search.random().below(2) ? most * search.random().unit() : 0;
+      for (int t = 0; t < model_.times; ++t) {
+        prefix[t + 1] = prefix[t] + scale * (recent_prices_[t] + even);
+      }
+      model_.price(prefix, cost.data());
+      std::vector<int> x(model_.n, 0);
+      dual_start_.resize(model_.n, 0);
+      x = dual_start_;
+      search.complete(cost.data(), x, 11);
+    }
+  }
+
+  void merge(bool dual_on, double progress) {
+    findings_.incumbent.offer(rounder_.best().x, rounder_.best().cost);
+    for (const auto& search : searches_)
+      findings_.incumbent.offer(search->best().x, search->best().cost);
+    if (!dual_on) return;
+    recent_prices_ = dual_.prices();
+    findings_.prices = dual_.iterations() < 100 ? dual_.prices() : dual_.best_prices();
+    dual_.messages().round(dual_.cost(), true, dual_start_ = std::vector<int>(model_.n, 0));
+    const bool near = findings_.incumbent.found() && dual_.bound() > findings_.incumbent.cost - 1;
+    if (near) certify();
+    if (dual_.converged() || progress > kDualShare) finish_dual();
+  }
+
+  void certify() {
+    AlignedVector<double> with;
+    const double bound = dual_.certify(&with);
+    const double error =
+        1e-11 *
+        (std::abs(bound) + std::abs(findings_.incumbent.found() ? findings_.incumbent.cost : 0));
+    if (bound - error > findings_.bound || findings_.with.empty()) {
+      findings_.bound = std::max(findings_.bound, bound - error);
+      for (double& b : with) b -= error;
+      findings_.with.swap(with);
+    }
+  }
+
+  void finish_dual() {
+    dual_.polish(40);
+    certify();
+    dual_finished_ = true;
+    findings_.prices = dual_.best_prices();
+  }
+
+  const Model& model_;
+  const AnytimeOptions& options_;
+  Budget& budget_;
+  Dual<Real> dual_;
+  Search<Real> rounder_;
+  std::vector<std::unique_ptr<Search<Real>>> searches_;
+  Findings findings_;
+  std::vector<double> recent_prices_;
+  std::vector<int> dual_start_;
+  bool forward_ = true;
+  bool dual_finished_ = false;
+  double width_ = 12;
+  double threshold_ = 0;
+};
+
+}  // namespace
+
+Findings run_anytime(const Model& model, const AnytimeOptions& options, Budget& budget) {
+  if (model.n > kSinglePrecision) return Anytime<float>(model, options, budget).run();
+  return Anytime<double>(model, options, budget).run();
+}
+
+}  // namespace cleave::plan::solver

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "cleave/plan/solver/budget.h"
+#include "cleave/plan/solver/model.h"
+#include "cleave/plan/solver/search.h"
+
+namespace cleave::plan::solver {
+
+// What the dual and the searches have found so far.
+struct Findings {
+  Incumbent incumbent;
+  double bound = 0;            // certified; every solution costs at least this
+  std::vector<double> prices;  // of the best bound
+  AlignedVector<double> with;  // for each strategy a bound on the solutions that take it
+};
+
+struct AnytimeOptions {
+  std::uint64_t seed = 0;
+  int threads = 2;
+  int workers = 2;
+  // Return early when the dual has converged and this many rounds found nothing; 0: never.
+  int patience = 0;
+  // Called between rounds, with what is known.
+  std::function<void(const char* phase, const Findings&)> observe;
+};
+
+// Dual and searches side by side, in rounds: within a round each worker works alone for a fixed
+// amount of work, between rounds they exchange solutions and prices in a fixed order. Returns when
+// the budget is spent, the gap is closed, or patience is gone.
+Findings run_anytime(const Model& model, const AnytimeOptions& options, Budget& budget);
+
+}  // namespace cleave::plan::solver

@@ -1,0 +1,140 @@
+#include "cleave/plan/solver/dual.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace cleave::plan::solver {
+namespace {
+
+constexpr int kWarmUp = 20;  // sweeps before the prices move
+
+constexpr double kKeep = 0.7;  // of the last direction
+
+}  // namespace
+
+template <class Real>
+Dual<Real>::Dual(const Model& model)
+    : model_(model),
+      messages_(model),
+      prices_(model.times, 0),
+      swept_prices_(model.times, 0),
+      best_prices_(model.times, 0),
+      direction_(model.times, 0),
+      prefix_(model.times + 1, 0),
+      cost_(model.strategies(), 0) {}
+
+template <class Real>
+double Dual<Real>::outside(const std::vector<double>& prices) const {
+  double total = model_.constant;
+  for (int t = 0; t < model_.times; ++t) {
+    total += prices[t] * static_cast<double>(model_.base[t] - model_.limit);
+  }
+  return total;
+}
+
+// Usage over time when each node spreads over its strategies by exp(-belief / temperature).
+template <class Real>
+void Dual<Real>::expected_usage(double temperature) {
+  usage_.assign(model_.times + 1, 0);
+  const Real* belief = messages_.beliefs();
+  std::vector<double> weight;
+  for (int i = 0; i < model_.n; ++i) {
+    const int first = model_.first_memory[i], last = model_.first_memory[i + 1];
+    if (first == last) continue;
+    const Real* row = belief + model_.offset[i];
+    const int k = model_.k[i];
+    weight.assign(k, 0);
+    if (temperature <= 0) {
+      weight[std::min_element(row, row + k) - row] = 1;
+    } else {
+      double total = 0;
+      for (int s = 0; s < k; ++s) {
+        const double z = static_cast<double>(row[s]) / temperature;
+        if (z < 20) total += weight[s] = std::exp(-z);
+      }
+      for (double& w : weight) w /= total;
+    }
+    for (int m = first; m < last; ++m) {
+      const Model::Memory& memory = model_.memory[m];
+      double u = 0;
+      for (int s = 0; s < k; ++s) u += weight[s] * static_cast<double>(model_.usage[memory.at + s]);
+      usage_[memory.begin] += u;
+      usage_[memory.end] -= u;
+    }
+  }
+  std::partial_sum(usage_.begin(), usage_.end(), usage_.begin());
+}
+
+template <class Real>
+double Dual<Real>::sweep() {
+  std::partial_sum(prices_.begin(), prices_.end(), prefix_.begin() + 1);
+  model_.price(prefix_, cost_.data());
+  swept_prices_ = prices_;
+  work_ += messages_.sweep_work() + 6.0 * static_cast<double>(model_.strategies());
+  return messages_.sweep(cost_.data()) + outside(prices_);
+}
+
+template <class Real>
+void Dual<Real>::polish(int sweeps) {
+  prices_ = best_prices_;
+  for (int q = 0; q < sweeps; ++q) best_ = std::max(best_, sweep());
+}
+
+template <class Real>
+void Dual<Real>::iterate(double target) {
+  const double bound = sweep();
+  ++iterations_;
+  stalled_ = bound > best_ + 1e-6 * std::abs(bound) ? 0 : stalled_ + 1;
+  if (bound > best_) {
+    best_ = bound;
+    best_prices_ = prices_;
+  }
+  if (iterations_ < kWarmUp || model_.times == 0) return;
+
+  const double gap = std::max(target - bound, 0.001 * std::abs(target));
+  expected_usage(gap / model_.n);
+  double norm = 0;
+  for (int t = 0; t < model_.times; ++t) {
+    double excess = usage_[t] + static_cast<double>(model_.base[t] - model_.limit);
+    if (excess < 0 && prices_[t] <= 0) excess = 0;
+    direction_[t] = kKeep * direction_[t] + (1 - kKeep) * excess;
+    const double d = prices_[t] <= 0 ? std::max(0.0, direction_[t]) : direction_[t];
+    norm += d * d;
+  }
+  const double step = norm > 0 ? scale_ * gap / norm : 0;
+  for (int t = 0; t < model_.times; ++t) {
+    prices_[t] = std::max(0.0, prices_[t] + step * direction_[t]);
+  }
+  if (stalled_ > 30) {
+    scale_ *= 0.8;
+    stalled_ = 0;
+    if (scale_ < 1e-3) {
+      scale_ = 0.1;
+      ++restarts_;
+      prices_ = best_prices_;
+    }
+  }
+}
+
+template <class Real>
+double Dual<Real>::certify(AlignedVector<double>* with) const {
+  std::vector<double> prefix(model_.times + 1, 0);
+  std::partial_sum(swept_prices_.begin(), swept_prices_.end(), prefix.begin() + 1);
+  AlignedVector<double> cost(model_.strategies()), bounds;
+  model_.price(prefix, cost.data());
+  Messages<double> messages(model_);
+  messages.copy_from(messages_);
+  const double rest = outside(swept_prices_);
+  const double bound = messages.certify(cost.data(), bounds) + rest;
+  if (with) {
+    for (double& b : bounds) b += rest;
+    with->swap(bounds);
+  }
+  return bound;
+}
+
+template class Dual<float>;
+template class Dual<double>;
+
+}  // namespace cleave::plan::solver

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <vector>
+
+#include "cleave/plan/solver/messages.h"
+#include "cleave/plan/solver/model.h"
+
+namespace cleave::plan::solver {
+
+// The lower bound: a price on memory at every time turns the limit into node costs; messages bound
+// the rest. Prices follow the usage that the messages' beliefs ask for, by steps in proportion to
+// the gap that is left.
+template <class Real>
+class Dual {
+ public:
+  explicit Dual(const Model& model);
+
+  // One sweep and one step of the prices. `target` is the cost of the best known solution, or a
+  // guess.
+  void iterate(double target);
+
+  int iterations() const { return iterations_; }
+  double bound() const { return best_; }  // rounding aside
+  const std::vector<double>& prices() const { return prices_; }
+  const std::vector<double>& best_prices() const { return best_prices_; }
+  const Real* cost() const { return cost_.data(); }  // priced, of the last sweep
+  const Messages<Real>& messages() const { return messages_; }
+  // Whether the steps have shrunk to nothing more than once.
+  bool converged() const { return restarts_ >= 2; }
+  double step_scale() const { return scale_; }
+  // Goes back to the best prices and sweeps there without moving them.
+  void polish(int sweeps);
+
+  // The bound in doubles for the present messages and the prices of the last sweep; with `with`, a
+  // bound on the solutions that take a strategy, for each.
+  double certify(AlignedVector<double>* with = nullptr) const;
+  double work() const { return work_; }
+
+ private:
+  void expected_usage(double temperature);
+  double outside(const std::vector<double>& prices) const;
+  double sweep();
+
+  const Model& model_;
+  Messages<Real> messages_;
+  std::vector<double> prices_, swept_prices_, best_prices_, direction_, usage_, prefix_;
+  AlignedVector<Real> cost_;
+  double best_ = -1e300;
+  double scale_ = 0.5;
+  int iterations_ = 0;
+  int stalled_ = 0;
+  int restarts_ = 0;
+  double work_ = 0;
+};
+
+}  // namespace cleave::plan::solver

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <queue>
+#include <vector>
+
+#include "cleave/plan/solver/model.h"
+#include "cleave/plan/solver/random.h"
+
+namespace cleave::plan::solver {
+
+// Solves a set of nodes together, the rest held fixed, by eliminating one after the other (a
+// minimum over its strategies gives a table over its neighbours). Where the tables would grow
+// beyond 2^width entries, some nodes of the set are held at their present strategies instead,
+// chosen at random among the well connected: a cutset.
+//
+//   a - b - c   with all free and any width: the optimum of the chain
+//
+// Memory is not looked at; prices on it come in through the node costs.
+template <class Real>
+class Elimination {
+ public:
+  explicit Elimination(const Model& model);
+
+  // Improves x on `free`; `cost` is laid out as Model::cost. The cost of x never rises (but for
+  // rounding). `noise` > 0 varies the order of elimination.
+  // Returns the number of nodes that were not held.
+  int run(const std::vector<int>& free, const Real* cost, std::vector<int>& x, double width,
+          double noise, Random& random);
+
+  double work() const { return work_; }
+
+ private:
+  struct Factor {
+    std::vector<int> scope;  // local ids, outermost first; the last dimension is padded
+    const Real* table = nullptr;
+    const Real* transposed = nullptr;  // the same with the two dimensions swapped, where it exists
+  };
+  struct Variable {
+    int node = 0;
+    int k = 0;
+    float log_size = 0;
+    float weight = 0;
+    char state = 0;  // 0 held, 1 free, 2 eliminated
+    int version = 0;
+    std::vector<int> neighbours;
+    std::vector<int> factors;
+    Real* unary = nullptr;
+  };
+  // A factor as it enters a minimum: its offset follows from the scope's outer variables.
+  struct Term {
+    const Real* table = nullptr;
+    bool inner = false;                // depends on the scope's last variable
+    int depth = 0;                     // outer variables that fix the offset
+    std::vector<std::size_t> strides;  // one per outer variable
+  };
+
+  Real* allocate(std::size_t count);
+  void reset_arena();
+  void load(const std::vector<int>& free, const Real* cost, const std::vector<int>& x);
+  void weigh(int v);
+  void hold(int v, const std::vector<int>& x);
+  void hold_some(std::vector<int>& candidates, const std::vector<int>& x);
+  void eliminate(int v);
+  int new_factor();
+  int dimension(const Factor& factor, std::size_t d) const;
+  std::size_t stride_of(const Factor& factor, int v) const;
+  // A copy with the dimensions in the given order; those missing from it are fixed by `start`.
+  const Real* arranged(const Factor& factor, const std::vector<int>& order, const Real* start);
+  Term make_term(const Factor& factor, int v, const std::vector<int>& scope);
+  void minimise(int v, const std::vector<int>& scope, const std::vector<Term>& terms, Real* out);
+  void assign_backwards(std::vector<int>& x);
+
+  const Model& model_;
+  std::vector<int> local_;  // node -> local id, or -1
+  std::vector<Variable> variables_;
+  int count_ = 0;
+  std::vector<Factor> factors_;
+  std::size_t factor_count_ = 0;
+  std::vector<std::pair<int, std::vector<int>>> eliminated_;  // variable, its factors then
+  std::size_t eliminated_count_ = 0;
+  struct Entry {
+    float weight;
+    int variable;
+    int version;
+    bool operator<(const Entry& o) const {
+      return weight != o.weight ? weight > o.weight : variable > o.variable;
+    }
+  };
+  std::priority_queue<Entry> order_;
+  std::vector<AlignedVector<Real>> chunks_;
+  std::size_t chunk_ = 0, used_ = 0;
+  double noise_ = 0;
+  Random* random_ = nullptr;
+  std::vector<AlignedVector<Real>> partial_;
+  double work_ = 0;
+};
+
+}  // namespace cleave::plan::solver

@@ -1,0 +1,186 @@
+#include "cleave/plan/solver/search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace cleave::plan::solver {
+namespace {
+
+// Work on one region that makes the next regions larger or smaller.
+constexpr double kCheap = 1e6;
+constexpr double kDear = 4e6;
+constexpr double kSlack = 0.02;  // a repair may cost that much before it is given up
+
+}  // namespace
+
+template <class Real>
+Search<Real>::Search(const Model& model, std::uint64_t seed)
+    : model_(model),
+      random_(seed),
+      state_(model),
+      elimination_(model),
+      in_region_(model.n, 0),
+      prefix_(model.times + 1, 0),
+      cost_(model.strategies(), static_cast<Real>(kBig)) {}
+
+template <class Real>
+bool Search<Real>::complete(const Real* cost, std::vector<int>& x, double width) {
+  std::vector<int> all(model_.n);
+  std::iota(all.begin(), all.end(), 0);
+  elimination_.run(all, cost, x, width, 2, random_);
+  State& state = state_;
+  state.assign(x);
+  started_ = false;
+  if (!state.repair(kBig, random_)) return false;
+  state.descend(true, random_);
+  state.refresh();
+  x = state.x();
+  if (state.cost() >= kBig / 4 || !state.fits()) return false;
+  best_.offer(x, state.cost());
+  return true;
+}
+
+template <class Real>
+void Search<Real>::start(const std::vector<int>& x) {
+  state_.assign(x);
+  started_ = true;
+  best_.offer(x, state_.cost());
+}
+
+template <class Real>
+void Search<Real>::grow_from(int seed, int size) {
+  const std::size_t first = region_.size();
+  if (in_region_[seed]) return;
+  region_.push_back(seed);
+  in_region_[seed] = 1;
+  for (std::size_t head = first; head < region_.size(); ++head) {
+    const int i = region_[head];
+    const int begin = model_.first_arc[i], degree = model_.first_arc[i + 1] - begin;
+    if (degree == 0) continue;
+    const int skip = random_.below(degree);
+    const int most = head == first ? size : 30;
+    for (int q = 0; q < std::min(degree, most); ++q) {
+      if (static_cast<int>(region_.size() - first) >= size) return;
+      const int to = model_.arcs[begin + (skip + q) % degree].to;
+      if (in_region_[to]) continue;
+      in_region_[to] = 1;
+      region_.push_back(to);
+    }
+  }
+}
+
+template <class Real>
+void Search<Real>::pick_region() {
+  const int n = model_.n;
+  region_.clear();
+  const double low = std::log(4.0), high = std::log(std::max(8.0, std::min<double>(n, 4 * reach_)));
+  const int size = std::min(n, static_cast<int>(std::exp(low + (high - low) * random_.unit())));
+  const int kind = random_.below(8);
+  if (kind == 0 && (n <= 1000 || random_.below(8) == 0)) {
+    region_.resize(n);
+    std::iota(region_.begin(), region_.end(), 0);
+    return;
+  }
+  if (kind <= 2) {
+    const int width = std::min(n, std::max(size, 8));
+    const int first = random_.below(n - width + 1);
+    region_.resize(width);
+    std::iota(region_.begin(), region_.end(), first);
+    return;
+  }
+  grow_from(random_.below(n), size);
+  if (random_.below(4) == 0) grow_from(random_.below(n), size);
+  for (int i : region_) in_region_[i] = 0;
+  std::sort(region_.begin(), region_.end());
+}
+
+template <class Real>
+void Search<Real>::price_region(const std::vector<double>& prices) {
+  const double spread = random_.below(3) ? 0.3 : 1.5;
+  const double scale = std::exp((random_.unit() - 0.5) * 2 * spread);
+  int begin = 0, end = 0;
+  double window = 1;
+  if (model_.times > 1 && random_.below(2)) {
+    begin = random_.below(model_.times);
+    end = random_.below(model_.times);
+    if (begin > end) std::swap(begin, end);
+    ++end;
+    window = std::exp((random_.unit() - 0.5) * 4);
+  }
+  for (int t = 0; t < model_.times; ++t) {
+    const double factor = t >= begin && t < end ? scale * window : scale;
+    prefix_[t + 1] = prefix_[t] + prices[t] * factor;
+  }
+  const double total = std::abs(state_.cost());
+  const double noise = random_.below(3) == 0 ? 0.05 * random_.unit() * total / model_.n : 0;
+  for (int i : region_) {
+    const int k = model_.k[i];
+    Real* row = &cost_[model_.offset[i]];
+    const double* cost = &model_.cost[model_.offset[i]];
+    double sum[64];
+    std::vector<double> large;
+    double* out = sum;
+    if (k > 64) {
+      large.resize(k);
+      out = large.data();
+    }
+    std::copy_n(cost, k, out);
+    for (int m = model_.first_memory[i]; m < model_.first_memory[i + 1]; ++m) {
+      const Model::Memory& memory = model_.memory[m];
+      const double weight = prefix_[memory.end] - prefix_[memory.begin];
+      if (weight <= 0) continue;
+      for (int s = 0; s < k; ++s)
+        out[s] += weight * static_cast<double>(model_.usage[memory.at + s]);
+    }
+    if (noise > 0) {
+      for (int s = 0; s < k; ++s) out[s] += noise * random_.unit();
+    }
+    if (random_.below(20) == 0) {
+      const double push = random_.unit();
+      out[random_.below(k)] += 1e-3 * total * push * random_.unit();
+    }
+    for (int s = 0; s < k; ++s) row[s] = static_cast<Real>(out[s]);
+    work_ += 10 + k;
+  }
+  work_ += model_.times;
+}
+
+template <class Real>
+void Search<Real>::step(const std::vector<double>& prices, double threshold) {
+  pick_region();
+  price_region(prices);
+  const std::size_t size = region_.size();
+  double width = size <= 60 ? 17 : size <= 250 ? 15 : size <= 1000 ? 14 : 12;
+  if (model_.n < 1000 && random_.below(3) == 0) width = 16 + random_.below(4);
+  proposal_ = state_.x();
+  const double before = elimination_.work();
+  elimination_.run(region_, cost_.data(), proposal_, width, 3, random_);
+  const double spent = elimination_.work() - before;
+  if (spent < kCheap && reach_ < model_.n) reach_ *= 1.01;
+  if (spent > kDear && reach_ > 20) reach_ *= 0.99;
+
+  state_.mark();
+  const double from = state_.cost();
+  for (int i : region_) state_.move(i, proposal_[i]);
+  work_ += static_cast<double>(model_.n) * 0.3;
+  if (state_.log().empty()) return;
+  bool taken = state_.repair(from * (1 + kSlack) + 1, random_);
+  if (taken) {
+    state_.descend(false, random_);
+    taken = state_.fits() && state_.cost() <= from * (1 + threshold * random_.unit()) + 0.25;
+  }
+  if (!taken) {
+    state_.undo();
+    return;
+  }
+  if (state_.cost() < best_.cost - 0.5) {
+    state_.refresh();
+    best_.offer(state_.x(), state_.cost());
+  }
+}
+
+template class Search<float>;
+template class Search<double>;
+
+}  // namespace cleave::plan::solver

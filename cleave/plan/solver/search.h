@@ -1,0 +1,67 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "cleave/plan/solver/elimination.h"
+#include "cleave/plan/solver/model.h"
+#include "cleave/plan/solver/random.h"
+#include "cleave/plan/solver/state.h"
+
+namespace cleave::plan::solver {
+
+// A solution of the model; empty x: none.
+struct Incumbent {
+  std::vector<int> x;
+  double cost = kBig;
+  bool found() const { return !x.empty(); }
+  // Takes the better of the two.
+  void offer(const std::vector<int>& other, double other_cost) {
+    if (other_cost < cost - 0.5) {
+      x = other;
+      cost = other_cost;
+    }
+  }
+};
+
+// Large neighbourhoods: a region of the graph is solved by elimination under memory prices that are
+// scaled at random, the whole is made to fit again, single moves polish it, and the result is taken
+// when it is not worse than a threshold that falls to nothing.
+template <class Real>
+class Search {
+ public:
+  Search(const Model& model, std::uint64_t seed);
+
+  // A solution from a proposal that ignores memory: elimination of everything, repair, polish.
+  bool complete(const Real* cost, std::vector<int>& x, double width);
+
+  // Moves on from `x`.
+  void start(const std::vector<int>& x);
+  bool started() const { return started_; }
+  double cost() const { return state_.cost(); }
+  void step(const std::vector<double>& prices, double threshold);
+
+  const Incumbent& best() const { return best_; }
+  Random& random() { return random_; }
+  double work() const { return state_.work() + elimination_.work() + work_; }
+
+ private:
+  void pick_region();
+  void grow_from(int seed, int size);
+  void price_region(const std::vector<double>& prices);
+
+  const Model& model_;
+  Random random_;
+  State state_;
+  Elimination<Real> elimination_;
+  Incumbent best_;
+  std::vector<int> region_, proposal_;
+  std::vector<char> in_region_;
+  std::vector<double> prefix_;
+  AlignedVector<Real> cost_;
+  double reach_ = 60;  // how large regions get; follows what they cost to solve
+  bool started_ = false;
+  double work_ = 0;
+};
+
+}  // namespace cleave::plan::solver

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace cleave::plan::solver {
+
+// Memory of decision `node` during [begin, end), one usage per strategy.
+struct TimedUsage {
+  int node = 0;
+  int begin = 0;
+  int end = 0;
+  std::span<const std::int64_t> usage;
+};
+
+// The times at which the limit has to be checked. Time t can be left out when it cannot exceed the
+// limit, or when it holds wherever some kept time p holds:
+//
+//   base[t] + sum over nodes of max over strategies (usage at t - usage at p)  <=  base[p]
+//
+// `sizes[i]` is the number of strategies of node i. Returns one flag per time.
+std::vector<char> binding_times(const std::vector<std::int64_t>& base, std::int64_t limit,
+                                const std::vector<TimedUsage>& usages,
+                                const std::vector<int>& sizes);
+
+}  // namespace cleave::plan::solver
