@@ -8,5 +8,6 @@ namespace cleave {
 void register_elementwise_ops(OpRegistry& registry);
 void register_control_flow_ops(OpRegistry& registry);
 void register_check_ops(OpRegistry& registry);
+void register_transfer_ops(OpRegistry& registry);
 
 }  // namespace cleave

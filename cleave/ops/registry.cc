@@ -21,6 +21,7 @@ const OpRegistry& op_registry() {
     register_elementwise_ops(r);
     register_control_flow_ops(r);
     register_check_ops(r);
+    register_transfer_ops(r);
     return r;
   }();
   return registry;

@@ -175,6 +175,11 @@ Transport& Interpreter::transport() {
   return *own_transport_;
 }
 
+Array Interpreter::transfer(const Node& node, const Array& operand) {
+  if (!options_.transfers) return EvalContext::transfer(node, operand);
+  return options_.transfers->transfer(*this, node, operand);
+}
+
 void Interpreter::run_parallel(DeviceGrid grid, std::vector<std::string> infeed,
                                const std::function<void(EvalContext&)>& task) {
   const auto transport = make_local_transport(grid.num_devices());

@@ -38,6 +38,13 @@ const Function& check_arguments(const Graph& graph, std::string_view name,
 
 struct InterpreterState;
 
+// Moves what the transfers of a partitioned program move.
+class TransferHandler {
+ public:
+  virtual ~TransferHandler() = default;
+  virtual Array transfer(EvalContext& context, const Node& node, const Array& operand) = 0;
+};
+
 // One device that runs functions of a graph. Programs of several devices have one of these per
 // device, each on its own thread, with a common transport and schedule:
 //
@@ -55,6 +62,7 @@ class Interpreter : public EvalContext {
     int64_t device = 0;
     DeviceGrid grid = {};
     Observer* observer = nullptr;
+    TransferHandler* transfers = nullptr;
   };
 
   Interpreter(const Graph& graph, std::shared_ptr<const Schedule> schedule, Options options);
@@ -67,6 +75,7 @@ class Interpreter : public EvalContext {
   int64_t device() const override { return options_.device; }
   DeviceGrid grid() const override { return options_.grid; }
   Transport& transport() override;
+  Array transfer(const Node& node, const Array& operand) override;
   void run_parallel(DeviceGrid grid, std::vector<std::string> infeed,
                     const std::function<void(EvalContext&)>& task) override;
 
