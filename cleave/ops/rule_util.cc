@@ -38,6 +38,10 @@ PartialTransfer rows_of_operand(const Node& node, size_t i, std::initializer_lis
   return rows;
 }
 
+void append(PartialTransfer& rows, PartialTransfer more) {
+  for (PartialRow& row : more) rows.push_back(std::move(row));
+}
+
 PartialTransfer view_partial(const Graph&, const Node& node) {
   return rows_all_operands(node, kAllReduceOps);
 }
@@ -46,15 +50,28 @@ PartialTransfer view_partial_of_first(const Graph&, const Node& node) {
   return rows_of_operand(node, 0, kAllReduceOps);
 }
 
-PartialTransfer linear_partial(const Graph&, const Node& node) {
-  return rows_all_operands(node, {ReduceOp::Sum, ReduceOp::Avg});
+namespace {
+
+// Sums of integers wrap, and stay linear; their averages are rounded, and do not. Sums of bools are
+// Or.
+bool has_sum(DType dtype) { return dtype != DType::Bool; }
+bool has_average(DType dtype) { return is_float(dtype) || is_complex(dtype); }
+
+}  // namespace
+
+PartialTransfer linear_partial(const Graph& graph, const Node& node) {
+  const DType dtype = graph.operand_type(node, 0).dtype;
+  if (has_average(dtype)) return rows_all_operands(node, {ReduceOp::Sum, ReduceOp::Avg});
+  return has_sum(dtype) ? rows_all_operands(node, {ReduceOp::Sum}) : PartialTransfer{};
 }
 
-PartialTransfer bilinear_partial(const Graph&, const Node& node) {
+PartialTransfer bilinear_partial(const Graph& graph, const Node& node) {
+  const DType dtype = graph.operand_type(node, 0).dtype;
   PartialTransfer rows;
-  for (size_t i = 0; i < node.operands.size(); ++i)
-    for (PartialRow& row : rows_of_operand(node, i, {ReduceOp::Sum, ReduceOp::Avg}))
-      rows.push_back(std::move(row));
+  for (size_t i = 0; i < node.operands.size(); ++i) {
+    if (has_sum(dtype)) append(rows, rows_of_operand(node, i, {ReduceOp::Sum}));
+    if (has_average(dtype)) append(rows, rows_of_operand(node, i, {ReduceOp::Avg}));
+  }
   return rows;
 }
 

@@ -29,6 +29,7 @@ OpShardingRule no_rule(const Graph& graph, const Node& node);
 PartialTransfer rows_all_operands(const Node& node, std::initializer_list<ReduceOp> ops);
 // Operand `i` alone.
 PartialTransfer rows_of_operand(const Node& node, size_t i, std::initializer_list<ReduceOp> ops);
+void append(PartialTransfer& rows, PartialTransfer more);
 
 // Elements are moved, not computed: all operands partial under any reduction, and so is the result.
 PartialTransfer view_partial(const Graph& graph, const Node& node);

@@ -1,0 +1,169 @@
+#include "cleave/kernels/loop.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+
+#include "cleave/core/error.h"
+#include "cleave/kernels/dispatch.h"
+
+namespace cleave {
+namespace {
+
+constexpr int64_t kChunkBytes = 8192;
+
+// A view without size-1 dimensions, neighbours that lie behind each other merged.
+struct Collapsed {
+  Shape shape;
+  Shape strides;
+
+  explicit Collapsed(const Array& array) {
+    for (size_t d = 0; d < array.rank(); ++d) {
+      const int64_t size = array.shape()[d], stride = array.strides()[d];
+      if (size == 1) continue;
+      if (!shape.empty() && strides.back() == stride * size) {
+        shape.back() *= size;
+        strides.back() = stride;
+      } else {
+        shape.push_back(size);
+        strides.push_back(stride);
+      }
+    }
+  }
+};
+
+// Gives the elements of a view in row-major order, chunk after chunk, each contiguous and
+// converted.
+class ChunkReader {
+ public:
+  ChunkReader(const Array& array, DType as, int64_t chunk)
+      : base_(array.raw()), element_size_(byte_size(array.dtype())) {
+    if (array.dtype() != as) {
+      convert_ = convert_loop(array.dtype(), as);
+      internal_check(convert_ != nullptr, "no conversion between these element types");
+      converted_ = std::make_unique<std::byte[]>(chunk * byte_size(as));
+    }
+    if (array.is_contiguous()) return;
+    Collapsed view(array);
+    shape_ = std::move(view.shape);
+    strides_ = std::move(view.strides);
+    index_.resize(shape_.size());
+    packed_ = std::make_unique<std::byte[]>(chunk * element_size_);
+    splat_ = shape_.size() == 1 && strides_[0] == 0;
+    if (splat_) pack(packed_.get(), std::min(chunk, shape_[0]));
+  }
+
+  bool in_place() const { return !packed_ && !convert_; }
+
+  const std::byte* next(int64_t n) {
+    const std::byte* data = base_;
+    if (splat_) {
+      data = packed_.get();
+    } else if (packed_) {
+      pack(packed_.get(), n);
+      data = packed_.get();
+    } else {
+      base_ += n * element_size_;
+    }
+    if (!convert_) return data;
+    convert_(&data, converted_.get(), n);
+    return converted_.get();
+  }
+
+ private:
+  void pack(std::byte* out, int64_t n) {
+    switch (element_size_) {
+      case 1:
+        return pack_as<uint8_t>(out, n);
+      case 2:
+        return pack_as<uint16_t>(out, n);
+      case 4:
+        return pack_as<uint32_t>(out, n);
+      case 8:
+        return pack_as<uint64_t>(out, n);
+      default:
+        return pack_as<Bytes16>(out, n);
+    }
+  }
+
+  template <typename T>
+  void pack_as(std::byte* to, int64_t n) {
+    T* out = reinterpret_cast<T*>(to);
+    const size_t inner = shape_.size() - 1;
+    const int64_t step = strides_[inner];
+    while (n > 0) {
+      const T* source = reinterpret_cast<const T*>(base_) + offset_;
+      const int64_t run = std::min(n, shape_[inner] - index_[inner]);
+      if (step == 1) {
+        std::memcpy(out, source, run * sizeof(T));
+      } else if (step == 0) {
+        std::fill_n(out, run, *source);
+      } else {
+        for (int64_t i = 0; i < run; ++i) out[i] = source[i * step];
+      }
+      out += run;
+      n -= run;
+      offset_ += run * step;
+      index_[inner] += run;
+      for (size_t d = inner; index_[d] == shape_[d]; --d) {
+        offset_ -= strides_[d] * shape_[d];
+        index_[d] = 0;
+        if (d == 0) break;
+        offset_ += strides_[d - 1];
+        ++index_[d - 1];
+      }
+    }
+  }
+
+  const std::byte* base_;
+  int64_t element_size_;
+  Shape shape_, strides_, index_;
+  int64_t offset_ = 0;
+  bool splat_ = false;
+  std::unique_ptr<std::byte[]> packed_;
+  Loop convert_ = nullptr;
+  std::unique_ptr<std::byte[]> converted_;
+};
+
+}  // namespace
+
+Array run_loop(Loop loop, std::span<const Array> operands, std::span<const DType> in, DType out,
+               DType result_dtype) {
+  internal_check(operands.size() <= kMaxLoopOperands, "too many operands of an elementwise loop");
+  Array result(result_dtype, operands[0].shape());
+  const int64_t count = result.num_elements();
+  if (count == 0) return result;
+
+  int largest = byte_size(out);
+  for (DType dtype : in) largest = std::max(largest, byte_size(dtype));
+  const int64_t chunk = std::min(count, kChunkBytes / largest);
+
+  std::vector<ChunkReader> readers;
+  readers.reserve(operands.size());
+  for (size_t i = 0; i < operands.size(); ++i) {
+    internal_check(operands[i].shape() == result.shape(), "elementwise operands of unlike shapes");
+    readers.emplace_back(operands[i], in[i], chunk);
+  }
+  const Loop store = out == result_dtype ? nullptr : convert_loop(out, result_dtype);
+  const bool direct = !store && std::all_of(readers.begin(), readers.end(),
+                                            [](const ChunkReader& r) { return r.in_place(); });
+  const int64_t step = direct ? count : chunk;
+  const auto staging = store ? std::make_unique<std::byte[]>(chunk * byte_size(out)) : nullptr;
+
+  std::array<const std::byte*, kMaxLoopOperands> pointers{};
+  std::byte* target = result.raw();
+  for (int64_t begin = 0; begin < count; begin += step) {
+    const int64_t n = std::min(step, count - begin);
+    for (size_t i = 0; i < readers.size(); ++i) pointers[i] = readers[i].next(n);
+    loop(pointers.data(), store ? staging.get() : target, n);
+    if (store) {
+      const std::byte* staged = staging.get();
+      store(&staged, target, n);
+    }
+    target += n * byte_size(result_dtype);
+  }
+  return result;
+}
+
+}  // namespace cleave

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "cleave/kernels/array.h"
+
+namespace cleave {
+
+// One elementwise op on n contiguous elements: out[i] = f(in[0][i], in[1][i], ...). `out` may be
+// one of the inputs where the element sizes agree.
+using Loop = void (*)(const std::byte* const* in, std::byte* out, int64_t n);
+
+// A loop and the dtypes that it computes in. float16 and bfloat16 are computed in float32, so that
+// their arrays are widened and rounded chunk by chunk around the loop; few loops exist per op.
+struct LoopChoice {
+  Loop loop = nullptr;  // null: the op is not defined on the dtype
+  DType in = DType::F32;
+  DType out = DType::F32;
+};
+
+inline constexpr size_t kMaxLoopOperands = 3;
+
+// Runs a loop over strided views of one shape. Operand i is read as dtype `in[i]` and the loop's
+// output, of dtype `out`, is stored as `result`. Views that are not contiguous, and those whose
+// dtype differs, go through chunks that stay in the first-level cache; the others are read in
+// place.
+Array run_loop(Loop loop, std::span<const Array> operands, std::span<const DType> in, DType out,
+               DType result);
+
+// Converts n contiguous elements as StableHLO's convert does; null where from equals to.
+Loop convert_loop(DType from, DType to);
+
+}  // namespace cleave

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <vector>
+
+#include "cleave/graph/op_def.h"
+#include "cleave/kernels/elementwise.h"
+#include "cleave/ops/eval.h"
+#include "cleave/ops/infer_util.h"
+
+// What the StableHLO and CHLO families of elementwise ops share.
+namespace cleave {
+
+// Element types that an op is defined on.
+enum Domain : unsigned { kInts = 1, kBools = 2, kFloats = 4, kComplexes = 8 };
+bool in_domain(unsigned domain, DType dtype);
+// Throws a UserError that names the operand types.
+void require_domain(const Graph& graph, const Node& node, unsigned domain);
+
+// One type for all operands and the result.
+template <unsigned domain, size_t operands>
+std::vector<Type> infer_elementwise(const Graph& graph, const Node& node) {
+  require_operands(node, operands);
+  require_domain(graph, node, domain);
+  return {merged_operand_type(graph, node)};
+}
+// The same shape, and the dtype that `result` makes of the operand's.
+template <unsigned domain, size_t operands, DType (*result)(DType)>
+std::vector<Type> infer_elementwise_to(const Graph& graph, const Node& node) {
+  Type type = infer_elementwise<domain, operands>(graph, node)[0];
+  type.dtype = result(type.dtype);
+  return {type};
+}
+inline DType to_bool(DType) { return DType::Bool; }
+
+template <UnaryOp op>
+std::vector<Array> eval_unary(EvalContext&, const Node&, std::span<const Array> in) {
+  return {unary(op, in[0])};
+}
+template <BinaryOp op>
+std::vector<Array> eval_binary(EvalContext&, const Node&, std::span<const Array> in) {
+  return {binary(op, in[0], in[1])};
+}
+
+// exp, sin, ... take more than one operation.
+OpCost function_cost(const Graph& graph, const Node& node);
+
+// The direction of a compare and whether it is by totalOrder, from the attributes.
+struct Comparison {
+  CompareOp op;
+  bool total_order;
+};
+Comparison comparison_of(const Node& node);
+
+// Partial transfer of functions of one real variable that never fall or never rise. Where one is
+// not defined everywhere, the NaN of a part would win over the maximum of the others: log carries
+// Min only.
+PartialTransfer increasing_partial(const Graph& graph, const Node& node);
+PartialTransfer increasing_above_partial(const Graph& graph,
+                                         const Node& node);                // log, sqrt: Min only
+PartialTransfer decreasing_partial(const Graph& graph, const Node& node);  // erfc
+PartialTransfer negate_partial(const Graph& graph, const Node& node);
+
+}  // namespace cleave

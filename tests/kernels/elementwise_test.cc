@@ -1,0 +1,274 @@
+#include "cleave/kernels/elementwise.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <complex>
+#include <limits>
+#include <random>
+
+#include "cleave/core/error.h"
+#include "cleave/kernels/dispatch.h"
+#include "cleave/kernels/special.h"
+
+namespace cleave {
+namespace {
+
+template <typename T>
+Array make(DType dtype, Shape shape, std::vector<T> values) {
+  return Array::from_bytes(dtype, std::move(shape), values.data());
+}
+template <typename T>
+std::vector<T> values(const Array& array) {
+  const Array packed = array.contiguous();
+  return std::vector<T>(packed.data<T>(), packed.data<T>() + packed.num_elements());
+}
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+// In units of the last place of the expected value.
+double error_in_ulps(float actual, double expected) {
+  const auto near = static_cast<float>(expected);
+  if (actual == near || (std::isnan(actual) && std::isnan(near))) return 0;
+  const double ulp = std::abs(double(std::nextafter(near, kInf)) - near);
+  return std::abs(actual - expected) / ulp;
+}
+
+struct Reference {
+  UnaryOp op;
+  double (*f)(double);
+  float low, high;
+};
+
+TEST(Elementwise, FunctionsOfFloatsAreRightToTheLastBit) {
+  const Reference references[] = {
+      {UnaryOp::Exp, std::exp, -120, 100},     {UnaryOp::Expm1, std::expm1, -30, 90},
+      {UnaryOp::Log, std::log, 0, 1e30f},      {UnaryOp::Log1p, std::log1p, -1, 4},
+      {UnaryOp::Tanh, std::tanh, -12, 12},     {UnaryOp::Sin, std::sin, -3e5, 3e5},
+      {UnaryOp::Cos, std::cos, -100, 100},     {UnaryOp::Cbrt, std::cbrt, -10, 10},
+      {UnaryOp::Atan, std::atan, -10, 10},     {UnaryOp::Sqrt, std::sqrt, 0, 10},
+      {UnaryOp::Sin, std::sin, -1e30f, 1e30f},
+  };
+  std::mt19937 random(7);
+  for (const Reference& reference : references) {
+    std::vector<float> inputs = {0.f, -0.f, 1.f, -1.f, 1e-30f, -1e-30f, 1e-42f, kInf, -kInf, kNaN};
+    std::uniform_real_distribution<float> uniform(reference.low, reference.high);
+    std::uniform_real_distribution<float> exponent(-30, 5);
+    for (int i = 0; i < 20000; ++i) inputs.push_back(uniform(random));
+    for (int i = 0; i < 2000; ++i) inputs.push_back(std::exp2(exponent(random)));
+    const auto n = static_cast<int64_t>(inputs.size());
+    const std::vector<float> outputs =
+        values<float>(unary(reference.op, make<float>(DType::F32, {n}, inputs)));
+    int inexact = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const double expected = reference.f(inputs[i]);
+      ASSERT_LE(error_in_ulps(outputs[i], expected), 0.5001)
+          << "op " << int(reference.op) << " of " << inputs[i] << " gives " << outputs[i];
+      inexact += std::bit_cast<uint32_t>(outputs[i]) !=
+                     std::bit_cast<uint32_t>(static_cast<float>(expected)) &&
+                 !std::isnan(expected);
+    }
+    EXPECT_LE(inexact, 3) << "op " << int(reference.op);
+  }
+}
+
+TEST(Elementwise, IntegersWrapAndDivideAsStableHloSays) {
+  const Array a = make<int8_t>(DType::I8, {6}, {127, -128, -128, 7, -7, 5});
+  const Array b = make<int8_t>(DType::I8, {6}, {1, -1, 0, 2, 2, 0});
+  EXPECT_EQ(values<int8_t>(binary(BinaryOp::Add, a, b)),
+            (std::vector<int8_t>{-128, 127, -128, 9, -5, 5}));
+  EXPECT_EQ(values<int8_t>(binary(BinaryOp::Divide, a, b)),
+            (std::vector<int8_t>{127, -128, -1, 3, -3, -1}));
+  EXPECT_EQ(values<int8_t>(binary(BinaryOp::Remainder, a, b)),
+            (std::vector<int8_t>{0, 0, -128, 1, -1, 5}));
+  const Array base = make<int32_t>(DType::I32, {5}, {-1, -1, 2, 3, 0});
+  const Array exponent = make<int32_t>(DType::I32, {5}, {-3, -2, -1, 5, 0});
+  EXPECT_EQ(values<int32_t>(binary(BinaryOp::Power, base, exponent)),
+            (std::vector<int32_t>{-1, 1, 0, 243, 1}));
+}
+
+TEST(Elementwise, ShiftsOfAllBitsGiveZeroOrSign) {
+  const Array a = make<int16_t>(DType::I16, {4}, {-8, -8, 8, -8});
+  const Array by = make<int16_t>(DType::I16, {4}, {1, 16, 17, -1});
+  EXPECT_EQ(values<int16_t>(binary(BinaryOp::ShiftLeft, a, by)),
+            (std::vector<int16_t>{-16, 0, 0, 0}));
+  EXPECT_EQ(values<int16_t>(binary(BinaryOp::ShiftRightArithmetic, a, by)),
+            (std::vector<int16_t>{-4, -1, 0, -1}));
+  EXPECT_EQ(values<int16_t>(binary(BinaryOp::ShiftRightLogical, a, by)),
+            (std::vector<int16_t>{32764, 0, 0, 0}));
+}
+
+TEST(Elementwise, MaximumPropagatesNanAndOrdersZeros) {
+  const Array a = make<float>(DType::F32, {4}, {kNaN, 1, -0.f, 0.f});
+  const Array b = make<float>(DType::F32, {4}, {1, kNaN, 0.f, -0.f});
+  const auto high = values<float>(binary(BinaryOp::Maximum, a, b));
+  const auto low = values<float>(binary(BinaryOp::Minimum, a, b));
+  EXPECT_TRUE(std::isnan(high[0]) && std::isnan(high[1]) && std::isnan(low[0]) &&
+              std::isnan(low[1]));
+  EXPECT_FALSE(std::signbit(high[2]) || std::signbit(high[3]));
+  EXPECT_TRUE(std::signbit(low[2]) && std::signbit(low[3]));
+}
+
+TEST(Elementwise, TotalOrderSortsNanAndZeros) {
+  const Array order = make<float>(DType::F32, {7}, {-kNaN, -kInf, -1.f, -0.f, 0.f, kInf, kNaN});
+  const Array lower = order.slice({0}, {6}), upper = order.slice({1}, {6});
+  EXPECT_EQ(values<uint8_t>(compare(CompareOp::Lt, lower, upper, true)),
+            std::vector<uint8_t>(6, 1));
+  EXPECT_EQ(values<uint8_t>(compare(CompareOp::Eq, order, order, true)),
+            std::vector<uint8_t>(7, 1));
+  EXPECT_EQ(values<uint8_t>(compare(CompareOp::Eq, order, order)),
+            (std::vector<uint8_t>{0, 1, 1, 1, 1, 1, 0}));
+}
+
+// Any view of the operands gives what packed copies give.
+RC_GTEST_PROP(Elementwise, StridedViewsAgreeWithCopies, ()) {
+  const auto rows = *rc::gen::inRange<int64_t>(1, 9), cols = *rc::gen::inRange<int64_t>(1, 700);
+  std::vector<int32_t> data(rows * cols * 2);
+  for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<int32_t>(i * 2654435761u);
+  const Array whole = make<int32_t>(DType::I32, {rows * 2, cols}, data);
+  const Array step = whole.slice({1, 0}, {rows, cols}, {2, 1}).transpose({1, 0});
+  const Array row = whole.slice({0, 0}, {rows, 1}).reshape({rows}).broadcast({cols, rows}, {1});
+  const Array reversed(DType::I32, {cols, rows}, {-1, cols}, cols - 1, whole.buffer());
+  for (const Array& a : {step, row, reversed})
+    for (const Array& b : {step, row, reversed})
+      RC_ASSERT(values<int32_t>(binary(BinaryOp::Subtract, a, b)) ==
+                values<int32_t>(binary(BinaryOp::Subtract, a.copy(), b.copy())));
+  const Array wide = convert(step, DType::F16);
+  RC_ASSERT(values<uint16_t>(wide) == values<uint16_t>(convert(step.copy(), DType::F16)));
+}
+
+TEST(Elementwise, HalfPrecisionRoundsOnce) {
+  std::mt19937 random(3);
+  std::vector<float16> a(3000), b(3000);
+  std::uniform_real_distribution<float> uniform(-100, 100);
+  for (size_t i = 0; i < a.size(); ++i) {
+    a[i] = static_cast<float16>(uniform(random));
+    b[i] = static_cast<float16>(uniform(random));
+  }
+  const auto quotient = values<float16>(
+      binary(BinaryOp::Divide, make(DType::F16, {3000}, a), make(DType::F16, {3000}, b)));
+  for (size_t i = 0; i < a.size(); ++i) {
+    const auto expected =
+        static_cast<float16>(static_cast<double>(a[i]) / static_cast<double>(b[i]));
+    EXPECT_EQ(static_cast<float>(quotient[i]), static_cast<float>(expected));
+  }
+}
+
+TEST(Convert, FloatsToIntegersSaturateAndNanIsZero) {
+  const Array x = make<float>(DType::F32, {7}, {kNaN, kInf, -kInf, 3.99f, -3.99f, 300.f, -0.5f});
+  EXPECT_EQ(values<int8_t>(convert(x, DType::I8)),
+            (std::vector<int8_t>{0, 127, -128, 3, -3, 127, 0}));
+  EXPECT_EQ(values<uint8_t>(convert(x, DType::U8)),
+            (std::vector<uint8_t>{0, 255, 0, 3, 0, 255, 0}));
+  EXPECT_EQ(values<int64_t>(convert(x, DType::I64))[1], std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(values<int64_t>(convert(x, DType::I64))[2], std::numeric_limits<int64_t>::min());
+  EXPECT_EQ(values<uint8_t>(convert(x, DType::Bool)), (std::vector<uint8_t>{1, 1, 1, 1, 1, 1, 1}));
+}
+
+// Rounding a double to bfloat16 directly: the nearest of the two neighbours.
+RC_GTEST_PROP(Convert, DoublesRoundToNearestBfloat16, (double value)) {
+  RC_PRE(std::isfinite(value) && std::abs(value) < 1e38);
+  const auto rounded =
+      values<bfloat16>(convert(make<double>(DType::F64, {1}, {value}), DType::BF16))[0];
+  bfloat16 next = rounded, previous = rounded;
+  next.bits = static_cast<uint16_t>(rounded.bits + 1);
+  const double distance = std::abs(static_cast<double>(float(rounded)) - value);
+  RC_ASSERT(distance <= std::abs(static_cast<double>(float(next)) - value));
+  if (rounded.bits & 0x7fff) {
+    previous.bits = static_cast<uint16_t>(rounded.bits - 1);
+    RC_ASSERT(distance <= std::abs(static_cast<double>(float(previous)) - value));
+  }
+}
+
+TEST(Convert, EveryPairOfTypesKeepsSmallNumbers) {
+  const std::vector<float> small = {0, 1, 2, 100};
+  for (int from = 0; from <= int(DType::C128); ++from) {
+    for (int to = 0; to <= int(DType::C128); ++to) {
+      const Array x = convert(make<float>(DType::F32, {4}, small), DType(from));
+      const auto back = values<float>(convert(convert(x, DType(to)), DType::F32));
+      const bool boolean = DType(from) == DType::Bool || DType(to) == DType::Bool;
+      EXPECT_EQ(back, boolean ? (std::vector<float>{0, 1, 1, 1}) : small) << from << " " << to;
+    }
+  }
+}
+
+TEST(Elementwise, BitcastSplitsAndJoinsFromTheLowEnd) {
+  const Array x = make<uint32_t>(DType::U32, {1}, {0x01020304u});
+  const Array bytes = bitcast_convert(x, DType::U8, {1, 4});
+  EXPECT_EQ(values<uint8_t>(bytes), (std::vector<uint8_t>{4, 3, 2, 1}));
+  EXPECT_EQ(values<uint32_t>(bitcast_convert(bytes, DType::U32, {1})), values<uint32_t>(x));
+}
+
+TEST(Elementwise, SelectAndClampTakeScalars) {
+  const Array x = make<double>(DType::F64, {3}, {-2, 0.5, 9});
+  const Array low = Array::scalar<double>(DType::F64, 0),
+              high = Array::scalar<double>(DType::F64, 1);
+  EXPECT_EQ(values<double>(clamp(low, x, high)), (std::vector<double>{0, 0.5, 1}));
+  const Array pred = Array::scalar<bool>(DType::Bool, true);
+  EXPECT_EQ(values<double>(select(pred, x, clamp(low, x, high))), values<double>(x));
+}
+
+TEST(Elementwise, ComplexFunctionsAgreeWithTheLibrary) {
+  using C = std::complex<double>;
+  const std::vector<C> z = {{1, 2}, {-0.5, 0.25}, {0, -1}, {3, 0}, {1e-9, 1e-9}};
+  const Array x = make<C>(DType::C128, {5}, z);
+  const auto logs = values<C>(unary(UnaryOp::Log, x));
+  const auto tans = values<C>(unary(UnaryOp::Tanh, x));
+  const auto minus = values<C>(unary(UnaryOp::Expm1, x));
+  for (size_t i = 0; i < z.size(); ++i) {
+    EXPECT_LT(std::abs(logs[i] - std::log(z[i])), 1e-14);
+    EXPECT_LT(std::abs(tans[i] - std::tanh(z[i])), 1e-14);
+  }
+  EXPECT_LT(std::abs(minus[4] / z[4] - 1.0 - z[4] / 2.0), 1e-15);
+  EXPECT_EQ(unary(UnaryOp::Abs, x).dtype(), DType::F64);
+}
+
+TEST(Elementwise, SaysWhichTypeHasNoKernel) {
+  EXPECT_THROW(unary(UnaryOp::Popcnt, Array::zeros(DType::F32, {1})), UserError);
+  EXPECT_THROW(compare(CompareOp::Lt, Array::zeros(DType::C64, {1}), Array::zeros(DType::C64, {1})),
+               UserError);
+}
+
+TEST(Special, KnownValues) {
+  const double euler = 0.57721566490153286, pi = 3.14159265358979324;
+  EXPECT_NEAR(digamma(1), -euler, 1e-15);
+  EXPECT_NEAR(digamma(0.5), -euler - 2 * std::log(2), 1e-14);
+  EXPECT_NEAR(digamma(-1.5), digamma(2.5) + pi / std::tan(pi * 2.5), 1e-13);
+  EXPECT_TRUE(std::isnan(digamma(-2)));
+  EXPECT_NEAR(zeta(2, 1), pi * pi / 6, 1e-15);
+  EXPECT_NEAR(zeta(4, 1), std::pow(pi, 4) / 90, 1e-15);
+  EXPECT_NEAR(zeta(2, 0.5), pi * pi / 2, 1e-14);
+  double head = 0;
+  for (int k = 1; k < 40; ++k) head += std::pow(k, -3.0);
+  EXPECT_NEAR(zeta(3, 40), zeta(3, 1) - head, 1e-14);
+  EXPECT_NEAR(polygamma(1, 1), pi * pi / 6, 1e-14);
+  EXPECT_NEAR(polygamma(2, 1), -2 * 1.20205690315959429, 1e-14);
+  EXPECT_NEAR(bessel_i1e(1), std::exp(-1.0) * 0.56515910399248503, 1e-15);
+  EXPECT_NEAR(bessel_i1e(-40), -std::exp(-40.0) * std::cyl_bessel_i(1.0, 40.0), 1e-14);
+  for (double x : {1e-10, 0.1, 0.5, 0.9, 0.999999, -0.3, -0.99})
+    EXPECT_NEAR(std::erf(erf_inv(x)) / x, 1, 1e-14) << x;
+  EXPECT_EQ(erf_inv(1), std::numeric_limits<double>::infinity());
+}
+
+TEST(Elementwise, NextAfterStepsInTheTypeItself) {
+  const Array x = make<float16>(DType::F16, {2}, {float16(1), float16(0)});
+  const Array to = make<float16>(DType::F16, {2}, {float16(2), float16(-1)});
+  EXPECT_EQ(values<uint16_t>(binary(BinaryOp::NextAfter, x, to)),
+            (std::vector<uint16_t>{0x3c01, 0x8001}));
+}
+
+TEST(Elementwise, ReducePrecisionRoundsAndSaturates) {
+  const Array x = make<float>(DType::F32, {5}, {65505.f, 65520.f, 1e-8f, 1.0009765625f, kNaN});
+  const auto reduced = values<float>(reduce_precision(x, 5, 10));
+  EXPECT_EQ(reduced[0], 65504.f);
+  EXPECT_EQ(reduced[1], kInf);
+  EXPECT_EQ(reduced[2], 0.f);
+  EXPECT_EQ(reduced[3], 1.0009765625f);
+  EXPECT_TRUE(std::isnan(reduced[4]));
+}
+
+}  // namespace
+}  // namespace cleave
