@@ -106,7 +106,8 @@ const MachineProfile& default_profile();
 
 std::string to_json(const MachineProfile& profile);
 // Fields that are absent keep the value of the profile named by "base" (the default profile where
-// there is none). Throws UserError that names the field.
+// there is none); a table of matmul rates replaces the whole table. Throws UserError that names the
+// field.
 MachineProfile profile_from_json(std::string_view text);
 // A built-in name, or the path of a JSON file.
 MachineProfile load_profile(const std::string& name_or_path);

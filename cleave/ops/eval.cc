@@ -31,6 +31,9 @@ std::vector<Array> EvalContext::map_region(RegionId region, std::span<const Arra
 Transport& EvalContext::transport() {
   throw UserError("this op talks to other devices, and it is evaluated where there are none");
 }
+Array EvalContext::transfer(const Node&, const Array&) {
+  throw UserError("cleave.transfer: it is part of a partitioned program, and runs only in one");
+}
 void EvalContext::run_parallel(DeviceGrid, std::vector<std::string>,
                                const std::function<void(EvalContext&)>&) {
   throw UserError("this op runs on several devices, and it is evaluated where there is only one");

@@ -48,6 +48,8 @@ class EvalContext {
   virtual int64_t device() const { return 0; }
   virtual DeviceGrid grid() const { return {}; }
   virtual Transport& transport();
+  // The device's part of a change of layout (cleave.transfer).
+  virtual Array transfer(const Node& node, const Array& operand);
   // Runs `task` once for each device of a grid, at the same time, each with a context of its own,
   // and returns when all have ended. `infeed` names the functions that feed the devices' infeed
   // ops, in order.

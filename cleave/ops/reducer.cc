@@ -1,0 +1,52 @@
+#include "cleave/ops/reducer.h"
+
+namespace cleave {
+namespace {
+
+std::optional<ReduceOp> reducer_of(const Node& node, DType dtype, bool logical_only) {
+  if (node.name == "stablehlo.add") return ReduceOp::Sum;
+  if (node.name == "stablehlo.multiply") return ReduceOp::Prod;
+  if (node.name == "stablehlo.maximum") return ReduceOp::Max;
+  if (node.name == "stablehlo.minimum") return ReduceOp::Min;
+  if (logical_only && dtype != DType::Bool) return std::nullopt;
+  if (node.name == "stablehlo.and") return ReduceOp::And;
+  if (node.name == "stablehlo.or") return ReduceOp::Or;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<ReduceOp> common_reducer(const Graph& graph, RegionId id, bool logical_only) {
+  const Region& region = graph.region(id);
+  if (region.nodes.empty()) return std::nullopt;
+  const Node& terminator = graph.node(region.nodes.back());
+  const size_t n = terminator.operands.size();
+  if (n == 0 || region.args.size() != 2 * n) return std::nullopt;
+  std::optional<ReduceOp> common;
+  for (size_t i = 0; i < n; ++i) {
+    const Value& value = graph.value(terminator.operands[i]);
+    if (!value.producer.valid()) return std::nullopt;
+    const Node& node = graph.node(value.producer);
+    if (node.operands.size() != 2 || node.parent != id) return std::nullopt;
+    const ValueId old_value = region.args[i], new_value = region.args[i + n];
+    const bool fits = (node.operands[0] == old_value && node.operands[1] == new_value) ||
+                      (node.operands[0] == new_value && node.operands[1] == old_value);
+    const std::optional<ReduceOp> op = reducer_of(node, value.type.dtype, logical_only);
+    if (!fits || !op || (common && *common != *op)) return std::nullopt;
+    common = op;
+  }
+  return common;
+}
+
+bool returns_second_half(const Graph& graph, RegionId id) {
+  const Region& region = graph.region(id);
+  if (region.nodes.empty()) return false;
+  const Node& terminator = graph.node(region.nodes.back());
+  const size_t n = terminator.operands.size();
+  if (region.args.size() != 2 * n) return false;
+  for (size_t i = 0; i < n; ++i)
+    if (terminator.operands[i] != region.args[i + n]) return false;
+  return true;
+}
+
+}  // namespace cleave

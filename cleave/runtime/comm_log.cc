@@ -1,0 +1,71 @@
+#include "cleave/runtime/comm_log.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace cleave {
+
+int64_t CommLog::count() const {
+  return std::count_if(events_.begin(), events_.end(),
+                       [](const CommEvent& event) { return !event.is_local(); });
+}
+
+int64_t CommLog::count(std::string_view kind) const {
+  return std::count_if(events_.begin(), events_.end(), [&](const CommEvent& event) {
+    return !event.is_local() && event.kind == kind;
+  });
+}
+
+int64_t CommLog::bytes() const {
+  int64_t sum = 0;
+  for (const CommEvent& event : events_) sum += event.bytes;
+  return sum;
+}
+
+int64_t CommLog::bytes(std::string_view kind) const {
+  int64_t sum = 0;
+  for (const CommEvent& event : events_)
+    if (event.kind == kind) sum += event.bytes;
+  return sum;
+}
+
+int64_t CommLog::total_bytes() const {
+  int64_t sum = 0;
+  for (const CommEvent& event : events_) sum += event.total_bytes;
+  return sum;
+}
+
+std::string bytes_text(int64_t bytes) {
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  if (bytes < 1024 * 1024) return fmt::format("{:.1f} KiB", static_cast<double>(bytes) / 1024);
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1024 * 1024));
+}
+
+std::string to_string(const CommLog& log) {
+  struct Line {
+    CommEvent event;
+    int64_t times = 0;
+  };
+  std::vector<Line> lines;
+  for (const CommEvent& event : log.events()) {
+    if (event.is_local()) continue;
+    auto it = std::find_if(lines.begin(), lines.end(), [&](const Line& line) {
+      return line.event.kind == event.kind && line.event.axes == event.axes &&
+             line.event.asked_by == event.asked_by;
+    });
+    if (it == lines.end()) {
+      lines.push_back({event, 1});
+    } else {
+      it->event.bytes += event.bytes;
+      ++it->times;
+    }
+  }
+  std::string text;
+  for (const auto& [event, times] : lines)
+    text += fmt::format("{:<19} {:<14} x{:<5} {:>10}  for {}\n", event.kind, event.axes, times,
+                        bytes_text(event.bytes), event.asked_by);
+  return text;
+}
+
+}  // namespace cleave

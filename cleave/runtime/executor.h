@@ -1,0 +1,51 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "cleave/kernels/array.h"
+#include "cleave/runtime/comm_log.h"
+#include "cleave/runtime/interpreter.h"
+#include "cleave/spmd/program.h"
+
+namespace cleave {
+
+struct ExecuteOptions {
+  CommLog* log = nullptr;        // gets an event for every change of layout
+  Observer* observer = nullptr;  // told of every op on every device
+};
+
+// A Program made ready to run on all devices of its mesh in this process, one thread each. The
+// devices' graphs are derived once. Reductions are combined in the order of the devices'
+// coordinates, so that the same inputs give the same bits.
+class Executor {
+ public:
+  explicit Executor(Program program);
+  ~Executor();
+
+  const Program& program() const { return program_; }
+  int64_t num_devices() const { return static_cast<int64_t>(devices_.size()); }
+  const Instance& instance(int64_t device) const;
+
+  // Whole arrays in, whole arrays out.
+  std::vector<Array> run(std::span<const Array> args, const ExecuteOptions& options = {}) const;
+  // By device: the shards of the entry's arguments and results.
+  std::vector<std::vector<Array>> run_shards(const std::vector<std::vector<Array>>& args,
+                                             const ExecuteOptions& options = {}) const;
+
+ private:
+  struct Device;
+  Program program_;
+  std::vector<std::unique_ptr<Device>> devices_;
+};
+
+// The part of a whole array that a device holds. Where the layout is partial, the first device
+// along the pending axes holds the value, and the others the identity of the reduction.
+Array shard_of(const Array& whole, const Layout& layout, int64_t device);
+// The whole array from the shards of all devices, pending reductions completed.
+Array assemble(std::span<const Array> shards, const Layout& layout, const Shape& shape);
+// 0 for Sum, the lowest value for Max, ...; Avg has none and gives the value itself elsewhere.
+Array identity_array(ReduceOp op, DType dtype, const Shape& shape);
+
+}  // namespace cleave

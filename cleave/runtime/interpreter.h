@@ -1,0 +1,106 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "cleave/graph/graph.h"
+#include "cleave/kernels/array.h"
+#include "cleave/ops/eval.h"
+#include "cleave/runtime/schedule.h"
+#include "cleave/runtime/transport.h"
+
+namespace cleave {
+
+// Told what happens while a program runs. Where several devices run, calls come from several
+// threads, one at a time.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  // An op has run; times in seconds since the start of the run. Ops inside regions come before the
+  // op that owns the region; the bodies of elementwise reducers do not come.
+  virtual void executed(const Graph& /*graph*/, const Node& /*node*/, int64_t /*device*/,
+                        std::span<const Array> /*results*/, double /*begin*/, double /*end*/) {}
+  virtual void print(std::string_view /*text*/) {}
+  virtual void probe(std::string_view /*name*/, int64_t /*iteration*/, const Array& /*value*/) {}
+};
+
+// Runs a function on one device and returns its results. Arguments must have the function's types.
+//   run_function(graph, "main", {x, w})
+std::vector<Array> run_function(const Graph& graph, std::string_view name,
+                                std::span<const Array> args, Observer* observer = nullptr);
+
+// Throws a UserError that names the argument unless `args` fit the types of the function; gives the
+// function back.
+const Function& check_arguments(const Graph& graph, std::string_view name,
+                                std::span<const Array> args);
+
+struct InterpreterState;
+
+// Moves what the transfers of a partitioned program move.
+class TransferHandler {
+ public:
+  virtual ~TransferHandler() = default;
+  virtual Array transfer(EvalContext& context, const Node& node, const Array& operand) = 0;
+};
+
+// One device that runs functions of a graph. Programs of several devices have one of these per
+// device, each on its own thread, with a common transport and schedule:
+//
+//   auto schedule = std::make_shared<const Schedule>(program);
+//   auto transport = make_local_transport(n);
+//   run_devices(*transport, devices, [&](int64_t device) {
+//     Interpreter interpreter(program, schedule, {.transport = transport.get(), .device = device,
+//                                                 .grid = {1, n}});
+//     results[device] = interpreter.call("main", args[device]);
+//   });
+class Interpreter : public EvalContext {
+ public:
+  struct Options {
+    Transport* transport = nullptr;  // null: alone
+    int64_t device = 0;
+    DeviceGrid grid = {};
+    Observer* observer = nullptr;
+    TransferHandler* transfers = nullptr;
+  };
+
+  Interpreter(const Graph& graph, std::shared_ptr<const Schedule> schedule, Options options);
+  ~Interpreter() override;
+
+  std::vector<Array> run_region(RegionId region, std::span<const Array> args) override;
+  std::vector<Array> call(std::string_view function, std::span<const Array> args) override;
+  std::vector<Array> map_region(RegionId region, std::span<const Array> args) override;
+
+  int64_t device() const override { return options_.device; }
+  DeviceGrid grid() const override { return options_.grid; }
+  Transport& transport() override;
+  Array transfer(const Node& node, const Array& operand) override;
+  void run_parallel(DeviceGrid grid, std::vector<std::string> infeed,
+                    const std::function<void(EvalContext&)>& task) override;
+
+  std::vector<Array> infeed() override;
+  void print(std::string_view text) override;
+  void probe(std::string_view name, const Array& value) override;
+  Array probed(std::string_view name, int64_t iteration) override;
+
+ private:
+  Interpreter(const Interpreter& parent, Options options, std::shared_ptr<InterpreterState> state);
+
+  std::vector<Array> run_function_body(RegionId body, std::span<const Array> args);
+  std::vector<Array> execute(RegionId region, std::span<const Array> args);
+  std::vector<Array> execute_elementwise(RegionId region, std::span<const Array> args,
+                                         const Shape& shape);
+  std::vector<Array> take_operands(const Step& step);
+  void run_step(const Step& step);
+  void check_results(const Node& node, std::span<const Array> results) const;
+
+  std::shared_ptr<const Schedule> schedule_;
+  Options options_;
+  std::shared_ptr<InterpreterState> state_;  // what all devices of a run share
+  std::unique_ptr<Transport> own_transport_;
+  std::vector<Array> values_;    // by ValueId
+  std::vector<bool> executing_;  // by RegionId, of functions: a second call needs other values
+};
+
+}  // namespace cleave

@@ -1,0 +1,81 @@
+#include "cleave/runtime/recorder.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+namespace cleave {
+namespace {
+
+std::string types_text(const Graph& graph, const Node& node) {
+  std::string text;
+  for (ValueId result : node.results)
+    text += (text.empty() ? "" : ", ") + to_string(graph.type(result));
+  return text;
+}
+
+}  // namespace
+
+void Recorder::executed(const Graph& graph, const Node& node, int64_t device,
+                        std::span<const Array> results, double begin, double end) {
+  Event event{node.name, device, begin, end, 0};
+  for (const Array& result : results)
+    if (result.valid()) event.bytes += static_cast<int64_t>(result.num_bytes());
+  if (on_trace)
+    on_trace(fmt::format("device {}  {:10.3f} ms  {:9.3f} ms  {}  {}", device, begin * 1e3,
+                         (end - begin) * 1e3, node.name, types_text(graph, node)));
+  events_.push_back(std::move(event));
+}
+
+void Recorder::print(std::string_view text) {
+  if (on_print) on_print(text);
+}
+
+void Recorder::probe(std::string_view name, int64_t iteration, const Array& value) {
+  if (on_probe) on_probe(name, iteration, value);
+}
+
+std::string Recorder::stats() const {
+  struct Row {
+    std::string op;
+    int64_t calls = 0, bytes = 0;
+    double seconds = 0;
+  };
+  std::map<std::string, Row> by_op;
+  double last = 0;
+  for (const Event& event : events_) {
+    Row& row = by_op[event.op];
+    row.op = event.op;
+    ++row.calls;
+    row.bytes += event.bytes;
+    row.seconds += event.end - event.begin;
+    last = std::max(last, event.end);
+  }
+  std::vector<Row> rows;
+  for (auto& [op, row] : by_op) rows.push_back(std::move(row));
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const Row& a, const Row& b) { return a.seconds > b.seconds; });
+  std::string text =
+      fmt::format("{:<36} {:>8} {:>12} {:>7} {:>14}\n", "op", "calls", "ms", "%", "result bytes");
+  for (const Row& row : rows)
+    text += fmt::format("{:<36} {:>8} {:>12.3f} {:>6.1f}% {:>14}\n", row.op, row.calls,
+                        row.seconds * 1e3, last > 0 ? 100 * row.seconds / last : 0, row.bytes);
+  return text + fmt::format("{} ops in {:.3f} ms\n", events_.size(), last * 1e3);
+}
+
+std::string Recorder::timeline() const {
+  nlohmann::json events = nlohmann::json::array();
+  for (const Event& event : events_)
+    events.push_back({{"name", event.op},
+                      {"ph", "X"},
+                      {"pid", 0},
+                      {"tid", event.device},
+                      {"ts", event.begin * 1e6},
+                      {"dur", (event.end - event.begin) * 1e6},
+                      {"args", {{"bytes", event.bytes}}}});
+  return nlohmann::json{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}}.dump();
+}
+
+}  // namespace cleave

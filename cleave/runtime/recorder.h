@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cleave/runtime/interpreter.h"
+
+namespace cleave {
+
+// Writes down what runs: for a table of times by op, and a timeline.
+class Recorder : public Observer {
+ public:
+  struct Event {
+    std::string op;
+    int64_t device;
+    double begin, end;  // seconds since the start
+    int64_t bytes;      // of the results
+  };
+
+  // Called with each line of the trace as it happens, and with what the program prints.
+  std::function<void(std::string_view)> on_trace, on_print;
+  std::function<void(std::string_view name, int64_t iteration, const Array& value)> on_probe;
+
+  void executed(const Graph& graph, const Node& node, int64_t device,
+                std::span<const Array> results, double begin, double end) override;
+  void print(std::string_view text) override;
+  void probe(std::string_view name, int64_t iteration, const Array& value) override;
+
+  const std::vector<Event>& events() const { return events_; }
+  // Calls, seconds (with the ops in regions and calls inside them), share and result bytes by op,
+  // the longest first.
+  std::string stats() const;
+  // Chrome's and Perfetto's trace format, one track per device.
+  std::string timeline() const;
+
+ private:
+  std::vector<Event> events_;
+};
+
+}  // namespace cleave

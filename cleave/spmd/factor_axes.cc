@@ -1,0 +1,174 @@
+#include "cleave/spmd/factor_axes.h"
+
+#include <algorithm>
+
+#include "cleave/graph/op_def.h"
+
+namespace cleave {
+namespace {
+
+// The factors of a dimension that have more than one index; size-1 factors only where there is no
+// other.
+DimFactors real_factors(const DimFactors& dim, const OpShardingRule& rule) {
+  DimFactors result;
+  for (FactorIndex f : dim)
+    if (rule.factors[f].size != 1) result.push_back(f);
+  if (result.empty() && !dim.empty()) result.push_back(dim.front());
+  return result;
+}
+
+bool fits_with_all(const AxisRef& ref, const AxisList& used) {
+  return std::all_of(used.begin(), used.end(), [&](const AxisRef& other) {
+    return can_coexist(ref, other) && !overlaps(ref, other);
+  });
+}
+
+}  // namespace
+
+FactorChooser::FactorChooser(const Graph& graph, const Node& node, const OpShardingRule& rule)
+    : graph_(graph), node_(node), rule_(rule), in_compound_(rule.factors.size()) {
+  for (size_t t = 0; t < rule.num_tensors(); ++t)
+    for (const DimFactors& dim : rule.tensor(t)) {
+      const DimFactors factors = real_factors(dim, rule);
+      if (factors.size() > 1)
+        for (FactorIndex f : factors) in_compound_[f] = true;
+    }
+  for (size_t f = 0; f < rule.factors.size(); ++f)
+    runs_sharded_.push_back(runs_sharded(static_cast<FactorIndex>(f)));
+}
+
+const Shape& FactorChooser::shape(size_t tensor) const {
+  const size_t operands = node_.operands.size();
+  return graph_.type(tensor < operands ? node_.operands[tensor] : node_.results[tensor - operands])
+      .shape;
+}
+
+bool FactorChooser::runs_sharded(FactorIndex f) const {
+  const Factor& factor = rule_.factors[f];
+  const bool has_needs = node_.def && node_.def->needs;
+  if (factor.kind == FactorKind::NeedReplication) return false;
+  if (factor.kind == FactorKind::Permutation && !has_needs) return false;
+  for (size_t t = 0; t < rule_.num_tensors(); ++t) {
+    bool found = false;
+    for (size_t d = 0; d < rule_.tensor(t).size(); ++d) {
+      const DimFactors& dim = rule_.tensor(t)[d];
+      if (std::find(dim.begin(), dim.end(), f) == dim.end()) continue;
+      if (found) return false;  // a diagonal
+      found = true;
+      const bool resized = real_factors(dim, rule_).size() == 1 && shape(t)[d] != factor.size;
+      if (resized && factor.kind != FactorKind::Permutation) return false;
+    }
+    if (!found && t >= rule_.operands.size() && factor.kind != FactorKind::Reduction) return false;
+  }
+  return true;
+}
+
+void FactorChooser::propose(size_t tensor, const ShardingSpec& spec) {
+  const TensorFactors& dims = rule_.tensor(tensor);
+  const size_t operands = node_.operands.size();
+  const double bytes = static_cast<double>(
+      graph_.type(tensor < operands ? node_.operands[tensor] : node_.results[tensor - operands])
+          .byte_count());
+  for (size_t d = 0; d < dims.size() && d < spec.dims.size(); ++d) {
+    AxisList axes = spec.dims[d].axes;
+    const DimFactors factors = real_factors(dims[d], rule_);
+    size_t next = 0;
+    for (FactorIndex f : factors) {
+      if (next == axes.size()) break;
+      AxisList taken;
+      int64_t rest = rule_.factors[f].size;
+      const bool exact = in_compound_[f] && rule_.factors[f].kind != FactorKind::Permutation;
+      while (next < axes.size() && rest > 0) {
+        AxisRef& axis = axes[next];
+        if (!exact || rest % axis.size == 0) {
+          taken.push_back(axis);
+          rest = exact ? rest / axis.size : rest;
+          ++next;
+        } else if (rest > 1 && axis.size % rest == 0) {
+          taken.push_back({axis.axis, axis.pre, static_cast<int32_t>(rest)});
+          axis = {axis.axis, static_cast<int32_t>(axis.pre * rest),
+                  static_cast<int32_t>(axis.size / rest)};
+          rest = 1;
+        } else {
+          break;
+        }
+        if (exact && rest == 1) break;
+      }
+      if (!taken.empty() && runs_sharded_[f]) candidates_.push_back({f, taken, bytes});
+      if (exact && rest != 1) break;
+    }
+  }
+}
+
+FactorAxes FactorChooser::choose() const {
+  std::vector<Candidate> ranked;
+  for (const Candidate& candidate : candidates_) {
+    double bytes = 0;
+    for (const Candidate& other : candidates_)
+      if (other.factor == candidate.factor && is_prefix_of(candidate.axes, other.axes))
+        bytes += other.bytes;
+    ranked.push_back({candidate.factor, candidate.axes, bytes});
+  }
+  std::stable_sort(ranked.begin(), ranked.end(), [](const Candidate& a, const Candidate& b) {
+    if (a.bytes != b.bytes) return a.bytes > b.bytes;
+    const int64_t size_a = total_size(a.axes), size_b = total_size(b.axes);
+    return size_a != size_b ? size_a > size_b : a.factor < b.factor;
+  });
+  FactorAxes axes(rule_.factors.size());
+  for (const Candidate& candidate : ranked) {
+    AxisList& chosen = axes[candidate.factor];
+    if (!is_prefix_of(chosen, candidate.axes)) continue;
+    AxisList used;
+    for (size_t f = 0; f < axes.size(); ++f)
+      if (static_cast<FactorIndex>(f) != candidate.factor)
+        used.insert(used.end(), axes[f].begin(), axes[f].end());
+    AxisList fitting;
+    for (const AxisRef& ref : candidate.axes) {
+      if (!fits_with_all(ref, used)) break;
+      fitting.push_back(ref);
+    }
+    if (is_prefix_of(chosen, fitting)) chosen = fitting;
+  }
+  drop_misaligned(axes);
+  return axes;
+}
+
+void FactorChooser::drop_misaligned(FactorAxes& axes) const {
+  bool changed = true;
+  auto drop = [&](FactorIndex f) {
+    if (axes[f].empty()) return;
+    axes[f].clear();
+    changed = true;
+  };
+  while (changed) {
+    changed = false;
+    std::optional<ReduceOp> reduction;
+    for (size_t f = 0; f < axes.size(); ++f) {
+      if (axes[f].empty() || rule_.factors[f].kind != FactorKind::Reduction) continue;
+      if (!reduction) reduction = rule_.factors[f].reduce;
+      if (*reduction != rule_.factors[f].reduce) drop(static_cast<FactorIndex>(f));
+    }
+    for (size_t t = 0; t < rule_.num_tensors(); ++t)
+      for (const DimFactors& dim : rule_.tensor(t)) {
+        const DimFactors factors = real_factors(dim, rule_);
+        if (factors.size() < 2) continue;
+        bool full = true;  // all more major factors are sharded down to single indices
+        for (FactorIndex f : factors) {
+          const int64_t shards = total_size(axes[f]);
+          const bool permutes = rule_.factors[f].kind == FactorKind::Permutation;
+          if (!full || (!permutes && rule_.factors[f].size % shards != 0)) drop(f);
+          full = full && !permutes && total_size(axes[f]) == rule_.factors[f].size;
+        }
+      }
+  }
+}
+
+void place(const FactorAxes& axes, const TensorFactors& tensor, ShardingSpec& spec) {
+  for (size_t d = 0; d < tensor.size(); ++d) {
+    spec.dims[d].axes.clear();
+    for (FactorIndex f : tensor[d])
+      for (const AxisRef& ref : axes[f]) append_axis(spec.dims[d].axes, ref);
+  }
+}
+
+}  // namespace cleave

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <vector>
+
+#include "cleave/core/sharding_rule.h"
+#include "cleave/graph/graph.h"
+
+namespace cleave {
+
+// The axes that shard each factor of an op while it runs.
+using FactorAxes = std::vector<AxisList>;
+
+// Chooses them from what operands have and results want.
+//
+//   "m k, k n -> m n" with [{"x"}, {"y"}] and [{}, {"y"}]: y is asked for k (by the first operand)
+//   and for n (by the second); the larger operand wins, and the other is resharded.
+//
+// A factor can be sharded where every shard is the same elements in all tensors: not where it needs
+// replication, is a permutation without OpDef::needs, is missing from a result (unless it is a
+// reduction), or is part of a compound dimension that its shards do not divide.
+class FactorChooser {
+ public:
+  FactorChooser(const Graph& graph, const Node& node, const OpShardingRule& rule);
+
+  void propose(size_t tensor, const ShardingSpec& spec);  // operands first, then results
+  FactorAxes choose() const;
+
+ private:
+  struct Candidate {
+    FactorIndex factor;
+    AxisList axes;
+    double bytes;
+  };
+
+  bool runs_sharded(FactorIndex factor) const;
+  void drop_misaligned(FactorAxes& axes) const;
+  const Shape& shape(size_t tensor) const;
+
+  const Graph& graph_;
+  const Node& node_;
+  const OpShardingRule& rule_;
+  std::vector<bool> runs_sharded_;  // by factor
+  std::vector<bool> in_compound_;   // by factor
+  std::vector<Candidate> candidates_;
+};
+
+// Writes the axes of the factors into the dimensions of a spec.
+void place(const FactorAxes& axes, const TensorFactors& tensor, ShardingSpec& spec);
+
+}  // namespace cleave

@@ -1,0 +1,193 @@
+#include <algorithm>
+
+#include "cleave/core/error.h"
+#include "cleave/graph/local_op.h"
+#include "cleave/graph/op_def.h"
+#include "cleave/spmd/program.h"
+
+namespace cleave {
+namespace {
+
+bool is_ranked(const Type& type) { return type.is_tensor() && !type.unranked; }
+
+class Instantiator {
+ public:
+  Instantiator(const Program& program, int64_t device)
+      : program_(program), whole_(program.graph), device_(device), map_(whole_.num_values()) {}
+
+  Instance run() {
+    local_.name = whole_.name;
+    local_.attrs = whole_.attrs;
+    local_.meshes = whole_.meshes;
+    for (const Function& function : whole_.functions) {
+      Function copy = function;
+      copy.body = local_.add_region();
+      arguments(function.body, copy.body);
+      for (size_t i = 0; i < copy.arg_types.size(); ++i)
+        copy.arg_types[i] = local_.type(local_.region(copy.body).args[i]);
+      nodes(function.body, copy.body);
+      const Node& end = local_.node(local_.terminator(copy.body));
+      for (size_t i = 0; i < copy.result_types.size(); ++i)
+        copy.result_types[i] = local_.operand_type(end, i);
+      local_.functions.push_back(std::move(copy));
+    }
+    result_.graph = std::move(local_);
+    result_.entry = program_.entry;
+    result_.origin.resize(result_.graph.num_nodes());
+    result_.transfers.resize(result_.graph.num_nodes());
+    return std::move(result_);
+  }
+
+ private:
+  ShardSlice box(ValueId value) const {
+    const Type& type = whole_.type(value);
+    return is_ranked(type) ? program_.layout(value).box(type.shape, device_) : ShardSlice{};
+  }
+
+  Type local_type(ValueId value) const {
+    Type type = whole_.type(value);
+    if (is_ranked(type)) type.shape = box(value).size;
+    return type;
+  }
+
+  void arguments(RegionId from, RegionId to) {
+    for (ValueId arg : whole_.region(from).args)
+      map_[arg.index] = local_.add_argument(to, local_type(arg), whole_.value(arg).name);
+  }
+
+  void nodes(RegionId from, RegionId to) {
+    for (NodeId id : whole_.region(from).nodes) {
+      const size_t first = local_.num_nodes();
+      node(id, to);
+      result_.origin.resize(local_.num_nodes());
+      for (size_t i = first; i < local_.num_nodes(); ++i)
+        if (!result_.origin[i].valid()) result_.origin[i] = id;
+    }
+  }
+
+  void node(NodeId id, RegionId to) {
+    const Node& node = whole_.node(id);
+    if (node.name == "cleave.enter_manual" || node.name == "cleave.leave_manual") {
+      map_[node.results[0].index] = map_[node.operands[0].index];
+      return;
+    }
+    if (is_transfer(node)) return transfer(node, to);
+    if (node.def && node.def->has(kDataFlow) && !node.regions.empty()) return flow(node, to);
+
+    LocalOp op(whole_, node, local_, to, map_);
+    op.device = device_;
+    op.operands = map_values(node.operands, map_);
+    for (ValueId operand : node.operands) op.operand_boxes.push_back(box(operand));
+    for (ValueId result : node.results) op.result_boxes.push_back(box(result));
+    for (ValueId operand : node.operands) op.counts.push_back(counts(node, operand));
+    const std::vector<ValueId> results = local_form(op);
+    for (size_t i = 0; i < node.results.size(); ++i) {
+      map_[node.results[i].index] = results[i];
+      std::string& name = local_.value(results[i]).name;
+      if (name.empty()) name = whole_.value(node.results[i]).name;
+    }
+  }
+
+  std::vector<ValueId> local_form(LocalOp& op) const {
+    const Node& node = op.node();
+    if (nothing_to_compute(op)) {
+      std::vector<ValueId> results;
+      for (size_t i = 0; i < node.results.size(); ++i)
+        results.push_back(op.splat(op.result_type(i), 0));
+      return results;
+    }
+    if (node.def && node.def->localize) return node.def->localize(op);
+    return op.emit_self(node.attrs);
+  }
+
+  // All results are empty here, and the op has no other effect.
+  bool nothing_to_compute(const LocalOp& op) const {
+    const Node& node = op.node();
+    if (node.results.empty() || !node.def || !node.def->has(kPure)) return false;
+    return std::all_of(node.results.begin(), node.results.end(), [&](ValueId result) {
+      const Type& type = whole_.type(result);
+      return is_ranked(type) && has_kernels(type.dtype) && num_elements(box(result).size) == 0 &&
+             num_elements(type.shape) != 0;
+    });
+  }
+
+  // Along the axes that are pending in the results but not in the operand, one device counts it.
+  bool counts(const Node& node, ValueId operand) const {
+    for (ValueId result : node.results) {
+      const ShardingSpec& spec = program_.layout(result).spec;
+      if (!spec.mesh || spec.partial.empty()) continue;
+      const AxisList once = without(spec.partial, program_.layout(operand).spec.partial);
+      if (coordinate(once, *spec.mesh, spec.mesh->position_of(device_)) != 0) return false;
+    }
+    return true;
+  }
+
+  void transfer(const Node& node, RegionId to) {
+    const ValueId from = node.operands[0], result = node.results[0];
+    const Type& type = whole_.type(from);
+    auto plan = std::make_shared<Transfer>(plan_transfer(
+        program_.layout(from), program_.layout(result), type.shape, type.dtype, device_));
+    const NodeId id =
+        local_.add_node("cleave.transfer", {map_[from.index]}, {local_type(result)}, node.attrs);
+    local_.append(to, id);
+    result_.transfers.resize(local_.num_nodes());
+    result_.transfers[id.index] = std::move(plan);
+    map_[result.index] = local_.node(id).results[0];
+  }
+
+  void flow(const Node& node, RegionId to) {
+    std::vector<Type> types;
+    for (ValueId result : node.results) types.push_back(local_type(result));
+    const NodeId id =
+        local_.add_node(node.name, map_values(node.operands, map_), std::move(types), node.attrs);
+    local_.append(to, id);
+    local_.node(id).location = node.location;
+    for (RegionId region : node.regions) {
+      const RegionId inner = local_.add_region(id);
+      arguments(region, inner);
+      nodes(region, inner);
+    }
+    for (size_t i = 0; i < node.results.size(); ++i) {
+      map_[node.results[i].index] = local_.node(id).results[i];
+      local_.value(local_.node(id).results[i]).name = whole_.value(node.results[i]).name;
+    }
+  }
+
+  const Program& program_;
+  const Graph& whole_;
+  int64_t device_;
+  ValueMap map_;
+  Graph local_;
+  Instance result_;
+};
+
+}  // namespace
+
+const Function& Program::entry_function() const {
+  const Function* function = graph.find_function(entry);
+  internal_check(function != nullptr, "a program has no entry");
+  return *function;
+}
+
+bool is_transfer(const Node& node) { return node.attrs.has("cleave.step"); }
+
+Graph to_module(const Program& program) {
+  Instance instance = instantiate(program, 0);
+  Graph& graph = instance.graph;
+  for (uint32_t i = 0; i < graph.num_nodes(); ++i) {
+    if (!instance.transfers[i]) continue;
+    Node& node = graph.node({i});
+    const Node& origin = program.graph.node(instance.origin[i]);
+    node.name = origin.name;
+    node.def = origin.def;
+    for (const char* detail : {"cleave.step", "cleave.axes", "cleave.for"})
+      node.attrs.erase(detail);
+  }
+  return std::move(instance.graph);
+}
+
+Instance instantiate(const Program& program, int64_t device) {
+  return Instantiator(program, device).run();
+}
+
+}  // namespace cleave

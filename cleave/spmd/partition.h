@@ -1,0 +1,56 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cleave/core/sharding_rule.h"
+#include "cleave/graph/graph.h"
+#include "cleave/spmd/program.h"
+
+namespace cleave {
+
+// How one op runs over a mesh: the layouts that its operands must have, and those of its results,
+// pending reductions included. The local op follows from them (`instantiate`).
+//
+//   dot_general, operands [{}, {"x"}] and [{"x"}, {}]:
+//     operands as they are; result [{}, {}] unreduced={"x"}
+//   exponential of [{"y"}] unreduced={"x"}:
+//     operand [{"y"}] (an all_reduce before it); result [{"y"}]
+//   concatenate along 0 of [{"x"}] and [{"x"}], which can't run along that factor:
+//     it has `needs`, so operands stay, `halo` is set, and each device gets what its part takes
+struct OpPartition {
+  std::vector<ShardingSpec> operands;  // no mesh: not a ranked tensor, as it is
+  std::vector<ShardingSpec> results;
+  bool halo = false;  // operands are to hold the boxes of OpDef::needs
+};
+
+// The one place that decides how an op runs sharded: eager execution, manual regions and the
+// whole-graph pass call it. `wanted` may ask for layouts of results; they decide between ways that
+// are equally near to the operands, and the caller reshards where they are not met.
+//
+// Factors that can't run sharded are gathered, and only they; where two factors ask for one axis,
+// the one on more bytes gets it. Operands keep pending reductions that the op carries to its
+// results (OpDef::partial); others are completed first.
+OpPartition partition_op(const Graph& graph, const Node& node, const MeshPtr& mesh,
+                         std::span<const ShardingSpec> operands,
+                         std::span<const std::optional<ShardingSpec>> wanted);
+
+// The rule that partition_op goes by: that of the node's attribute `sdy.sharding_rule`, or the
+// op's. Nothing where the op has none.
+std::optional<OpShardingRule> rule_of(const Graph& graph, const Node& node);
+
+struct PartitionOptions {
+  std::string entry = "main";
+  // Where the module has no mesh of its own.
+  MeshPtr mesh;
+};
+
+// Graph + shardings -> Program. Shardings are the attributes `sdy.sharding` of arguments, results
+// and op results; what has none follows from the operands. A function's results are laid out as
+// their attributes say, else whole on every device. Calls are partitioned per layout of their
+// operands; loops and branches inside.
+Program partition(const Graph& graph, const PartitionOptions& options);
+
+}  // namespace cleave

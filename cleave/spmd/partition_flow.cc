@@ -1,0 +1,163 @@
+#include <algorithm>
+
+#include "cleave/core/error.h"
+#include "cleave/spmd/partitioner.h"
+
+namespace cleave {
+
+void Partitioner::visit_call(NodeId id, RegionId target) {
+  const Node& node = source_.node(id);
+  const bool composite = node.name == "stablehlo.composite";
+  const std::string callee(node.attrs.get_string(composite ? "decomposition" : "callee"));
+  const Function* function = source_.find_function(callee);
+  if (!function || !function->body.valid())
+    throw_user("{}: the module has no function @{} with a body", node.name, callee);
+  std::vector<ShardingSpec> args;
+  for (ValueId operand : node.operands) args.push_back(spec_of(current(operand)));
+  const Special special = specialize(*function, args, wanted_results(node), callee);
+  std::vector<ValueId> operands;
+  for (ValueId operand : node.operands) operands.push_back(current(operand));
+  std::vector<ShardingSpec> results;
+  std::vector<Type> types;
+  for (size_t i = 0; i < node.results.size(); ++i) {
+    results.push_back(special.results[i].spec);
+    types.push_back(source_.result_type(node, i));
+  }
+  AttrDict attrs;
+  attrs.set("callee", SymbolRefAttr{special.name, {}});
+  const NodeId call =
+      add("func.call", std::move(operands), std::move(types), std::move(attrs), results, target);
+  for (size_t i = 0; i < node.results.size(); ++i)
+    define(node.results[i], program_.graph.node(call).results[i]);
+}
+
+void Partitioner::visit_while(NodeId id, RegionId target) {
+  const Node& node = source_.node(id);
+  const Wanted wanted = wanted_results(node);
+  std::vector<ShardingSpec> carry;
+  std::vector<ValueId> operands;
+  for (size_t i = 0; i < node.operands.size(); ++i) {
+    carry.push_back(wanted[i] ? *wanted[i] : complete_spec(node.operands[i]));
+    operands.push_back(use(node.operands[i], carry[i], target));
+  }
+  const NodeId loop = emit(node, std::move(operands), carry, target);
+  for (size_t r = 0; r < node.regions.size(); ++r) {
+    const size_t mark = made_.size();
+    const RegionId region = program_.graph.add_region(loop);
+    const std::vector<ValueId>& args = source_.region(node.regions[r]).args;
+    for (size_t i = 0; i < args.size(); ++i) add_argument(region, args[i], carry[i]);
+    region_nodes(node.regions[r], region);
+    if (r == 0) {
+      const Node& end = source_.node(source_.terminator(node.regions[0]));
+      terminate(node.regions[0], region, {replicated(source_.operand_type(end, 0))});
+    } else {
+      terminate(node.regions[r], region, carry);
+    }
+    forget(mark);
+  }
+  for (size_t i = 0; i < node.results.size(); ++i)
+    define(node.results[i], program_.graph.node(loop).results[i]);
+}
+
+void Partitioner::visit_branches(NodeId id, RegionId target) {
+  const Node& node = source_.node(id);
+  std::vector<ValueId> operands;
+  for (ValueId operand : node.operands)
+    operands.push_back(use(operand, replicated(source_.type(operand)), target));
+  const NodeId branch = emit(node, std::move(operands), {}, target);
+  const Wanted wanted = wanted_results(node);
+  std::vector<ShardingSpec> results;
+  for (size_t r = 0; r < node.regions.size(); ++r) {
+    const size_t mark = made_.size();
+    const RegionId region = program_.graph.add_region(branch);
+    region_nodes(node.regions[r], region);
+    if (r == 0) {
+      const Node& end = source_.node(source_.terminator(node.regions[0]));
+      for (size_t i = 0; i < end.operands.size(); ++i)
+        results.push_back(wanted[i] ? *wanted[i] : complete_spec(end.operands[i]));
+    }
+    terminate(node.regions[r], region, results);
+    forget(mark);
+  }
+  for (size_t i = 0; i < node.results.size(); ++i) {
+    const ValueId value = program_.graph.node(branch).results[i];
+    set_layout(value, results[i]);
+    define(node.results[i], value);
+  }
+}
+
+void Partitioner::visit_barrier(NodeId id, RegionId target) {
+  const Node& node = source_.node(id);
+  std::vector<ValueId> operands;
+  std::vector<ShardingSpec> results;
+  for (ValueId operand : node.operands) {
+    operands.push_back(current(operand));
+    results.push_back(spec_of(operands.back()));
+  }
+  if (results.size() != node.results.size()) return visit_plain(id, target);
+  define_results(node, emit(node, std::move(operands), results, target), wanted_results(node),
+                 target);
+}
+
+namespace {
+
+// Without the manual axes: the layout inside, where shapes are already local along those.
+ShardingSpec inside(ShardingSpec spec, const AxisList& manual) {
+  for (DimSpec& dim : spec.dims) dim.axes = without(dim.axes, manual);
+  spec.replicated.clear();
+  spec.partial = without(spec.partial, manual);
+  return spec;
+}
+
+// With nothing but the manual axes: free ones may cut a manual chunk elsewhere than the whole
+// dimension.
+ShardingSpec manual_only(ShardingSpec spec, const AxisList& manual) {
+  for (DimSpec& dim : spec.dims) dim.axes = intersection(dim.axes, manual);
+  return spec;
+}
+
+}  // namespace
+
+void Partitioner::visit_manual(NodeId id, RegionId target) {
+  const Node& node = source_.node(id);
+  const Attribute* in = node.attrs.find("in_shardings");
+  const Attribute* out = node.attrs.find("out_shardings");
+  const Attribute* axes = node.attrs.find("manual_axes");
+  const auto* in_specs = in ? in->as<ShardingsAttr>() : nullptr;
+  const auto* out_specs = out ? out->as<ShardingsAttr>() : nullptr;
+  const auto* manual_names = axes ? axes->as<ManualAxesAttr>() : nullptr;
+  if (!in_specs || !out_specs || !manual_names)
+    throw_user("sdy.manual_computation needs in_shardings, out_shardings and manual_axes");
+  AxisList manual;
+  for (const std::string& name : manual_names->axes)
+    manual.push_back(whole_axis(*program_.mesh, name));
+
+  const std::vector<ValueId>& args = source_.region(node.regions[0]).args;
+  for (size_t i = 0; i < args.size(); ++i) {
+    ShardingSpec spec = in_specs->specs[i];
+    if (!is_even(spec, source_.operand_type(node, i).shape)) spec = manual_only(spec, manual);
+    const ValueId whole = use(node.operands[i], spec, target);
+    const NodeId enter = add("cleave.enter_manual", {whole}, {source_.type(args[i])}, {},
+                             {inside(spec, manual)}, target);
+    define(args[i], program_.graph.node(enter).results[0]);
+  }
+  region_nodes(node.regions[0], target);
+  const Node& end = source_.node(source_.terminator(node.regions[0]));
+  for (size_t i = 0; i < node.results.size(); ++i) {
+    ShardingSpec spec = out_specs->specs[i];
+    if (!is_even(spec, source_.result_type(node, i).shape)) spec = manual_only(spec, manual);
+    const ValueId local = use(end.operands[i], inside(spec, manual), target);
+    const NodeId leave =
+        add("cleave.leave_manual", {local}, {source_.result_type(node, i)}, {}, {spec}, target);
+    define(node.results[i], program_.graph.node(leave).results[0]);
+  }
+}
+
+void Partitioner::forget(size_t mark) {
+  for (; made_.size() > mark; made_.pop_back()) {
+    std::vector<ValueId>& versions = versions_[made_.back().index];
+    if (versions.size() > 1) versions.pop_back();
+  }
+}
+
+}  // namespace cleave

@@ -1,0 +1,322 @@
+#include <algorithm>
+
+#include "cleave/core/error.h"
+#include "cleave/graph/op_def.h"
+#include "cleave/spmd/partitioner.h"
+
+namespace cleave {
+namespace {
+
+bool is_ranked(const Type& type) { return type.is_tensor() && !type.unranked; }
+
+const ShardingSpec* sharding_of(const AttrDict& attrs) {
+  const Attribute* attr = attrs.find("sdy.sharding");
+  const auto* sharding = attr ? attr->as<ShardingAttr>() : nullptr;
+  return sharding ? &sharding->spec : nullptr;
+}
+
+// Only axes that exist on the program's mesh can be used; a maximal mesh means one device.
+bool usable(const ShardingSpec& spec, const MeshPtr& mesh) {
+  return spec.mesh && spec.mesh->num_devices() == mesh->num_devices() && !spec.mesh->axes.empty();
+}
+
+std::string halo_axes(const ShardingSpec& spec) {
+  AxisList axes;
+  for (const DimSpec& dim : spec.dims) axes.insert(axes.end(), dim.axes.begin(), dim.axes.end());
+  return to_string(axes, *spec.mesh);
+}
+
+}  // namespace
+
+Program partition(const Graph& graph, const PartitionOptions& options) {
+  return Partitioner(graph, options).run();
+}
+
+Partitioner::Partitioner(const Graph& source, const PartitionOptions& options)
+    : source_(source),
+      options_(options),
+      versions_(source.num_values()),
+      latest_(source.num_values()) {
+  program_.graph.name = source.name;
+  program_.graph.attrs = source.attrs;
+  program_.graph.meshes = source.meshes;
+  program_.mesh = options.mesh;
+  for (const MeshPtr& mesh : source.meshes)
+    if (!program_.mesh && !mesh->axes.empty()) program_.mesh = mesh;
+  if (!program_.mesh) program_.mesh = std::make_shared<Mesh>();
+  if (program_.graph.meshes.empty() && !program_.mesh->name.empty())
+    program_.graph.meshes.push_back(program_.mesh);
+}
+
+Program Partitioner::run() {
+  const Function* entry = source_.find_function(options_.entry);
+  if (!entry) throw_user("the module has no function @{}", options_.entry);
+  if (!entry->body.valid()) throw_user("function @{} has no body", options_.entry);
+  std::vector<ShardingSpec> args;
+  for (size_t i = 0; i < entry->arg_types.size(); ++i) {
+    const ShardingSpec* spec =
+        i < entry->arg_attrs.size() ? sharding_of(entry->arg_attrs[i]) : nullptr;
+    args.push_back(spec && usable(*spec, program_.mesh) ? *spec : replicated(entry->arg_types[i]));
+  }
+  Wanted results;
+  for (size_t i = 0; i < entry->result_types.size(); ++i) {
+    const ShardingSpec* spec =
+        i < entry->result_attrs.size() ? sharding_of(entry->result_attrs[i]) : nullptr;
+    results.push_back(spec && usable(*spec, program_.mesh) ? std::optional(*spec) : std::nullopt);
+  }
+  specialize(*entry, args, results, entry->name);
+  program_.entry = entry->name;
+  // The entry first, as in the source.
+  auto& functions = program_.graph.functions;
+  auto it = std::find_if(functions.begin(), functions.end(),
+                         [&](const Function& f) { return f.name == program_.entry; });
+  std::rotate(functions.begin(), it, it + 1);
+  return std::move(program_);
+}
+
+const Partitioner::Special& Partitioner::specialize(const Function& function,
+                                                    const std::vector<ShardingSpec>& args,
+                                                    const Wanted& results,
+                                                    const std::string& name) {
+  std::string key = function.name;
+  for (const ShardingSpec& spec : args) key += "|" + (spec.mesh ? to_string(spec) : std::string());
+  for (const auto& spec : results) key += ">" + (spec ? to_string(*spec) : std::string());
+  if (auto it = specials_.find(key); it != specials_.end()) return it->second;
+
+  Special special{name, {}};
+  for (int n = 1; program_.graph.find_function(special.name); ++n)
+    special.name = fmt::format("{}_{}", name, n);
+  // The name is taken before functions that this one calls.
+  const size_t index = program_.graph.functions.size();
+  Function copy = function;
+  copy.name = special.name;
+  copy.body = program_.graph.add_region();
+  program_.graph.functions.push_back(copy);
+
+  const std::vector<ValueId> source_args = source_.region(function.body).args;
+  for (size_t i = 0; i < source_args.size(); ++i) {
+    const ValueId arg = add_argument(copy.body, source_args[i], args[i]);
+    if (spec_of(arg).mesh) copy.arg_attrs.resize(source_args.size());
+    if (spec_of(arg).mesh) copy.arg_attrs[i].set("sdy.sharding", ShardingAttr{spec_of(arg)});
+  }
+  region_nodes(function.body, copy.body);
+  const Node& terminator = source_.node(source_.terminator(function.body));
+  std::vector<ShardingSpec> specs;
+  for (size_t i = 0; i < terminator.operands.size(); ++i)
+    specs.push_back(i < results.size() && results[i] ? *results[i]
+                                                     : complete_spec(terminator.operands[i]));
+  terminate(function.body, copy.body, specs);
+  copy.result_attrs.resize(specs.size());
+  for (size_t i = 0; i < specs.size(); ++i) {
+    if (specs[i].mesh) copy.result_attrs[i].set("sdy.sharding", ShardingAttr{specs[i]});
+    special.results.push_back({specs[i], nullptr});
+  }
+  program_.graph.functions[index] = std::move(copy);
+  return specials_.emplace(key, std::move(special)).first->second;
+}
+
+void Partitioner::region_nodes(RegionId source, RegionId target) {
+  for (NodeId id : source_.region(source).nodes)
+    if (!(source_.node(id).def && source_.node(id).def->has(kTerminator))) visit(id, target);
+}
+
+void Partitioner::terminate(RegionId source, RegionId target,
+                            const std::vector<ShardingSpec>& specs) {
+  const Node& terminator = source_.node(source_.terminator(source));
+  asking_ = terminator.name;
+  std::vector<ValueId> operands;
+  for (size_t i = 0; i < terminator.operands.size(); ++i)
+    operands.push_back(use(terminator.operands[i], specs[i], target));
+  emit(terminator, std::move(operands), {}, target);
+}
+
+void Partitioner::visit(NodeId id, RegionId target) {
+  const Node& node = source_.node(id);
+  asking_ = node.name;
+  if (node.name == "func.call" || node.name == "stablehlo.composite") return visit_call(id, target);
+  if (node.name == "stablehlo.while") return visit_while(id, target);
+  if (node.name == "stablehlo.case" || node.name == "stablehlo.if")
+    return visit_branches(id, target);
+  if (node.name == "sdy.manual_computation") return visit_manual(id, target);
+  if (node.name == "sdy.sharding_group") return;
+  if (node.def && node.def->has(kDataFlow) && node.regions.empty())
+    return visit_barrier(id, target);
+  for (const char* key : {"out_sharding", "sharding"}) {
+    const Attribute* attr = node.name.starts_with("sdy.") ? node.attrs.find(key) : nullptr;
+    const auto* sharding = attr ? attr->as<ShardingAttr>() : nullptr;
+    if (!sharding || !usable(sharding->spec, program_.mesh)) continue;
+    return define(node.results[0], use(node.operands[0], sharding->spec, target));
+  }
+  if (node.name.starts_with("sdy.") && node.operands.size() == 1 && node.results.size() == 1)
+    return define(node.results[0], current(node.operands[0]));
+  visit_plain(id, target);
+}
+
+void Partitioner::visit_plain(NodeId id, RegionId target) {
+  const Node& node = source_.node(id);
+  const Wanted wanted = wanted_results(node);
+  std::vector<ShardingSpec> have;
+  for (ValueId operand : node.operands) have.push_back(spec_of(current(operand)));
+  const OpPartition how = partition_op(source_, node, program_.mesh, have, wanted);
+  std::vector<ValueId> operands;
+  for (size_t i = 0; i < node.operands.size(); ++i)
+    operands.push_back(use(node.operands[i], how.operands[i], target));
+  if (how.halo && node.def && node.def->needs) {
+    const int64_t devices = program_.mesh->num_devices();
+    std::vector<std::vector<ShardSlice>> boxes(operands.size());
+    for (int64_t device = 0; device < devices; ++device) {
+      std::vector<ShardSlice> results, needed;
+      for (size_t i = 0; i < node.results.size(); ++i)
+        results.push_back(
+            Layout{how.results[i], nullptr}.box(source_.result_type(node, i).shape, device));
+      for (size_t i = 0; i < operands.size(); ++i)
+        needed.push_back(
+            program_.layout(operands[i]).box(source_.operand_type(node, i).shape, device));
+      node.def->needs(source_, node, results, needed);
+      for (size_t i = 0; i < operands.size(); ++i) boxes[i].push_back(std::move(needed[i]));
+    }
+    for (size_t i = 0; i < operands.size(); ++i)
+      operands[i] = halo(operands[i], std::move(boxes[i]), node, target);
+  }
+  define_results(node, emit(node, std::move(operands), how.results, target), wanted, target);
+}
+
+void Partitioner::define_results(const Node& node, NodeId emitted, const Wanted& wanted,
+                                 RegionId target) {
+  for (size_t i = 0; i < node.results.size(); ++i) {
+    const ValueId value = program_.graph.node(emitted).results[i];
+    define(node.results[i], value);
+    if (!wanted[i] || !spec_of(value).mesh) continue;
+    ShardingSpec spec = *wanted[i];
+    if (!spec.is_partial()) {
+      AxisList used;
+      for (const DimSpec& dim : spec.dims)
+        used.insert(used.end(), dim.axes.begin(), dim.axes.end());
+      spec.partial = without(spec_of(value).partial, used);
+      spec.partial_op = spec_of(value).partial_op;
+    }
+    if (!spec.same_layout(spec_of(value))) use(node.results[i], spec, target);
+  }
+}
+
+ValueId Partitioner::halo(ValueId value, std::vector<ShardSlice> boxes, const Node& user,
+                          RegionId target) {
+  const Layout layout = program_.layout(value);
+  const Type type = program_.graph.type(value);
+  bool enough = true;
+  for (size_t device = 0; device < boxes.size(); ++device) {
+    const ShardSlice held = layout.box(type.shape, static_cast<int64_t>(device));
+    const ShardSlice& need = boxes[device];
+    if (num_elements(need.size) == 0) continue;
+    for (size_t d = 0; d < need.size.size(); ++d)
+      if (need.offset[d] < held.offset[d] ||
+          need.offset[d] + need.size[d] > held.offset[d] + held.size[d])
+        enough = false;
+  }
+  if (enough) return value;
+  AttrDict attrs;
+  attrs.set("cleave.step", string_attr("halo"));
+  attrs.set("cleave.axes", string_attr(halo_axes(layout.spec)));
+  attrs.set("cleave.for", string_attr(user.name));
+  const NodeId id = add("cleave.halo", {value}, {type}, std::move(attrs), {layout.spec}, target);
+  const ValueId result = program_.graph.node(id).results[0];
+  program_.layouts[result.index].boxes =
+      std::make_shared<const std::vector<ShardSlice>>(std::move(boxes));
+  return result;
+}
+
+ValueId Partitioner::use(ValueId source, const ShardingSpec& spec, RegionId target) {
+  std::vector<ValueId>& versions = versions_[source.index];
+  internal_check(!versions.empty(), "a value is used before it is partitioned");
+  if (!spec.mesh) return versions.back();
+  for (ValueId version : versions)
+    if (spec_of(version).mesh && spec_of(version).same_layout(spec)) return version;
+  // From a version without pending reductions where there is one: it has been paid for.
+  ValueId from = versions.back();
+  for (ValueId version : versions)
+    if (spec_of(version).partial.size() < spec_of(from).partial.size()) from = version;
+  const ValueId made = reshard(from, spec, target);
+  versions_[source.index].push_back(made);
+  made_.push_back(source);
+  return made;
+}
+
+ShardingSpec Partitioner::complete_spec(ValueId source) const {
+  ShardingSpec spec = spec_of(current(source));
+  spec.partial.clear();
+  return spec;
+}
+
+ShardingSpec Partitioner::replicated(const Type& type) const {
+  return is_ranked(type) ? ShardingSpec::closed_replicated(program_.mesh, type.rank())
+                         : ShardingSpec{};
+}
+
+Partitioner::Wanted Partitioner::wanted_results(const Node& node) const {
+  Wanted wanted(node.results.size());
+  const Attribute* attr = node.attrs.find("sdy.sharding");
+  if (!attr) return wanted;
+  if (const auto* per_value = attr->as<ShardingsAttr>())
+    for (size_t i = 0; i < wanted.size() && i < per_value->specs.size(); ++i)
+      if (usable(per_value->specs[i], program_.mesh)) wanted[i] = per_value->specs[i];
+  if (const auto* one = attr->as<ShardingAttr>(); one && wanted.size() == 1)
+    if (usable(one->spec, program_.mesh)) wanted[0] = one->spec;
+  return wanted;
+}
+
+NodeId Partitioner::emit(const Node& like, std::vector<ValueId> operands,
+                         std::vector<ShardingSpec> results, RegionId target) {
+  std::vector<Type> types;
+  for (ValueId result : like.results) types.push_back(source_.type(result));
+  AttrDict attrs = like.attrs;
+  attrs.erase("sdy.sharding");
+  const NodeId id = add(like.name, std::move(operands), std::move(types), std::move(attrs),
+                        std::move(results), target);
+  program_.graph.node(id).location = like.location;
+  for (size_t i = 0; i < like.results.size(); ++i)
+    program_.graph.value(program_.graph.node(id).results[i]).name =
+        source_.value(like.results[i]).name;
+  const bool flows = like.def && like.def->has(kDataFlow);
+  if (flows || like.regions.empty()) return id;
+  // Regions of scalar code see only their own arguments, and values from outside as they are.
+  for (RegionId region : like.regions)
+    copy_region(source_, region, program_.graph, program_.graph.add_region(id), latest_);
+  program_.layouts.resize(program_.graph.num_values());
+  return id;
+}
+
+NodeId Partitioner::add(std::string_view op, std::vector<ValueId> operands, std::vector<Type> types,
+                        AttrDict attrs, std::vector<ShardingSpec> layouts, RegionId target) {
+  const NodeId id =
+      program_.graph.add_node(op, std::move(operands), std::move(types), std::move(attrs));
+  program_.graph.append(target, id);
+  program_.layouts.resize(program_.graph.num_values());
+  for (size_t i = 0; i < layouts.size(); ++i)
+    set_layout(program_.graph.node(id).results[i], std::move(layouts[i]));
+  return id;
+}
+
+ValueId Partitioner::add_argument(RegionId region, ValueId source, const ShardingSpec& spec) {
+  const ValueId value =
+      program_.graph.add_argument(region, source_.type(source), source_.value(source).name);
+  set_layout(value, spec);
+  define(source, value);
+  return value;
+}
+
+void Partitioner::define(ValueId source, ValueId value) {
+  versions_[source.index] = {value};
+  latest_[source.index] = value;
+}
+
+void Partitioner::set_layout(ValueId value, ShardingSpec spec) {
+  program_.layouts.resize(program_.graph.num_values());
+  for (DimSpec& dim : spec.dims) {
+    dim.open = false;
+    dim.priority.reset();
+  }
+  spec.replicated.clear();
+  program_.layouts[value.index] = {std::move(spec), nullptr};
+}
+
+}  // namespace cleave

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cleave/graph/copy.h"
+#include "cleave/spmd/partition.h"
+
+namespace cleave {
+
+// The whole-graph pass, function by function and node by node. A source value may exist in several
+// layouts at once (its versions); whoever needs one more makes it from the cheapest, and later
+// users find it. Versions that a region made end with the region.
+class Partitioner {
+ public:
+  Partitioner(const Graph& source, const PartitionOptions& options);
+  Program run();
+
+ private:
+  using Wanted = std::vector<std::optional<ShardingSpec>>;
+
+  // A function specialised to layouts of its arguments.
+  struct Special {
+    std::string name;
+    std::vector<Layout> results;
+  };
+  const Special& specialize(const Function& function, const std::vector<ShardingSpec>& args,
+                            const Wanted& results, const std::string& name);
+
+  // Nodes of a region but the terminator.
+  void region_nodes(RegionId source, RegionId target);
+  void visit(NodeId id, RegionId target);
+  void visit_plain(NodeId id, RegionId target);
+  void visit_call(NodeId id, RegionId target);
+  void visit_while(NodeId id, RegionId target);
+  void visit_branches(NodeId id, RegionId target);
+  void visit_manual(NodeId id, RegionId target);
+  void visit_barrier(NodeId id, RegionId target);
+  // Drops the versions made since `mark`, at the end of a region.
+  void forget(size_t mark);
+  void terminate(RegionId source, RegionId target, const std::vector<ShardingSpec>& specs);
+
+  // The value in a layout: an existing version, or a new one by the steps of a reshard.
+  ValueId use(ValueId source, const ShardingSpec& spec, RegionId target);
+  ValueId reshard(ValueId value, const ShardingSpec& spec, RegionId target);
+  ValueId current(ValueId source) const { return versions_[source.index].back(); }
+  const ShardingSpec& spec_of(ValueId value) const { return program_.layouts[value.index].spec; }
+  // Source values in layouts without pending reductions, as they are now.
+  ShardingSpec complete_spec(ValueId source) const;
+  ShardingSpec replicated(const Type& type) const;
+  ValueId halo(ValueId value, std::vector<ShardSlice> boxes, const Node& user, RegionId target);
+
+  NodeId emit(const Node& like, std::vector<ValueId> operands, std::vector<ShardingSpec> results,
+              RegionId target);
+  NodeId add(std::string_view op, std::vector<ValueId> operands, std::vector<Type> types,
+             AttrDict attrs, std::vector<ShardingSpec> layouts, RegionId target);
+  ValueId add_argument(RegionId region, ValueId source, const ShardingSpec& spec);
+  void define(ValueId source, ValueId value);
+  void define_results(const Node& node, NodeId emitted, const Wanted& wanted, RegionId target);
+  void set_layout(ValueId value, ShardingSpec spec);
+  Wanted wanted_results(const Node& node) const;
+
+  const Graph& source_;
+  PartitionOptions options_;
+  Program program_;
+  std::vector<std::vector<ValueId>> versions_;  // by source value
+  ValueMap latest_;                             // the same, the last version only
+  std::vector<ValueId> made_;                   // sources of versions in the order of their making
+  std::map<std::string, Special> specials_;
+  std::string asking_;  // the op that is being partitioned, for the log
+};
+
+}  // namespace cleave

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cleave/core/shard_layout.h"
+#include "cleave/graph/graph.h"
+#include "cleave/spmd/transfer.h"
+
+namespace cleave {
+
+// A partitioned module: the logical ops with the resharding between them made explicit, and the
+// layout of every value. Types and attributes stay those of the whole tensors; `instantiate`
+// derives one device's graph from them, with the true sizes of its shards.
+//
+//   %0 = sdy.all_gather [{}, {"x"}] %arg1 ...     a step of a reshard: operand and result differ in
+//   layout %1 = cleave.halo %arg0                        also elements of neighbours, for the next
+//   op %2 = stablehlo.dot_general %arg0, %0          its parts run on every device alone
+struct Program {
+  Graph graph;
+  MeshPtr mesh;
+  std::vector<Layout> layouts;  // by value
+  std::string entry;            // the function that was partitioned
+
+  const Layout& layout(ValueId value) const { return layouts[value.index]; }
+  const Function& entry_function() const;
+};
+
+// One device's program: true local shapes, local attributes.
+struct Instance {
+  Graph graph;
+  std::string entry;
+  std::vector<NodeId> origin;                        // by node: the Program's node; may be invalid
+  std::vector<std::shared_ptr<Transfer>> transfers;  // by node: of the nodes that talk; else null
+
+  const Transfer* transfer(NodeId node) const {
+    return node.index < transfers.size() ? transfers[node.index].get() : nullptr;
+  }
+};
+
+Instance instantiate(const Program& program, int64_t device);
+
+// The Program as a module: the graph of device 0, which holds the largest shards, with every
+// result's sharding as an attribute. What `cleave opt -cleave-partition` prints.
+Graph to_module(const Program& program);
+
+// Steps of reshards and halos: the nodes that the partitioner put in.
+bool is_transfer(const Node& node);
+
+}  // namespace cleave

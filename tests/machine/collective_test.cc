@@ -1,0 +1,123 @@
+#include "cleave/machine/collective.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <numeric>
+
+namespace cleave {
+namespace {
+
+AxisList axes_of(const Mesh& mesh, std::initializer_list<const char*> names) {
+  AxisList axes;
+  for (const char* name : names) axes.push_back(whole_axis(mesh, name));
+  return axes;
+}
+
+TEST(GroupLinks, NodesHoldConsecutiveDevices) {
+  const MachineProfile& h100 = builtin_profile("h100");
+  const Mesh mesh{{"x", 2}, {"y", 8}};
+  EXPECT_EQ(group_links(mesh, axes_of(mesh, {"y"}), h100), (GroupLinks{8, 8, 1}));
+  EXPECT_EQ(group_links(mesh, axes_of(mesh, {"x"}), h100), (GroupLinks{2, 1, 2}));
+  EXPECT_EQ(group_links(mesh, axes_of(mesh, {"x", "y"}), h100), (GroupLinks{16, 8, 2}));
+  EXPECT_EQ(group_links(mesh, {AxisRef{1, 1, 2}}, h100), (GroupLinks{2, 2, 1}));
+}
+
+TEST(GroupLinks, DeviceOrderDecides) {
+  const MachineProfile& h100 = builtin_profile("h100");
+  Mesh mesh{{"x", 2}, {"y", 8}};
+  for (int64_t y = 0; y < 8; ++y)
+    for (int64_t x = 0; x < 2; ++x) mesh.device_ids.push_back(0);
+  for (int64_t p = 0; p < 16; ++p) mesh.device_ids[p] = p % 8 * 2 + p / 8;
+  EXPECT_EQ(group_links(mesh, axes_of(mesh, {"x"}), h100), (GroupLinks{2, 2, 1}));
+  EXPECT_EQ(group_links(mesh, axes_of(mesh, {"y"}), h100), (GroupLinks{8, 4, 2}));
+}
+
+TEST(GroupLinks, AgreesWithCountingOverAllGroups) {
+  EXPECT_TRUE(rc::check([] {
+    std::vector<MeshAxis> axes;
+    const int rank = *rc::gen::inRange(1, 4);
+    for (int i = 0; i < rank; ++i)
+      axes.push_back(
+          {std::string(1, static_cast<char>('a' + i)), *rc::gen::inRange<int64_t>(1, 7)});
+    const Mesh plain(axes, {});
+    Mesh ordered(axes, std::vector<int64_t>(plain.num_devices()));
+    std::iota(ordered.device_ids.begin(), ordered.device_ids.end(), 0);
+    AxisList group;
+    for (int i = 0; i < rank; ++i)
+      if (*rc::gen::arbitrary<bool>()) group.push_back(whole_axis(plain, i));
+    MachineProfile profile = default_profile();
+    profile.devices_per_node = *rc::gen::inRange<int64_t>(1, 13);
+    RC_ASSERT(group_links(plain, group, profile) == group_links(ordered, group, profile));
+  }));
+}
+
+// The published model of NCCL: ring Simple over nodes of 8 H100.
+TEST(CollectiveSeconds, RingLatencyOfManyNodes) {
+  const MachineProfile& h100 = builtin_profile("h100");
+  const double expected[] = {70, 146, 297, 599, 1204};
+  int64_t nodes = 2;
+  for (double us : expected) {
+    const auto lines =
+        collective_cost(CollectiveKind::AllGather, GroupLinks{8 * nodes, 8, nodes}, h100).lines();
+    EXPECT_NEAR(lines.back().latency * 1e6, us, 1) << nodes;
+    nodes *= 2;
+  }
+}
+
+TEST(CollectiveSeconds, MonotoneInBytesAndRanks) {
+  for (const std::string& name : builtin_profile_names()) {
+    const MachineProfile& profile = builtin_profile(name);
+    for (int k = 0; k < kNumCollectiveKinds; ++k) {
+      const auto kind = static_cast<CollectiveKind>(k);
+      for (GroupLinks links : {GroupLinks{2, 2, 1}, GroupLinks{8, 8, 1}, GroupLinks{16, 8, 2}}) {
+        double last = 0;
+        for (double bytes = 1; bytes < 1e12; bytes *= 1.7) {
+          const double seconds = collective_cost(kind, links, profile).seconds(bytes);
+          EXPECT_GT(seconds, last);
+          last = seconds;
+        }
+      }
+      EXPECT_LE(collective_cost(kind, {2, 2, 1}, profile).seconds(1e9),
+                collective_cost(kind, {2, 1, 2}, profile).seconds(1e9))
+          << name << ": across nodes is not faster than inside";
+    }
+  }
+}
+
+TEST(CollectiveSeconds, AllReduceIsAtMostScatterAndGather) {
+  for (const std::string& name : builtin_profile_names()) {
+    const MachineProfile& profile = builtin_profile(name);
+    for (GroupLinks links : {GroupLinks{2, 2, 1}, GroupLinks{8, 8, 1}, GroupLinks{64, 8, 8}})
+      for (double bytes : {1e3, 1e6, 1e9}) {
+        const double all_reduce =
+            collective_cost(CollectiveKind::AllReduce, links, profile).seconds(bytes);
+        const double scatter =
+            collective_cost(CollectiveKind::ReduceScatter, links, profile).seconds(bytes);
+        const double gather =
+            collective_cost(CollectiveKind::AllGather, links, profile).seconds(bytes);
+        EXPECT_LE(all_reduce, (scatter + gather) * 1.0001) << name;
+        EXPECT_GE(all_reduce, scatter) << name;
+      }
+  }
+}
+
+TEST(CollectiveSeconds, AxisLinksFormAHierarchy) {
+  MachineProfile profile = default_profile();
+  profile.axis_links["slow"].fill({10, 1});
+  profile.axis_links["fast"].fill({1, 100});
+  const Mesh mesh{{"slow", 4}, {"fast", 8}};
+  const double bytes = 1e9;
+  const double both = collective_seconds(CollectiveKind::AllGather, bytes, mesh,
+                                         axes_of(mesh, {"slow", "fast"}), profile);
+  const double slow_part = 30e-6 + bytes / 8 * 3 / 4 / 1e9;
+  const double fast_part = 7e-6 + bytes * 7 / 8 / 100e9;
+  EXPECT_NEAR(both, slow_part + fast_part, 1e-12);
+  EXPECT_NEAR(
+      collective_seconds(CollectiveKind::AllReduce, bytes, mesh, axes_of(mesh, {"fast"}), profile),
+      14e-6 + 2 * bytes * 7 / 8 / 100e9, 1e-12);
+  EXPECT_EQ(collective_seconds(CollectiveKind::AllGather, bytes, mesh, {}, profile), 0);
+}
+
+}  // namespace
+}  // namespace cleave
