@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "cleave/graph/graph.h"
+#include "cleave/rules/direction.h"
+#include "cleave/rules/rule_index.h"
+#include "cleave/rules/spec_table.h"
+
+namespace cleave {
+
+// When an op takes its turn in op-priority propagation.
+enum class OpClass : uint8_t {
+  PassThrough,   // elementwise, reshape, transpose, data-flow edges: first
+  DynamicSlice,  // dynamic_slice, dynamic_update_slice: first, but only forward
+  Broadcast,     // backward before forward
+  Other,
+  Barrier,  // the direction that it allows, always
+};
+
+// The module as propagation sees it: ops and *slots* by number. A slot is a place that holds a
+// sharding: a value, all values of one data-flow edge together, or a result of a function.
+struct PropagationTables {
+  static constexpr int32_t kNoSlot = -1;
+  static constexpr int32_t kNoRule = -1;
+
+  struct Op {
+    NodeId node;
+    int32_t rule = kNoRule;     // into `rules`
+    uint32_t first_tensor = 0;  // into `tensors`: slots of operands, then results
+    uint16_t num_tensors = 0;
+    uint16_t num_operands = 0;
+    OpClass op_class = OpClass::Other;
+    Direction allowed = Direction::Both;
+    bool elementwise = false;
+    bool removable = false;  // goes when its results are not used
+    bool erased = false;
+    bool single_use = false;   // no operand that could be sharded has another use
+    int32_t manual_edge = -1;  // into `manual_edges`
+  };
+  struct Slot {
+    ValueId value;          // invalid for a result of a function
+    int32_t function = -1;  // of a function's result
+    uint32_t index = 0;
+  };
+  // A data-flow edge of a manual computation: inside, its manual axes are invisible.
+  struct ManualEdge {
+    NodeId op;
+    bool argument;       // of an argument: the slot has no manual axes, the source has
+    ShardingSpec outer;  // the in_sharding or out_sharding
+  };
+  // The return of a function: its operand's slot and the function's result.
+  struct FunctionResult {
+    int32_t value_slot;
+    int32_t result_slot;
+    int32_t rule;
+  };
+
+  std::vector<Op> ops;
+  std::vector<int32_t> tensors;
+  std::vector<std::unique_ptr<RuleIndex>> rules;
+  std::vector<Slot> slots;
+  std::vector<int32_t> slot_of_value;  // by ValueId
+  std::vector<int32_t> op_of_node;     // by NodeId, -1: not an op that propagation visits
+  std::vector<ManualEdge> manual_edges;
+  std::vector<FunctionResult> function_results;
+  std::vector<int32_t> initial;  // by slot: spec or SpecTable::kNone
+  // What is visited again when a slot changes.
+  std::vector<uint32_t> notify_begin;
+  std::vector<uint32_t> notify;
+  // Uses, to see which ops are dead: by ValueId.
+  std::vector<uint32_t> use_count;
+  std::vector<uint32_t> user_begin;
+  std::vector<uint32_t> users;
+  // Ops that nobody has a rule for, for warnings.
+  std::vector<NodeId> without_rule;
+
+  std::span<const int32_t> tensors_of(const Op& op) const {
+    return {tensors.data() + op.first_tensor, op.num_tensors};
+  }
+  std::span<const uint32_t> notified_by(int32_t slot) const {
+    return {notify.data() + notify_begin[slot], notify_begin[slot + 1] - notify_begin[slot]};
+  }
+};
+
+PropagationTables build_propagation_tables(const Graph& graph, SpecTable& specs, bool conservative);
+
+// The rule of a node: its own sdy.sharding_rule, or its op's; null where there is none. In
+// conservative mode factors along which elements move between shards do not propagate.
+std::shared_ptr<const OpShardingRule> rule_of(const Graph& graph, const Node& node,
+                                              bool conservative = false);
+
+}  // namespace cleave
