@@ -31,6 +31,7 @@ const OpRegistry& op_registry() {
     add_local_view_forms(r);
     add_local_reduction_forms(r);
     add_local_index_forms(r);
+    register_gather_scatter_ops(r);
     return r;
   }();
   return registry;
