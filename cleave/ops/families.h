@@ -9,6 +9,8 @@ void register_elementwise_ops(OpRegistry& registry);
 void register_control_flow_ops(OpRegistry& registry);
 void register_check_ops(OpRegistry& registry);
 void register_transfer_ops(OpRegistry& registry);
+void register_collective_ops(OpRegistry& registry);
+void register_sdy_ops(OpRegistry& registry);
 void register_gather_scatter_ops(OpRegistry& registry);
 
 }  // namespace cleave

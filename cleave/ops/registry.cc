@@ -31,6 +31,8 @@ const OpRegistry& op_registry() {
     add_local_view_forms(r);
     add_local_reduction_forms(r);
     add_local_index_forms(r);
+    register_collective_ops(r);
+    register_sdy_ops(r);
     register_gather_scatter_ops(r);
     return r;
   }();
