@@ -61,6 +61,11 @@ Plan make_plan(const Array& input, const std::vector<bool>& folded, const Shape&
   }
   for (size_t d = dims.size(); d-- > 0;)
     if (inner == SIZE_MAX || std::abs(dims[d].in_stride) < std::abs(dims[inner].in_stride)) inner = d;
+  // A short folded dimension (a window) goes around a longer kept one that is about as dense.
+  for (size_t d = dims.size(); d-- > 0;)
+    if (dims[inner].folded && dims[inner].size < 8 && !dims[d].folded && dims[d].size >= 8 &&
+        std::abs(dims[d].in_stride) <= 4)
+      inner = d;
   for (size_t d = 0; d < dims.size(); ++d) {
     const Dim& dim = dims[d];
     if (d == inner) {
