@@ -18,8 +18,8 @@ namespace {
 // Below this much work the call into a library costs more than the multiplication.
 constexpr int64_t kTinyWork = 2048;
 
-// Rows of B are combined into rows of C, in blocks that stay in the cache; B is packed once per block
-// where it is transposed. T is unsigned, so that overflow wraps.
+// Rows of B are combined into rows of C, in blocks that stay in the cache; B is packed once per
+// block where it is transposed. T is unsigned, so that overflow wraps.
 template <typename T>
 void blocked_gemm(const Gemm& g, const T* a, const T* b, T* c) {
   using Wide = std::conditional_t<(sizeof(T) < 4), uint32_t, T>;
@@ -76,8 +76,8 @@ blasint blas_size(int64_t size) {
 void gemm_f32(const Gemm& g, const float* a, const float* b, float* c) {
   if (is_tiny(g)) return tiny_gemm(g, a, b, c);
   apply_library_threads();
-  const dnnl_status_t status = dnnl_sgemm(g.trans_a ? 'T' : 'N', g.trans_b ? 'T' : 'N', g.m, g.n, g.k,
-                                          1.0f, a, g.lda, b, g.ldb, 0.0f, c, g.n);
+  const dnnl_status_t status = dnnl_sgemm(g.trans_a ? 'T' : 'N', g.trans_b ? 'T' : 'N', g.m, g.n,
+                                          g.k, 1.0f, a, g.lda, b, g.ldb, 0.0f, c, g.n);
   internal_check(status == dnnl_success, "dnnl_sgemm failed");
 }
 
@@ -93,8 +93,9 @@ template <typename Complex, typename Function>
 void gemm_complex(const Gemm& g, const void* a, const void* b, void* c, Function function) {
   apply_library_threads();
   const Complex one{1}, zero{0};
-  function(CblasRowMajor, blas_trans(g.trans_a), blas_trans(g.trans_b), blas_size(g.m), blas_size(g.n),
-           blas_size(g.k), &one, a, blas_size(g.lda), b, blas_size(g.ldb), &zero, c, blas_size(g.n));
+  function(CblasRowMajor, blas_trans(g.trans_a), blas_trans(g.trans_b), blas_size(g.m),
+           blas_size(g.n), blas_size(g.k), &one, a, blas_size(g.lda), b, blas_size(g.ldb), &zero, c,
+           blas_size(g.n));
 }
 
 }  // namespace

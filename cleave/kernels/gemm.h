@@ -6,8 +6,8 @@
 
 namespace cleave {
 
-// C = A * B for one pair of matrices. C is row-major and packed (m x n). A and B are row-major with a
-// leading dimension, or transposed:
+// C = A * B for one pair of matrices. C is row-major and packed (m x n). A and B are row-major with
+// a leading dimension, or transposed:
 //   trans_a false: A[i, p] = a[i * lda + p]      true: A[i, p] = a[p * lda + i]
 //   trans_b false: B[p, j] = b[p * ldb + j]      true: B[p, j] = b[j * ldb + p]
 struct Gemm {

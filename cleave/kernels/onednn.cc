@@ -52,8 +52,14 @@ void gemm_bf16(const Gemm& g, const void* a, const void* b, void* c, DType resul
   };
   apply_library_threads();
   thread_local PrimitiveCache<Entry> cache;
-  const std::vector<int64_t> key{g.m,   g.n,   g.k,       g.trans_a,
-                                 g.lda, g.ldb, g.trans_b, static_cast<int64_t>(result),
+  const std::vector<int64_t> key{g.m,
+                                 g.n,
+                                 g.k,
+                                 g.trans_a,
+                                 g.lda,
+                                 g.ldb,
+                                 g.trans_b,
+                                 static_cast<int64_t>(result),
                                  library_threads()};
   Entry& entry = cache.get(key, [&] {
     auto strides = [](bool trans, int64_t ld) {
@@ -64,13 +70,15 @@ void gemm_bf16(const Gemm& g, const void* a, const void* b, void* c, DType resul
     memory::desc c_desc({g.m, g.n}, onednn_type(result), memory::dims{g.n, 1});
     dnnl::matmul::primitive_desc desc({a_desc, b_desc, c_desc}, onednn_engine());
     return Entry{dnnl::matmul(desc), memory(a_desc, onednn_engine(), nullptr),
-                 memory(b_desc, onednn_engine(), nullptr), memory(c_desc, onednn_engine(), nullptr)};
+                 memory(b_desc, onednn_engine(), nullptr),
+                 memory(c_desc, onednn_engine(), nullptr)};
   });
   entry.a.set_data_handle(const_cast<void*>(a));
   entry.b.set_data_handle(const_cast<void*>(b));
   entry.c.set_data_handle(c);
-  entry.primitive.execute(onednn_stream(),
-                          {{DNNL_ARG_SRC, entry.a}, {DNNL_ARG_WEIGHTS, entry.b}, {DNNL_ARG_DST, entry.c}});
+  entry.primitive.execute(
+      onednn_stream(),
+      {{DNNL_ARG_SRC, entry.a}, {DNNL_ARG_WEIGHTS, entry.b}, {DNNL_ARG_DST, entry.c}});
   onednn_stream().wait();
 }
 

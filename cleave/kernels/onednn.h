@@ -14,8 +14,9 @@ dnnl::engine& onednn_engine();
 dnnl::stream& onednn_stream();
 dnnl::memory::data_type onednn_type(DType dtype);  // F32, F16, BF16, I32, I8, U8
 
-// Primitives of one kind by everything that their creation depends on; one cache per thread and call
-// site. Creation takes tens of microseconds, a look-up well under one. Emptied when it has grown large.
+// Primitives of one kind by everything that their creation depends on; one cache per thread and
+// call site. Creation takes tens of microseconds, a look-up well under one. Emptied when it has
+// grown large.
 template <typename Entry>
 class PrimitiveCache {
  public:

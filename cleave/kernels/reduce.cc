@@ -23,7 +23,8 @@ Reducer boolean_reducer(Reducer reducer) {
   }
 }
 
-void run(DType dtype, Reducer reducer, const Plan* plan, const void* in, const void* init, void* out) {
+void run(DType dtype, Reducer reducer, const Plan* plan, const void* in, const void* init,
+         void* out) {
   if (dtype == DType::Bool) {
     if (!plan)
       *static_cast<uint8_t*>(out) = boolean_reducer(reducer) == Reducer::And;
@@ -60,7 +61,8 @@ Plan make_plan(const Array& input, const std::vector<bool>& folded, const Shape&
     }
   }
   for (size_t d = dims.size(); d-- > 0;)
-    if (inner == SIZE_MAX || std::abs(dims[d].in_stride) < std::abs(dims[inner].in_stride)) inner = d;
+    if (inner == SIZE_MAX || std::abs(dims[d].in_stride) < std::abs(dims[inner].in_stride))
+      inner = d;
   // A short folded dimension (a window) goes around a longer kept one that is about as dense.
   for (size_t d = dims.size(); d-- > 0;)
     if (dims[inner].folded && dims[inner].size < 8 && !dims[d].folded && dims[d].size >= 8 &&

@@ -29,7 +29,8 @@ struct Plan {
 };
 
 template <typename T>
-using Wide = std::conditional_t<std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>, float, T>;
+using Wide =
+    std::conditional_t<std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>, float, T>;
 
 template <typename T>
 inline constexpr bool kIsComplex = false;
@@ -148,12 +149,14 @@ void run(const Plan& plan, const T* in, T init_value, T* out) {
               block[j] = Op::apply(block[j], static_cast<W>(row[j * step]));
         });
         T* target = out + out_offset + start * plan.inner.out_stride;
-        for (int64_t j = 0; j < n; ++j) target[j * plan.inner.out_stride] = static_cast<T>(block[j]);
+        for (int64_t j = 0; j < n; ++j)
+          target[j * plan.inner.out_stride] = static_cast<T>(block[j]);
       }
     } else {
       W value = init;
       for_each_offset(plan.folded, [&](int64_t offset) {
-        value = fold_row<Op, W>(in + in_offset + offset, plan.inner.size, plan.inner.in_stride, value);
+        value =
+            fold_row<Op, W>(in + in_offset + offset, plan.inner.size, plan.inner.in_stride, value);
       });
       out[out_offset] = static_cast<T>(value);
     }

@@ -32,7 +32,8 @@ std::vector<int64_t> window_dims(size_t rank) {
 enum class Scan { None, Forward, Backward };
 
 Scan scan_direction(const Window::Dim& dim, int64_t size) {
-  if (dim.stride != 1 || dim.dilation != 1 || dim.base_dilation != 1 || dim.size < size) return Scan::None;
+  if (dim.stride != 1 || dim.dilation != 1 || dim.base_dilation != 1 || dim.size < size)
+    return Scan::None;
   if (dim.low == dim.size - 1 && dim.high == 0) return Scan::Forward;
   if (dim.high == dim.size - 1 && dim.low == 0) return Scan::Backward;
   return Scan::None;
@@ -45,7 +46,8 @@ Array fold_dim(const Array& input, const Window& window, size_t d, Reducer reduc
   if (direction == Scan::None)
     return reduce(window_view(pad_and_dilate(input, window, identity), window),
                   window_dims(input.rank()), reducer, identity);
-  // Everything so far is everything until s steps ago, and the s elements since: log2(n) windows of two.
+  // Everything so far is everything until s steps ago, and the s elements since: log2(n) windows of
+  // two.
   Array result = input;
   for (int64_t step = 1; step < input.shape()[d]; step *= 2) {
     Window two;
@@ -69,10 +71,11 @@ Array reduce_window(const Array& input, const Window& window, Reducer reducer, c
     return reduce(window_view(padded, window), window_dims(rank), reducer, init);
   }
   if (is_half(input.dtype()))
-    return convert(reduce_window(convert(input, DType::F32), window, reducer, convert(init, DType::F32)),
-                   input.dtype());
-  // Fold dimension by dimension from the identity, and with `init` at the end. Padding that is not the
-  // identity must be there from the start.
+    return convert(
+        reduce_window(convert(input, DType::F32), window, reducer, convert(init, DType::F32)),
+        input.dtype());
+  // Fold dimension by dimension from the identity, and with `init` at the end. Padding that is not
+  // the identity must be there from the start.
   const Array identity = reduce_identity(reducer, input.dtype());
   const bool pure = identical(init, identity);
   Array result = pure ? input : pad_and_dilate(input, window, init);
@@ -129,7 +132,7 @@ Array scatter_windows(const Shape& shape, const std::vector<int64_t>& positions,
   };
   switch (dtype) {
     case DType::Bool:
-      reducer = reducer == Reducer::Sum   ? Reducer::Max
+      reducer = reducer == Reducer::Sum    ? Reducer::Max
                 : reducer == Reducer::Prod ? Reducer::Min
                                            : reducer;
       run(uint8_t{});

@@ -5,7 +5,9 @@
 namespace cleave {
 namespace {
 
-int64_t dilated(int64_t size, int64_t dilation) { return size == 0 ? 0 : (size - 1) * dilation + 1; }
+int64_t dilated(int64_t size, int64_t dilation) {
+  return size == 0 ? 0 : (size - 1) * dilation + 1;
+}
 
 int64_t padded_size(int64_t size, const Window::Dim& dim) {
   return std::max<int64_t>(0, dilated(size, dim.base_dilation) + dim.low + dim.high);

@@ -6,8 +6,8 @@
 
 namespace cleave {
 
-// A sliding window, by dimension of the input. In coordinates of the dilated and padded input, element w
-// of the window of output o lies at o * stride + w * dilation.
+// A sliding window, by dimension of the input. In coordinates of the dilated and padded input,
+// element w of the window of output o lies at o * stride + w * dilation.
 struct Window {
   struct Dim {
     int64_t size = 1;
@@ -24,7 +24,8 @@ struct Window {
 //   10 elements, window 3, stride 2 -> 4
 int64_t num_windows(int64_t size, const Window::Dim& window);
 
-// The input with padding and holes filled by `fill` (a scalar of its dtype); a view where it only crops.
+// The input with padding and holes filled by `fill` (a scalar of its dtype); a view where it only
+// crops.
 Array pad_and_dilate(const Array& input, const Window& window, const Array& fill);
 
 // All windows of a padded input, as a view without copies: dimensions are the outputs, then the

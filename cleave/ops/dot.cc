@@ -26,16 +26,18 @@ double matmul_flops(DType dtype) { return is_complex(dtype) ? 8 : 2; }
 OpCost dot_cost(const Graph& graph, const Node& node, double contracted) {
   const Type& result = graph.result_type(node);
   OpCost cost;
-  for (ValueId operand : node.operands) cost.bytes_read += static_cast<double>(graph.type(operand).byte_count());
+  for (ValueId operand : node.operands)
+    cost.bytes_read += static_cast<double>(graph.type(operand).byte_count());
   cost.bytes_written = static_cast<double>(result.byte_count());
-  cost.flops = matmul_flops(result.dtype) * static_cast<double>(num_elements(result.shape)) * contracted;
+  cost.flops =
+      matmul_flops(result.dtype) * static_cast<double>(num_elements(result.shape)) * contracted;
   return cost;
 }
 
 ReduceOp sum_op(DType dtype) { return dtype == DType::Bool ? ReduceOp::Or : ReduceOp::Sum; }
 
-// A product of sums is a sum of products, in each operand. Sums of integers that wrap before they are
-// widened are not.
+// A product of sums is a sum of products, in each operand. Sums of integers that wrap before they
+// are widened are not.
 PartialTransfer dot_partial(const Graph& graph, const Node& node) {
   const DType operand = graph.operand_type(node, 0).dtype, result = graph.result_type(node).dtype;
   if (is_integer(operand) && bit_width(result) > bit_width(operand)) return {};
@@ -55,7 +57,8 @@ PartialTransfer dot_partial(const Graph& graph, const Node& node) {
 DotDims dot_dims(const Node& node) {
   const Attribute* attribute = node.attrs.find("dot_dimension_numbers");
   const StructAttr* numbers = attribute ? attribute->as<StructAttr>() : nullptr;
-  require(numbers != nullptr, node, "attribute 'dot_dimension_numbers' (#stablehlo.dot) is missing");
+  require(numbers != nullptr, node,
+          "attribute 'dot_dimension_numbers' (#stablehlo.dot) is missing");
   return {numbers->get_ints_or_empty("lhs_batching_dimensions"),
           numbers->get_ints_or_empty("rhs_batching_dimensions"),
           numbers->get_ints_or_empty("lhs_contracting_dimensions"),
@@ -70,8 +73,8 @@ void require_paired(const Graph& graph, const Node& node, const char* what,
     const int64_t l = graph.operand_type(node, 0).shape[lhs_dims[i]];
     const int64_t r = graph.operand_type(node, 1).shape[rhs_dims[i]];
     require(compatible(l, r), node,
-            "{} dimension {} of lhs has {} elements and {} of rhs has {}, in {}", what, lhs_dims[i], l,
-            rhs_dims[i], r, operand_types_text(graph, node));
+            "{} dimension {} of lhs has {} elements and {} of rhs has {}, in {}", what, lhs_dims[i],
+            l, rhs_dims[i], r, operand_types_text(graph, node));
   }
 }
 
@@ -100,9 +103,11 @@ std::vector<Type> infer_dot_general(const Graph& graph, const Node& node) {
     shape.push_back(is_dynamic(size) ? rhs.shape[dims.rhs_batch[i]] : size);
   }
   for (size_t d = 0; d < lhs.rank(); ++d)
-    if (!contains(dims.lhs_batch, d) && !contains(dims.lhs_contract, d)) shape.push_back(lhs.shape[d]);
+    if (!contains(dims.lhs_batch, d) && !contains(dims.lhs_contract, d))
+      shape.push_back(lhs.shape[d]);
   for (size_t d = 0; d < rhs.rank(); ++d)
-    if (!contains(dims.rhs_batch, d) && !contains(dims.rhs_contract, d)) shape.push_back(rhs.shape[d]);
+    if (!contains(dims.rhs_batch, d) && !contains(dims.rhs_contract, d))
+      shape.push_back(rhs.shape[d]);
   return {Type::tensor(result_dtype(graph, node, lhs.dtype), std::move(shape))};
 }
 
@@ -183,7 +188,8 @@ OpCost plain_dot_cost(const Graph& graph, const Node& node) {
   return dot_cost(graph, node, static_cast<double>(graph.operand_type(node, 1).shape[0]));
 }
 
-std::vector<Array> eval_dot(EvalContext& context, const Node& node, std::span<const Array> operands) {
+std::vector<Array> eval_dot(EvalContext& context, const Node& node,
+                            std::span<const Array> operands) {
   const auto last = static_cast<int64_t>(operands[0].rank()) - 1;
   return {dot_general(operands[0], operands[1], {{}, {}, {last}, {0}},
                       context.graph().result_type(node).dtype)};

@@ -12,5 +12,8 @@ void register_transfer_ops(OpRegistry& registry);
 void register_collective_ops(OpRegistry& registry);
 void register_sdy_ops(OpRegistry& registry);
 void register_gather_scatter_ops(OpRegistry& registry);
+void register_dot_ops(OpRegistry& registry);
+void register_reduce_ops(OpRegistry& registry);
+void register_reduce_window_ops(OpRegistry& registry);
 
 }  // namespace cleave

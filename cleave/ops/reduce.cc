@@ -89,8 +89,8 @@ OpShardingRule reduce_rule(const Graph& graph, const Node& node) {
   return rule;
 }
 
-// Sum and Prod take init values once: they must be partial as well, or change nothing. Max, Min, And and
-// Or may take them any number of times; averages take them as often as they divide.
+// Sum and Prod take init values once: they must be partial as well, or change nothing. Max, Min,
+// And and Or may take them any number of times; averages take them as often as they divide.
 PartialTransfer reduce_partial(const Graph& graph, const Node& node) {
   if (node.regions.empty()) return {};
   const auto op = common_reduce_op(graph, node.regions[0]);
@@ -205,7 +205,8 @@ std::vector<Array> eval_reduce(EvalContext& context, const Node& node,
   const auto reducers = recognise_reducers(graph, node.regions[0]);
   if (!reducers) return reduce_by_region(context, node.regions[0], std::move(inputs), inits, dims);
   std::vector<Array> results;
-  for (size_t i = 0; i < n; ++i) results.push_back(reduce(inputs[i], dims, (*reducers)[i], inits[i]));
+  for (size_t i = 0; i < n; ++i)
+    results.push_back(reduce(inputs[i], dims, (*reducers)[i], inits[i]));
   return results;
 }
 

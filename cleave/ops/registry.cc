@@ -34,6 +34,9 @@ const OpRegistry& op_registry() {
     register_collective_ops(r);
     register_sdy_ops(r);
     register_gather_scatter_ops(r);
+    register_dot_ops(r);
+    register_reduce_ops(r);
+    register_reduce_window_ops(r);
     return r;
   }();
   return registry;

@@ -13,11 +13,13 @@ namespace {
 using namespace cleave::testing;
 
 // Sums over the contracted index, element by element.
-std::vector<Number> reference(const Array& lhs, const Array& rhs, const DotDims& dims, DType result) {
+std::vector<Number> reference(const Array& lhs, const Array& rhs, const DotDims& dims,
+                              DType result) {
   auto free = [](const Array& a, const std::vector<int64_t>& x, const std::vector<int64_t>& y) {
     std::vector<int64_t> rest;
     for (int64_t d = 0; d < static_cast<int64_t>(a.rank()); ++d)
-      if (!std::count(x.begin(), x.end(), d) && !std::count(y.begin(), y.end(), d)) rest.push_back(d);
+      if (!std::count(x.begin(), x.end(), d) && !std::count(y.begin(), y.end(), d))
+        rest.push_back(d);
     return rest;
   };
   const auto lhs_free = free(lhs, dims.lhs_batch, dims.lhs_contract);
@@ -37,7 +39,8 @@ std::vector<Number> reference(const Array& lhs, const Array& rhs, const DotDims&
     for (int64_t d : rhs_free) r[d] = index[at++];
     Number sum = 0;
     for_each_index(contracted, [&](const Shape& k) {
-      for (size_t c = 0; c < k.size(); ++c) l[dims.lhs_contract[c]] = r[dims.rhs_contract[c]] = k[c];
+      for (size_t c = 0; c < k.size(); ++c)
+        l[dims.lhs_contract[c]] = r[dims.rhs_contract[c]] = k[c];
       sum += element(lhs, offset_of(lhs, l)) * element(rhs, offset_of(rhs, r));
     });
     values.push_back(result == DType::Bool ? Number(sum.real() != 0) : sum);
@@ -80,8 +83,8 @@ TEST(Dot, EveryDtypeOverRandomDimensions) {
 
 TEST(Dot, LargeEnoughForTheLibraries) {
   std::mt19937 random(2);
-  for (DType dtype : {DType::F32, DType::F64, DType::C64, DType::C128, DType::BF16, DType::F16,
-                      DType::I32})
+  for (DType dtype :
+       {DType::F32, DType::F64, DType::C64, DType::C128, DType::BF16, DType::F16, DType::I32})
     for (int mode = 0; mode < 4; ++mode) {
       const Shape lhs_shape = mode & 1 ? Shape{2, 33, 40} : Shape{2, 40, 33};
       const Shape rhs_shape = mode & 2 ? Shape{2, 17, 33} : Shape{2, 33, 17};
@@ -96,7 +99,7 @@ TEST(Dot, LargeEnoughForTheLibraries) {
 TEST(Dot, ResultsOfAnotherDtype) {
   std::mt19937 random(3);
   const std::vector<std::pair<DType, DType>> pairs{
-      {DType::I8, DType::I32},  {DType::U8, DType::I32},  {DType::F32, DType::F64},
+      {DType::I8, DType::I32},   {DType::U8, DType::I32},  {DType::F32, DType::F64},
       {DType::BF16, DType::F32}, {DType::F16, DType::F32}, {DType::F32, DType::BF16}};
   for (auto [from, to] : pairs) {
     const Array lhs = random_array(random, from, {5, 40}, -1, 1);

@@ -100,10 +100,10 @@ inline Array random_array(std::mt19937& random, DType dtype, Shape shape, int lo
 }
 
 inline const std::vector<DType>& all_dtypes() {
-  static const std::vector<DType> types{
-      DType::Bool, DType::I8,  DType::I16, DType::I32, DType::I64,
-      DType::U8,   DType::U16, DType::U32, DType::U64, DType::F16,
-      DType::BF16, DType::F32, DType::F64, DType::C64, DType::C128};
+  static const std::vector<DType> types{DType::Bool, DType::I8,  DType::I16,  DType::I32,
+                                        DType::I64,  DType::U8,  DType::U16,  DType::U32,
+                                        DType::U64,  DType::F16, DType::BF16, DType::F32,
+                                        DType::F64,  DType::C64, DType::C128};
   return types;
 }
 
