@@ -1,8 +1,8 @@
 #include "cleave/kernels/convolution.h"
 
 #include "cleave/core/error.h"
-#include "cleave/kernels/convert.h"
 #include "cleave/kernels/dot.h"
+#include "cleave/kernels/elementwise.h"
 #include "cleave/kernels/gemm.h"
 
 namespace cleave {

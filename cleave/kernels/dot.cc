@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "cleave/core/error.h"
-#include "cleave/kernels/convert.h"
+#include "cleave/kernels/elementwise.h"
 #include "cleave/kernels/gemm.h"
 
 namespace cleave {

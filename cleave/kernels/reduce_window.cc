@@ -3,7 +3,7 @@
 #include <complex>
 
 #include "cleave/core/error.h"
-#include "cleave/kernels/convert.h"
+#include "cleave/kernels/elementwise.h"
 #include "cleave/kernels/reduce_loops.h"
 
 namespace cleave {

@@ -1,6 +1,6 @@
 #include "cleave/kernels/reduce.h"
 
-#include "cleave/kernels/convert.h"
+#include "cleave/kernels/elementwise.h"
 #include "cleave/ops/eval.h"
 #include "cleave/ops/families.h"
 #include "cleave/ops/infer_util.h"

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "cleave/kernels/convert.h"
+#include "cleave/kernels/elementwise.h"
 #include "cleave/ops/eval.h"
 #include "cleave/ops/families.h"
 #include "cleave/ops/infer_util.h"
