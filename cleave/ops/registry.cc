@@ -27,16 +27,16 @@ const OpRegistry& op_registry() {
     register_control_flow_ops(r);
     register_check_ops(r);
     register_transfer_ops(r);
-    // Local forms come last: they add to what is registered.
-    add_local_view_forms(r);
-    add_local_reduction_forms(r);
-    add_local_index_forms(r);
     register_collective_ops(r);
     register_sdy_ops(r);
     register_gather_scatter_ops(r);
     register_dot_ops(r);
     register_reduce_ops(r);
     register_reduce_window_ops(r);
+    // Local forms come last: they add to what is registered.
+    add_local_view_forms(r);
+    add_local_reduction_forms(r);
+    add_local_index_forms(r);
     return r;
   }();
   return registry;
