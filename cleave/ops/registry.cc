@@ -24,6 +24,7 @@ const OpRegistry& op_registry() {
   static const OpRegistry registry = [] {
     OpRegistry r;
     register_elementwise_ops(r);
+    register_convolution_ops(r);
     register_control_flow_ops(r);
     register_check_ops(r);
     register_transfer_ops(r);
