@@ -25,6 +25,10 @@ const OpRegistry& op_registry() {
     OpRegistry r;
     register_elementwise_ops(r);
     register_convolution_ops(r);
+    register_chlo_ops(r);
+    register_shape_ops(r);
+    register_dynamic_shape_ops(r);
+    register_random_ops(r);
     register_control_flow_ops(r);
     register_check_ops(r);
     register_transfer_ops(r);
