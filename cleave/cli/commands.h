@@ -8,5 +8,6 @@ namespace cleave::cli {
 // UserError for bad input; main prints it on one line and exits with 1. A callback that wants
 // another exit status throws CLI::RuntimeError(status).
 void add_solve_command(CLI::App& app);
+void add_opt_command(CLI::App& app);
 
 }  // namespace cleave::cli

@@ -1,6 +1,7 @@
 #include "cleave/runtime/executor.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "cleave/core/error.h"
@@ -10,6 +11,24 @@
 
 namespace cleave {
 namespace {
+
+double identity_value(ReduceOp op) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  switch (op) {
+    case ReduceOp::Sum:
+    case ReduceOp::Or:
+    case ReduceOp::Avg:
+      return 0;
+    case ReduceOp::Prod:
+      return 1;
+    case ReduceOp::Max:
+      return -kInfinity;
+    case ReduceOp::Min:
+    case ReduceOp::And:
+      return kInfinity;
+  }
+  return 0;
+}
 
 // Where the value on every device is the value as well.
 bool is_idempotent(ReduceOp op) { return op != ReduceOp::Sum && op != ReduceOp::Prod; }
@@ -156,7 +175,7 @@ std::vector<Array> Executor::run(std::span<const Array> args, const ExecuteOptio
 }
 
 Array identity_array(ReduceOp op, DType dtype, const Shape& shape) {
-  return array_of(identity_literal(op, Type::tensor(dtype, shape)));
+  return array_of(splat_literal(Type::tensor(dtype, shape), identity_value(op)));
 }
 
 Array shard_of(const Array& whole, const Layout& layout, int64_t device) {
