@@ -23,6 +23,9 @@ struct Factor {
   FactorKind kind = FactorKind::PassThrough;
   bool blocked = false;                // propagation does not go along it
   ReduceOp reduce = ReduceOp::Sum;     // of a Reduction factor: how the parts are completed
+  // Of a Reduction factor: nobody knows how parts are completed (argmax, any reducer that is not one
+  // operator). Shardings propagate along it, but it is replicated when the op runs.
+  bool unknown_reduce = false;
   bool operator==(const Factor&) const = default;
 };
 

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstring>
+#include <limits>
 
 #include "cleave/core/error.h"
 
@@ -76,9 +77,11 @@ Literal splat_literal(Type type, double value) {
       break;
     case DType::C64:
       put(bytes, static_cast<float>(value));
+      put(bytes, static_cast<float>(value == 0 ? value : 0), sizeof(float));
       break;
     case DType::C128:
       put(bytes, value);
+      put(bytes, value == 0 ? value : 0, sizeof(double));
       break;
     default:
       throw_internal("a splat of {} has no bytes", name(type.dtype));
@@ -87,6 +90,30 @@ Literal splat_literal(Type type, double value) {
   literal.type = std::move(type);
   literal.splat = true;
   literal.bytes = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+  return literal;
+}
+
+Literal identity_literal(ReduceOp op, Type type) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  switch (op) {
+    case ReduceOp::Sum:
+      return splat_literal(std::move(type), -0.0);  // 0.0 would lose a sign
+    case ReduceOp::Or:
+    case ReduceOp::Avg:
+      return splat_literal(std::move(type), 0);
+    case ReduceOp::Prod:
+      return splat_literal(std::move(type), 1);
+    case ReduceOp::Max:
+      return splat_literal(std::move(type), -kInfinity);
+    case ReduceOp::Min:
+      return splat_literal(std::move(type), kInfinity);
+    case ReduceOp::And:
+      break;
+  }
+  if (type.dtype == DType::Bool) return splat_literal(std::move(type), 1);
+  Literal literal = splat_literal(std::move(type), 0);
+  literal.bytes = std::make_shared<const std::vector<std::byte>>(byte_size(literal.type.dtype),
+                                                                 std::byte{0xff});
   return literal;
 }
 

@@ -10,6 +10,12 @@
 
 namespace cleave {
 
+// A dense constant with one value everywhere.
+Literal splat_literal(Type type, double value);
+// The value that a reduction leaves out: 0 for Sum, the lowest for Max, all bits for And. Avg has
+// none; zeros.
+Literal identity_literal(ReduceOp op, Type type);
+
 // One op's part on one device: compute the box of each result from the boxes of the operands. Boxes
 // are in coordinates of the whole tensors, and hold true elements only; one may be short or empty.
 //
@@ -50,6 +56,9 @@ class LocalOp {
   const Type& type(ValueId local) const { return local_.type(local); }
 
   ValueId constant(Literal literal);
+  ValueId identity(ReduceOp op, Type type) {
+    return constant(identity_literal(op, std::move(type)));
+  }
   ValueId splat(Type type, double value);  // of any dtype with kernels; false and true for bool
   ValueId slice(ValueId value, const Shape& start, const Shape& size);  // itself where it is all
   // The part of operand i that covers `box`, which must lie inside its own box.
@@ -71,8 +80,5 @@ using LocalizeFn = std::vector<ValueId> (*)(LocalOp&);
 // hook an op runs sharded along its permutation factors.
 using NeedsFn = void (*)(const Graph&, const Node&, std::span<const ShardSlice> results,
                          std::span<ShardSlice> operands);
-
-// A dense constant with one value everywhere.
-Literal splat_literal(Type type, double value);
 
 }  // namespace cleave

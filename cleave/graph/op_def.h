@@ -60,6 +60,8 @@ class OpRegistry {
  public:
   OpDef& add(OpDef def);  // the name must be new
   const OpDef* find(std::string_view name) const;
+  // Adds to an op that is registered; nothing where it is not.
+  void extend(std::string_view name, const std::function<void(OpDef&)>& change);
   const std::map<std::string, OpDef, std::less<>>& ops() const { return ops_; }
 
  private:

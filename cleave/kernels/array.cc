@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <optional>
 
 #include "cleave/core/error.h"
 
@@ -57,8 +58,8 @@ struct Bytes16 {
 }  // namespace
 
 Buffer allocate(size_t bytes) {
-  auto* data = static_cast<std::byte*>(
-      ::operator new[](bytes == 0 ? 1 : bytes, std::align_val_t{64}));
+  auto* data =
+      static_cast<std::byte*>(::operator new[](bytes == 0 ? 1 : bytes, std::align_val_t{64}));
   return Buffer(data, [](std::byte* p) { ::operator delete[](p, std::align_val_t{64}); });
 }
 
@@ -124,8 +125,49 @@ Array Array::transpose(const Shape& permutation) const {
   return view;
 }
 
+namespace {
+
+// The strides of the same elements in another shape, or nothing where no strides reach them in
+// order. Walks groups of dimensions whose products of sizes agree: inside one, the old dimensions
+// must lie behind each other.
+std::optional<Shape> reshaped_strides(const Shape& shape, const Shape& strides, const Shape& to) {
+  Shape old_shape, old_strides;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] == 1) continue;
+    if (!old_shape.empty() && old_strides.back() == strides[d] * shape[d]) {
+      old_shape.back() *= shape[d];
+      old_strides.back() = strides[d];
+    } else {
+      old_shape.push_back(shape[d]);
+      old_strides.push_back(strides[d]);
+    }
+  }
+  Shape result(to.size(), 1);
+  size_t old = old_shape.size();
+  int64_t left = 1, stride = 0;  // of the merged dimension that is being split, from its minor end
+  for (size_t d = to.size(); d-- > 0;) {
+    if (to[d] == 1) continue;
+    if (left == 1) {
+      --old;
+      left = old_shape[old];
+      stride = old_strides[old];
+    }
+    if (left % to[d] != 0) return std::nullopt;
+    result[d] = stride;
+    stride *= to[d];
+    left /= to[d];
+  }
+  return result;
+}
+
+}  // namespace
+
 Array Array::reshape(Shape shape) const {
   internal_check(cleave::num_elements(shape) == num_elements(), "reshape to another element count");
+  if (num_elements() > 0 && !is_contiguous()) {
+    if (auto strides = reshaped_strides(shape_, strides_, shape))
+      return Array(dtype_, std::move(shape), std::move(*strides), offset_, buffer_);
+  }
   Array view = contiguous();
   view.shape_ = std::move(shape);
   view.strides_ = row_major_strides(view.shape_);
@@ -140,7 +182,8 @@ Array Array::broadcast(Shape shape, const Shape& dims) const {
 }
 
 void copy_elements(const Array& from, const Array& to) {
-  internal_check(from.dtype() == to.dtype() && from.shape() == to.shape(), "copy between unlike arrays");
+  internal_check(from.dtype() == to.dtype() && from.shape() == to.shape(),
+                 "copy between unlike arrays");
   if (from.num_elements() == 0) return;
   if (from.is_contiguous() && to.is_contiguous()) {
     std::memcpy(to.raw(), from.raw(), from.num_bytes());

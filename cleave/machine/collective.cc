@@ -84,9 +84,11 @@ double traffic_per_byte(CollectiveKind kind, double ranks) {
 CostLine line_of(CollectiveKind kind, const CollectiveProtocol& protocol, const GroupLinks& links) {
   const double ranks = static_cast<double>(links.ranks), nodes = static_cast<double>(links.nodes);
   const double per_node = static_cast<double>(links.per_node);
-  const double latency = protocol.base_us + protocol.ring_us * (ranks - nodes) +
-                         protocol.inside_us * (per_node - 1) + protocol.across_us * (nodes - 1) +
-                         protocol.across_log2_us * std::log2(nodes);
+  double latency = protocol.base_us + protocol.ring_us * (ranks - nodes) +
+                   protocol.inside_us * (per_node - 1) + protocol.across_us * (nodes - 1) +
+                   protocol.across_log2_us * std::log2(nodes);
+  if (kind == CollectiveKind::Permute)
+    latency = protocol.base_us + (links.nodes > 1 ? protocol.across_us : protocol.inside_us);
   const double inside = protocol.inside_gbps * 1e9, across = protocol.across_gbps * 1e9;
   double per_byte = 0;
   if (links.nodes == 1) {

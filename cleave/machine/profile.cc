@@ -63,8 +63,8 @@ void add_nvidia_collectives(MachineProfile& profile, const NvidiaLinks& links) {
       {"pairwise LL", 8, 0, 1.2, 2.7, 0, links.inside_ll * 0.5, net * 0.5},
   };
   protocols(profile, CollectiveKind::Permute) = {
-      {"send", 8.4, 0, 0, 0, 14, links.all_to_all, net},
-      {"send LL", 6.6, 0, 0, 0, 2.7, links.inside_ll * 0.5, net * 0.5},
+      {"send", 8.4, 0, 3.4, 14, 0, links.all_to_all, net},
+      {"send LL", 6.6, 0, 0.6, 2.7, 0, links.inside_ll * 0.5, net * 0.5},
   };
 }
 
@@ -72,10 +72,10 @@ void add_nvidia_collectives(MachineProfile& profile, const NvidiaLinks& links) {
 void add_torus_collectives(MachineProfile& profile, double gbps, double data_center_gbps) {
   const double net = data_center_gbps;
   for (CollectiveKind kind : {CollectiveKind::AllGather, CollectiveKind::ReduceScatter})
-    protocols(profile, kind) = {{"ring", 3, 0.5, 0, 25, 0, gbps, net}};
-  protocols(profile, CollectiveKind::AllReduce) = {{"ring", 4, 1, 0, 50, 0, gbps, net}};
-  protocols(profile, CollectiveKind::AllToAll) = {{"ring", 3, 0.5, 0, 25, 0, gbps * 0.5, net}};
-  protocols(profile, CollectiveKind::Permute) = {{"send", 3, 0, 0, 0, 25, gbps * 0.5, net}};
+    protocols(profile, kind) = {{"ring", 3, 0.5, 0, 0, 25, gbps, net}};
+  protocols(profile, CollectiveKind::AllReduce) = {{"ring", 4, 1, 0, 0, 50, gbps, net}};
+  protocols(profile, CollectiveKind::AllToAll) = {{"ring", 3, 0.5, 0, 0, 25, gbps * 0.5, net}};
+  protocols(profile, CollectiveKind::Permute) = {{"send", 3, 0, 0.5, 25, 0, gbps * 0.5, net}};
 }
 
 void set_gpu_efficiencies(MachineProfile& profile) {

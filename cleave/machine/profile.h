@@ -42,7 +42,8 @@ std::string_view name(OpClass op_class);  // "elementwise", ...
 // traffic of a device with a buffer of S bytes (the larger side: what an all_gather returns, what a
 // reduce_scatter takes) is S (n-1)/n, twice that for an all_reduce, and S for a permute. The rate
 // is `inside_gbps` on one node and min(inside_gbps, per_node * across_gbps) over several; of an
-// all_to_all, only what leaves the node goes at across_gbps.
+// all_to_all, only what leaves the node goes at across_gbps. A permute is one send: base_us and
+// across_us (inside_us where no node is left).
 // The fastest protocol for the size is taken, so that a time is monotone and concave in bytes.
 struct CollectiveProtocol {
   std::string name;

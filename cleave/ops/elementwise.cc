@@ -97,7 +97,7 @@ PartialTransfer clamp_partial(const Graph&, const Node& node) {
 PartialTransfer select_partial(const Graph&, const Node&) {
   PartialTransfer rows;
   for (ReduceOp op : kAllReduceOps) rows.push_back({op, {false, true, true}, op});
-  for (ReduceOp op : {ReduceOp::Max, ReduceOp::Min, ReduceOp::And, ReduceOp::Or, ReduceOp::Avg}) {
+  for (ReduceOp op : kIdempotentReduceOps) {
     rows.push_back({op, {false, true, false}, op});
     rows.push_back({op, {false, false, true}, op});
   }
@@ -291,19 +291,7 @@ void verify_map(const Graph& graph, const Node& node) {
             ints_text(dims));
 }
 std::vector<Array> eval_map(EvalContext& context, const Node& node, std::span<const Array> in) {
-  std::vector<Array> packed;
-  for (const Array& array : in) packed.push_back(array.contiguous());
-  Array result(context.graph().result_type(node).dtype, in[0].shape());
-  const size_t size = byte_size(result.dtype());
-  std::vector<Array> scalars(in.size());
-  for (int64_t i = 0; i < result.num_elements(); ++i) {
-    for (size_t k = 0; k < in.size(); ++k)
-      scalars[k] = Array::from_bytes(packed[k].dtype(), {},
-                                     packed[k].raw() + i * byte_size(packed[k].dtype()));
-    const Array value = context.run_region(node.regions[0], scalars)[0].contiguous();
-    std::copy_n(value.raw(), size, result.raw() + i * size);
-  }
-  return {result};
+  return context.map_region(node.regions[0], in);
 }
 
 template <UnaryOp op, unsigned domain>

@@ -1,5 +1,6 @@
 #include "cleave/core/error.h"
 #include "cleave/ops/families.h"
+#include "cleave/ops/local_forms.h"
 
 namespace cleave {
 
@@ -8,6 +9,10 @@ OpDef& OpRegistry::add(OpDef def) {
   auto [it, fresh] = ops_.emplace(std::move(name), std::move(def));
   internal_check(fresh, "an op is registered twice");
   return it->second;
+}
+
+void OpRegistry::extend(std::string_view name, const std::function<void(OpDef&)>& change) {
+  if (auto it = ops_.find(name); it != ops_.end()) change(it->second);
 }
 
 const OpDef* OpRegistry::find(std::string_view name) const {
@@ -19,9 +24,24 @@ const OpRegistry& op_registry() {
   static const OpRegistry registry = [] {
     OpRegistry r;
     register_elementwise_ops(r);
+    register_convolution_ops(r);
+    register_chlo_ops(r);
+    register_shape_ops(r);
+    register_dynamic_shape_ops(r);
+    register_random_ops(r);
     register_control_flow_ops(r);
     register_check_ops(r);
     register_transfer_ops(r);
+    register_collective_ops(r);
+    register_sdy_ops(r);
+    register_gather_scatter_ops(r);
+    register_dot_ops(r);
+    register_reduce_ops(r);
+    register_reduce_window_ops(r);
+    // Local forms come last: they add to what is registered.
+    add_local_view_forms(r);
+    add_local_reduction_forms(r);
+    add_local_index_forms(r);
     return r;
   }();
   return registry;

@@ -15,6 +15,11 @@ inline constexpr std::initializer_list<ReduceOp> kAllReduceOps = {
     ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min, ReduceOp::Prod,
     ReduceOp::And, ReduceOp::Or,  ReduceOp::Avg};
 
+// Those under which equal parts reduce to themselves, so that a complete value is also one with every
+// part equal to it.
+inline constexpr std::initializer_list<ReduceOp> kIdempotentReduceOps = {
+    ReduceOp::Max, ReduceOp::Min, ReduceOp::And, ReduceOp::Or, ReduceOp::Avg};
+
 // add: ([i, j],[i, j])->([i, j]). Scalars beside tensors take no part.
 OpShardingRule pointwise_rule(const Graph& graph, const Node& node);
 // Pointwise where sizes of the first operand and result agree; a factor of `kind` where they

@@ -40,4 +40,7 @@ class GraphRewrite {
   std::unordered_map<uint32_t, Replacement> replaced_;
 };
 
+// A copy of a region in the same graph, owned by nobody yet. Values from outside are used by both.
+RegionId clone_region(Graph& graph, RegionId region);
+
 }  // namespace cleave

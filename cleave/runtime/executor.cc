@@ -1,7 +1,6 @@
 #include "cleave/runtime/executor.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include "cleave/core/error.h"
@@ -11,24 +10,6 @@
 
 namespace cleave {
 namespace {
-
-double identity_value(ReduceOp op) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  switch (op) {
-    case ReduceOp::Sum:
-    case ReduceOp::Or:
-    case ReduceOp::Avg:
-      return 0;
-    case ReduceOp::Prod:
-      return 1;
-    case ReduceOp::Max:
-      return -kInfinity;
-    case ReduceOp::Min:
-    case ReduceOp::And:
-      return kInfinity;
-  }
-  return 0;
-}
 
 // Where the value on every device is the value as well.
 bool is_idempotent(ReduceOp op) { return op != ReduceOp::Sum && op != ReduceOp::Prod; }
@@ -175,7 +156,7 @@ std::vector<Array> Executor::run(std::span<const Array> args, const ExecuteOptio
 }
 
 Array identity_array(ReduceOp op, DType dtype, const Shape& shape) {
-  return array_of(splat_literal(Type::tensor(dtype, shape), identity_value(op)));
+  return array_of(identity_literal(op, Type::tensor(dtype, shape)));
 }
 
 Array shard_of(const Array& whole, const Layout& layout, int64_t device) {

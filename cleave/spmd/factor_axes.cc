@@ -46,8 +46,9 @@ const Shape& FactorChooser::shape(size_t tensor) const {
 bool FactorChooser::runs_sharded(FactorIndex f) const {
   const Factor& factor = rule_.factors[f];
   const bool has_needs = node_.def && node_.def->needs;
-  if (factor.kind == FactorKind::NeedReplication) return false;
-  if (factor.kind == FactorKind::Permutation && !has_needs) return false;
+  const bool moves =
+      factor.kind == FactorKind::NeedReplication || factor.kind == FactorKind::Permutation;
+  if (moves && !has_needs) return false;
   for (size_t t = 0; t < rule_.num_tensors(); ++t) {
     bool found = false;
     for (size_t d = 0; d < rule_.tensor(t).size(); ++d) {
@@ -56,7 +57,7 @@ bool FactorChooser::runs_sharded(FactorIndex f) const {
       if (found) return false;  // a diagonal
       found = true;
       const bool resized = real_factors(dim, rule_).size() == 1 && shape(t)[d] != factor.size;
-      if (resized && factor.kind != FactorKind::Permutation) return false;
+      if (resized && !moves) return false;
     }
     if (!found && t >= rule_.operands.size() && factor.kind != FactorKind::Reduction) return false;
   }

@@ -124,6 +124,11 @@ class Resharder {
 ReshardStep make_step(StepKind kind, const ShardingSpec& before, const ShardingSpec& after,
                       const Shape& shape, DType dtype, const MachineProfile& profile);
 
+// Of a CollectivePermute: the device that sends its shard to each device, by the id of the
+// receiver. A device that has the shard that it needs keeps it; the others are served by a device
+// that differs from them along changed axes only.
+std::vector<int64_t> permute_sources(const ShardingSpec& before, const ShardingSpec& after);
+
 // all_gather [{"y"}, {}] -> [{"x"}, {}]
 std::string to_string(const ReshardStep& step);
 

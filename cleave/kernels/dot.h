@@ -1,0 +1,22 @@
+#pragma once
+
+#include <vector>
+
+#include "cleave/kernels/array.h"
+
+namespace cleave {
+
+// Which dimensions of the operands are paired. All others are free.
+struct DotDims {
+  std::vector<int64_t> lhs_batch, rhs_batch;
+  std::vector<int64_t> lhs_contract, rhs_contract;
+};
+
+// result[batch..., lhs free..., rhs free...] = sum over the contracted dimensions of lhs * rhs.
+// Operands are any strided views; they are copied only where their free or contracted dimensions do
+// not form a matrix that a library takes. Sums of F16 and BF16 are F32; Bool means or of ands;
+// operands of a dtype other than `result` are converted first.
+//   {2, 3, 4} . {2, 4, 5}, batch 0 x 0, contract 2 x 1 -> {2, 3, 5}
+Array dot_general(const Array& lhs, const Array& rhs, const DotDims& dims, DType result);
+
+}  // namespace cleave

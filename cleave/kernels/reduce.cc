@@ -1,0 +1,128 @@
+#include "cleave/kernels/reduce.h"
+
+#include <cstdlib>
+
+#include "cleave/core/error.h"
+#include "cleave/kernels/reduce_loops.h"
+
+namespace cleave {
+namespace {
+
+using reduce_detail::Plan;
+
+Reducer boolean_reducer(Reducer reducer) {
+  switch (reducer) {
+    case Reducer::Sum:
+    case Reducer::Max:
+      return Reducer::Or;
+    case Reducer::Prod:
+    case Reducer::Min:
+      return Reducer::And;
+    default:
+      return reducer;
+  }
+}
+
+void run(DType dtype, Reducer reducer, const Plan* plan, const void* in, const void* init,
+         void* out) {
+  if (dtype == DType::Bool) {
+    if (!plan)
+      *static_cast<uint8_t*>(out) = boolean_reducer(reducer) == Reducer::And;
+    else
+      reduce_detail::run_integer(DType::U8, boolean_reducer(reducer), plan, in, init, out);
+  } else if (is_integer(dtype)) {
+    reduce_detail::run_integer(dtype, reducer, plan, in, init, out);
+  } else {
+    reduce_detail::run_float(dtype, reducer, plan, in, init, out);
+  }
+}
+
+Plan make_plan(const Array& input, const std::vector<bool>& folded, const Shape& out_strides) {
+  Plan plan;
+  size_t inner = SIZE_MAX;
+  size_t out_dim = 0;
+  struct Dim {
+    int64_t size, in_stride, out_stride;
+    bool folded;
+  };
+  std::vector<Dim> dims;
+  for (size_t d = 0; d < input.rank(); ++d) {
+    const int64_t out_stride = folded[d] ? 0 : out_strides[out_dim++];
+    if (input.shape()[d] == 1) continue;
+    Dim dim{input.shape()[d], input.strides()[d], out_stride, folded[d]};
+    // A dimension that continues the one before becomes part of it.
+    if (!dims.empty() && dims.back().folded == dim.folded &&
+        dims.back().in_stride == dim.in_stride * dim.size &&
+        (dim.folded || dims.back().out_stride == dim.out_stride * dim.size)) {
+      dim.size *= dims.back().size;
+      dims.back() = dim;
+    } else {
+      dims.push_back(dim);
+    }
+  }
+  for (size_t d = dims.size(); d-- > 0;)
+    if (inner == SIZE_MAX || std::abs(dims[d].in_stride) < std::abs(dims[inner].in_stride))
+      inner = d;
+  // A short folded dimension (a window) goes around a longer kept one that is about as dense.
+  for (size_t d = dims.size(); d-- > 0;)
+    if (dims[inner].folded && dims[inner].size < 8 && !dims[d].folded && dims[d].size >= 8 &&
+        std::abs(dims[d].in_stride) <= 4)
+      inner = d;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    const Dim& dim = dims[d];
+    if (d == inner) {
+      plan.inner_kept = !dim.folded;
+      plan.inner = {dim.size, dim.in_stride, dim.out_stride};
+    } else if (dim.folded) {
+      plan.folded.push_back({dim.size, dim.in_stride});
+    } else {
+      plan.kept.push_back({dim.size, dim.in_stride, dim.out_stride});
+    }
+  }
+  return plan;
+}
+
+}  // namespace
+
+bool has_reduce(Reducer reducer, DType dtype) {
+  if (!has_kernels(dtype)) return false;
+  switch (reducer) {
+    case Reducer::Sum:
+    case Reducer::Prod:
+      return true;
+    case Reducer::Max:
+    case Reducer::Min:
+      return !is_complex(dtype);
+    default:
+      return is_integer(dtype) || dtype == DType::Bool;
+  }
+}
+
+Array reduce(const Array& input, const std::vector<int64_t>& dims, Reducer reducer,
+             const Array& init) {
+  internal_check(has_reduce(reducer, input.dtype()) && init.dtype() == input.dtype(),
+                 "a reduction that the dtype does not know");
+  std::vector<bool> folded(input.rank());
+  for (int64_t d : dims) folded[d] = true;
+  Shape shape;
+  for (size_t d = 0; d < input.rank(); ++d)
+    if (!folded[d]) shape.push_back(input.shape()[d]);
+  Array result(input.dtype(), shape);
+  if (result.num_elements() == 0) return result;
+  if (input.num_elements() == 0) {
+    copy_elements(init.broadcast(shape, {}), result);
+    return result;
+  }
+  const Plan plan = make_plan(input, folded, result.strides());
+  run(input.dtype(), reducer, &plan, input.raw(), init.raw(), result.raw());
+  return result;
+}
+
+Array reduce_identity(Reducer reducer, DType dtype) {
+  internal_check(has_reduce(reducer, dtype), "a reduction that the dtype does not know");
+  Array result(dtype, {});
+  run(dtype, reducer, nullptr, nullptr, nullptr, result.raw());
+  return result;
+}
+
+}  // namespace cleave

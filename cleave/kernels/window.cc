@@ -1,0 +1,67 @@
+#include "cleave/kernels/window.h"
+
+#include <algorithm>
+
+namespace cleave {
+namespace {
+
+int64_t dilated(int64_t size, int64_t dilation) {
+  return size == 0 ? 0 : (size - 1) * dilation + 1;
+}
+
+int64_t padded_size(int64_t size, const Window::Dim& dim) {
+  return std::max<int64_t>(0, dilated(size, dim.base_dilation) + dim.low + dim.high);
+}
+
+}  // namespace
+
+int64_t num_windows(int64_t size, const Window::Dim& dim) {
+  const int64_t padded = padded_size(size, dim), window = dilated(dim.size, dim.dilation);
+  return padded == 0 || window > padded ? 0 : (padded - window) / dim.stride + 1;
+}
+
+Array pad_and_dilate(const Array& input, const Window& window, const Array& fill) {
+  // The elements that remain after cropping, and where they go.
+  const size_t rank = input.rank();
+  Shape shape(rank), start(rank), size(rank), target(rank), step(rank);
+  bool only_crops = true;
+  for (size_t d = 0; d < rank; ++d) {
+    const Window::Dim& dim = window.dims[d];
+    const int64_t holes = dim.base_dilation;
+    shape[d] = padded_size(input.shape()[d], dim);
+    // Element i goes to low + i * holes; keep those inside [0, shape).
+    start[d] = dim.low >= 0 ? 0 : ceil_div(-dim.low, holes);
+    const int64_t last = shape[d] - 1 - dim.low;  // the largest i * holes that remains
+    const int64_t end = last < 0 ? 0 : std::min(input.shape()[d], last / holes + 1);
+    size[d] = std::max<int64_t>(0, end - start[d]);
+    target[d] = dim.low + start[d] * holes;
+    step[d] = holes;
+    only_crops &= holes == 1 && dim.low <= 0 && dim.high <= 0;
+  }
+  if (num_elements(size) == 0) start = target = Shape(rank, 0);
+  const Array kept = input.slice(start, size);
+  if (only_crops && size == shape) return kept;
+  Array result(input.dtype(), shape);
+  copy_elements(fill.broadcast(shape, {}), result);
+  if (kept.num_elements() > 0) copy_elements(kept, result.slice(target, size, step));
+  return result;
+}
+
+Array window_view(const Array& padded, const Window& window) {
+  const size_t rank = padded.rank();
+  Shape shape(2 * rank), strides(2 * rank);
+  for (size_t d = 0; d < rank; ++d) {
+    const Window::Dim& dim = window.dims[d];
+    Window::Dim plain = dim;
+    plain.base_dilation = 1;
+    plain.low = plain.high = 0;
+    shape[d] = num_windows(padded.shape()[d], plain);
+    strides[d] = padded.strides()[d] * dim.stride;
+    shape[rank + d] = dim.size;
+    strides[rank + d] = padded.strides()[d] * dim.dilation;
+  }
+  const int64_t offset = (padded.raw() - padded.buffer().get()) / byte_size(padded.dtype());
+  return Array(padded.dtype(), std::move(shape), std::move(strides), offset, padded.buffer());
+}
+
+}  // namespace cleave

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <vector>
+
+#include "cleave/core/sharding_rule.h"
+#include "cleave/graph/graph.h"
+
+// What the families of shape ops, with static and with dynamic sizes, share.
+namespace cleave {
+
+// A shape with its one dynamic size computed from the number of elements; throws where it can't be.
+Shape resolve_shape(const Node& node, Shape shape, int64_t elements);
+// Dimension i of the operand goes to dims[i] of the result, and has its size or 1.
+void require_broadcastable(const Node& node, const Type& operand, const Type& result,
+                           const std::vector<int64_t>& dims);
+OpShardingRule broadcast_rule(const Graph& graph, const Node& node,
+                              const std::vector<int64_t>& dims);
+// Operands 0 (elements) and 1 (padding value): both together, or elements alone where equal parts
+// reduce to themselves; a sum also where the value is a constant zero.
+PartialTransfer pad_partial(const Graph& graph, const Node& node);
+// Whether a value is a constant of zeros.
+bool is_zero_constant(const Graph& graph, ValueId value);
+
+}  // namespace cleave

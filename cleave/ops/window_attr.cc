@@ -1,0 +1,35 @@
+#include "cleave/ops/window_attr.h"
+
+#include "cleave/ops/infer_util.h"
+
+namespace cleave {
+
+Window window_of(const Node& node, size_t rank) {
+  auto entries = [&](const char* name, size_t count, int64_t fallback) {
+    std::vector<int64_t> values = node.attrs.get_ints_or_empty(name);
+    if (values.empty()) values.assign(count, fallback);
+    require(values.size() == count, node, "{} {} must have {} entries", name, ints_text(values),
+            count);
+    return values;
+  };
+  auto positive = [&](const char* name) {
+    std::vector<int64_t> values = entries(name, rank, 1);
+    for (int64_t value : values)
+      require(value > 0, node, "{} {} must be positive", name, ints_text(values));
+    return values;
+  };
+  const auto size = positive("window_dimensions"), stride = positive("window_strides");
+  const auto base = positive("base_dilations"), dilation = positive("window_dilations");
+  const auto padding = entries("padding", 2 * rank, 0);
+  Window window;
+  for (size_t d = 0; d < rank; ++d)
+    window.dims.push_back(
+        {size[d], stride[d], base[d], dilation[d], padding[2 * d], padding[2 * d + 1]});
+  return window;
+}
+
+bool is_trivial(const Window::Dim& dim) {
+  return dim.size == 1 && dim.stride == 1 && dim.low == 0 && dim.high == 0;
+}
+
+}  // namespace cleave

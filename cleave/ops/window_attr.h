@@ -1,0 +1,17 @@
+#pragma once
+
+#include "cleave/graph/graph.h"
+#include "cleave/kernels/window.h"
+
+namespace cleave {
+
+// The window of reduce_window and select_and_scatter: attributes window_dimensions, window_strides,
+// base_dilations, window_dilations and padding, each by dimension, absent ones with their defaults.
+// Throws UserError where one has another number of entries than `rank` or a value that is not
+// positive.
+Window window_of(const Node& node, size_t rank);
+
+// Window size 1, stride 1 and no padding: elements correspond one to one.
+bool is_trivial(const Window::Dim& dim);
+
+}  // namespace cleave

@@ -1,0 +1,229 @@
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "cleave/graph/op_def.h"
+#include "cleave/rules/graph_rewrite.h"
+#include "cleave/rules/propagation_tables.h"
+#include "cleave/rules/sharding_passes.h"
+#include "cleave/rules/value_sharding.h"
+
+namespace cleave {
+namespace {
+
+bool is_scalar(const Type& type) { return type.is_tensor() && type.rank() == 0; }
+bool is_constant(const Node& node) {
+  return node.name == "sdy.constant" || node.name == "stablehlo.iota";
+}
+bool is_terminator(const Node& node) { return node.name.ends_with(".return"); }
+
+bool is_scalar_expansion(const Graph& graph, const Node& node) {
+  return node.name == "stablehlo.broadcast_in_dim" && is_scalar(graph.type(node.operands[0]));
+}
+
+class Splitter {
+ public:
+  explicit Splitter(Graph& graph) : graph_(graph), rewrite_(graph) {}
+
+  void run() {
+    convert_constants();
+    constant_.assign(graph_.num_nodes(), 0);
+    expansion_.assign(graph_.num_nodes(), 0);
+    for (int function : call_graph_post_order(graph_)) {
+      function_ = graph_.functions[function].name;
+      const RegionId body = graph_.functions[function].body;
+      if (!body.valid()) continue;
+      split_named_computations(body);
+      split_region(body);
+    }
+    erase_unused();
+    rewrite_.apply();
+  }
+
+ private:
+  void convert_constants() {
+    const OpDef* def = find_op("sdy.constant");
+    graph_.walk([&](NodeId id) {
+      Node& node = graph_.node(id);
+      if (node.name != "stablehlo.constant") return;
+      node.name = "sdy.constant";
+      node.def = def;
+    });
+  }
+
+  void split_named_computations(RegionId region) {
+    const std::vector<NodeId> nodes = graph_.region(region).nodes;
+    for (NodeId id : nodes) {
+      const std::vector<RegionId> regions = graph_.node(id).regions;
+      for (RegionId inner : regions) split_named_computations(inner);
+      if (graph_.node(id).name == "sdy.named_computation") split_region(regions[0]);
+    }
+  }
+
+  // Nodes in the order of the text, but not those of named computations inside.
+  void split_region(RegionId region) {
+    const std::vector<NodeId> nodes = graph_.region(region).nodes;
+    for (NodeId id : nodes) {
+      process(id);
+      if (graph_.node(id).name == "sdy.named_computation") continue;
+      const std::vector<RegionId> regions = graph_.node(id).regions;
+      for (RegionId inner : regions) split_region(inner);
+    }
+  }
+
+  bool preserves_constants(const Node& node) const {
+    if (node.name == "func.call")
+      return !not_constant_.contains(std::string(node.attrs.get_string("callee")));
+    if (node.name == "sdy.named_computation")
+      return !not_constant_computations_.contains(std::string(node.attrs.get_string("name")));
+    if (node.name == "stablehlo.broadcast_in_dim" || node.name == "stablehlo.reshape" ||
+        node.name == "stablehlo.slice" || node.name == "sdy.propagation_barrier" ||
+        node.name == "sdy.reshard")
+      return true;
+    return node.def && node.def->has(kElementwise) && node.def->has(kPure);
+  }
+
+  bool is_constant_expression(const Node& node) const {
+    if (is_constant(node)) return true;
+    if (!preserves_constants(node)) return false;
+    return std::all_of(node.operands.begin(), node.operands.end(), [&](ValueId operand) {
+      const NodeId producer = graph_.value(operand).producer;
+      return producer.valid() && producer.index < constant_.size() && constant_[producer.index];
+    });
+  }
+
+  void process(NodeId id) {
+    const Node& node = graph_.node(id);
+    if (node.name == "sdy.sharding_group") {
+      groups_of_[node.operands[0].index].push_back(id);
+      return;
+    }
+    if (is_constant_expression(node)) {
+      constant_[id.index] = 1;
+      constants_.push_back(id);
+      return;
+    }
+    if (!preserves_constants(node) && !is_terminator(node)) {
+      not_constant_.insert(function_);
+      for (RegionId region = node.parent; region.valid();) {
+        const NodeId owner = graph_.region(region).owner;
+        if (!owner.valid()) break;
+        const Node& parent = graph_.node(owner);
+        if (parent.name == "sdy.named_computation") {
+          not_constant_computations_.insert(std::string(parent.attrs.get_string("name")));
+          break;
+        }
+        region = parent.parent;
+      }
+    }
+    if (is_scalar_expansion(graph_, node)) {
+      expansion_[id.index] = 1;
+      expansions_.push_back(id);
+      return;
+    }
+    const size_t operands = node.operands.size();
+    for (size_t i = 0; i < operands; ++i) {
+      const ValueId operand = graph_.node(id).operands[i];
+      const NodeId producer = graph_.value(operand).producer;
+      if (!producer.valid() || producer.index >= constant_.size()) continue;
+      if (!constant_[producer.index] && !expansion_[producer.index]) continue;
+      if (is_scalar(graph_.type(operand))) continue;
+      std::unordered_map<uint32_t, ValueId> copies;
+      copy(operand, copies);
+      graph_.node(id).operands[i] = copies.at(operand.index);
+    }
+  }
+
+  // Copies the computation of `value` right before the original, but for scalars.
+  void copy(ValueId value, std::unordered_map<uint32_t, ValueId>& copies) {
+    if (is_scalar(graph_.type(value)) || copies.contains(value.index)) return;
+    const NodeId producer = graph_.value(value).producer;
+    const std::vector<ValueId> originals = graph_.node(producer).operands;
+    std::vector<ValueId> operands = originals;
+    for (ValueId& operand : operands) {
+      if (!graph_.value(operand).producer.valid()) continue;
+      copy(operand, copies);
+      if (auto it = copies.find(operand.index); it != copies.end()) operand = it->second;
+    }
+    std::vector<Type> types;
+    for (ValueId result : graph_.node(producer).results) types.push_back(graph_.type(result));
+    const std::string name = graph_.node(producer).name;
+    const NodeId clone =
+        graph_.add_node(name, std::move(operands), std::move(types), graph_.node(producer).attrs);
+    graph_.node(clone).location = graph_.node(producer).location;
+    rewrite_.insert_before(producer, clone);
+    const std::vector<ValueId> results = graph_.node(producer).results;
+    for (size_t r = 0; r < results.size(); ++r)
+      copies[results[r].index] = graph_.node(clone).results[r];
+    for (NodeId group : groups_of_[value.index]) {
+      const AttrDict attrs = graph_.node(group).attrs;
+      const NodeId member =
+          graph_.add_node("sdy.sharding_group", {copies.at(value.index)}, {}, attrs);
+      rewrite_.insert_before(producer, member);
+    }
+  }
+
+  // Nothing uses the originals any more, except for scalars.
+  void erase_unused() {
+    std::vector<uint32_t> count(graph_.num_values());
+    for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
+      const Node& node = graph_.node(NodeId{n});
+      if (node.name == "sdy.sharding_group") continue;
+      for (ValueId operand : node.operands) ++count[operand.index];
+    }
+    auto erase_if_unused = [&](NodeId id) {
+      const Node& node = graph_.node(id);
+      for (ValueId result : node.results)
+        if (count[result.index] != 0) return;
+      for (ValueId result : node.results)
+        for (NodeId group : groups_of_[result.index]) rewrite_.erase(group);
+      for (ValueId operand : node.operands) --count[operand.index];
+      rewrite_.erase(id);
+    };
+    for (NodeId id : expansions_) erase_if_unused(id);
+    for (auto it = constants_.rbegin(); it != constants_.rend(); ++it) erase_if_unused(*it);
+  }
+
+  Graph& graph_;
+  GraphRewrite rewrite_;
+  std::string function_;
+  std::vector<uint8_t> constant_, expansion_;  // by node
+  std::vector<NodeId> constants_, expansions_;
+  std::unordered_set<std::string> not_constant_, not_constant_computations_;
+  std::unordered_map<uint32_t, std::vector<NodeId>> groups_of_;
+};
+
+}  // namespace
+
+void split_constants(Graph& graph) { Splitter(graph).run(); }
+
+void merge_constants(Graph& graph) {
+  GraphRewrite rewrite(graph);
+  auto merge_region = [&](auto&& self, RegionId region) -> void {
+    std::vector<NodeId> kept;
+    std::unordered_map<std::string, std::vector<NodeId>> by_type;
+    for (NodeId id : graph.region(region).nodes) {
+      const Node& node = graph.node(id);
+      for (RegionId inner : node.regions) self(self, inner);
+      const bool constant = node.name == "sdy.constant" || node.name == "stablehlo.constant";
+      if (!constant && !is_scalar_expansion(graph, node)) continue;
+      std::string key = node.name + to_string(graph.type(node.results[0]));
+      if (!constant) key += '%' + std::to_string(node.operands[0].index);
+      std::vector<NodeId>& same = by_type[key];
+      auto it = std::find_if(same.begin(), same.end(),
+                             [&](NodeId other) { return graph.node(other).attrs == node.attrs; });
+      if (it == same.end()) {
+        same.push_back(id);
+      } else {
+        rewrite.replace_uses(node.results[0], graph.node(*it).results[0]);
+        rewrite.erase(id);
+      }
+    }
+  };
+  for (const Function& function : graph.functions)
+    if (function.body.valid()) merge_region(merge_region, function.body);
+  rewrite.apply();
+}
+
+}  // namespace cleave

@@ -1,0 +1,237 @@
+#include "cleave/spmd/reshard.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "cleave/core/error.h"
+#include "cleave/core/shard_layout.h"
+#include "cleave/spmd/reshard_search.h"
+
+namespace cleave {
+namespace {
+
+using namespace reshard;
+
+Tensor tensor_of(const ShardingSpec& from, const ShardingSpec& to, const Shape& shape,
+                 DType dtype) {
+  Tensor tensor;
+  tensor.shape = shape;
+  std::vector<bool> used(shape.size(), false);
+  bool any = false;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    used[d] = !from.dims[d].axes.empty() || !to.dims[d].axes.empty();
+    any = any || used[d];
+  }
+  if (!any && !shape.empty())  // a partial may be scattered on the way: over the largest dimension
+    used[std::max_element(shape.begin(), shape.end()) - shape.begin()] = true;
+  tensor.other_bytes = byte_size(dtype);
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (used[d]) {
+      tensor.bin_dim.push_back(static_cast<int>(d));
+      tensor.bin_size.push_back(shape[d]);
+    } else {
+      tensor.other_bytes *= static_cast<double>(shape[d]);
+    }
+  }
+  if (tensor.bin_dim.size() > kMaxBins)
+    throw_user("reshard: {} sharded dimensions are more than {}", tensor.bin_dim.size(), kMaxBins);
+  return tensor;
+}
+
+void check_arguments(const ShardingSpec& from, const ShardingSpec& to, const Shape& shape) {
+  for (const ShardingSpec* spec : {&from, &to}) {
+    verify(*spec);
+    if (spec->mesh->is_maximal())
+      throw_user("reshard: {} is on the single device {}; copy the tensor there or from there",
+                 to_string_with_mesh(*spec), spec->mesh->device_ids[0]);
+    verify(*spec, shape);
+  }
+  for (int64_t size : shape)
+    if (size == kDynamicSize)
+      throw_user("reshard: the tensor <{}> has a dimension of unknown size", to_string(shape));
+  if (from.mesh->is_empty() || to.mesh->is_empty()) return;
+  if (from.mesh->num_devices() != to.mesh->num_devices())
+    throw_user("reshard: the meshes {} and {} have different numbers of devices",
+               to_string(*from.mesh), to_string(*to.mesh));
+}
+
+}  // namespace
+
+bool chunks_nest(int64_t n, int64_t coarse, int64_t ratio) {
+  if (coarse == 1 || ratio == 1) return true;
+  const int64_t whole = ceil_div(n, coarse), part = ceil_div(n, coarse * ratio) * ratio;
+  return whole == part || whole >= n;
+}
+
+namespace {
+
+// A spec on the empty mesh stands for replicated on whatever mesh the other end has.
+ShardingSpec on_mesh_of(const ShardingSpec& spec, const ShardingSpec& other) {
+  if (!spec.mesh->is_empty()) return spec;
+  return ShardingSpec::closed_replicated(other.mesh, spec.rank());
+}
+
+}  // namespace
+
+struct Resharder::Impl {
+  MachineProfile profile;
+  ReshardOptions options;
+  std::vector<std::unique_ptr<LinkCache>> links;
+
+  LinkCache& links_of(const MeshPtr& mesh) {
+    for (auto& cache : links)
+      if (&cache->mesh() == mesh.get()) return *cache;
+    for (auto& cache : links)
+      if (cache->mesh() == *mesh) return *cache;
+    links.push_back(std::make_unique<LinkCache>(mesh, profile));
+    return *links.back();
+  }
+
+  struct Result {
+    Path path;
+    std::unique_ptr<Tensor> tensor;
+    std::unique_ptr<Space> source, target;  // target null: the same
+  };
+
+  Result search(const ShardingSpec& from, const ShardingSpec& to, const Shape& shape, DType dtype) {
+    Result result;
+    result.tensor = std::make_unique<Tensor>(tensor_of(from, to, shape, dtype));
+    const bool shared = can_share_atoms(from, to);
+    const bool same_op =
+        from.partial.empty() || to.partial.empty() || from.partial_op == to.partial_op;
+    const ReduceOp source_op = from.partial.empty() ? to.partial_op : from.partial_op;
+    const ReduceOp target_op = to.partial.empty() ? from.partial_op : to.partial_op;
+    auto make_space = [&](const MeshPtr& mesh, AxisList atoms) {
+      if (atoms.size() > kMaxAtoms)
+        throw_user("reshard: {} sub-axes are more than {}", atoms.size(), kMaxAtoms);
+      return std::make_unique<Space>(mesh, std::move(atoms), *result.tensor, source_op, target_op,
+                                     links_of(mesh));
+    };
+    if (shared) {
+      AxisList atoms = cut_at_nodes(atoms_of(*from.mesh, {&from, &to}), *from.mesh);
+      atoms = with_spare_axes(std::move(atoms), *from.mesh);
+      result.source = make_space(from.mesh, cut_moving_atoms(atoms, from, to));
+    } else {
+      result.source = make_space(from.mesh, atoms_of(*from.mesh, {&from}));
+      result.target = make_space(to.mesh, atoms_of(*to.mesh, {&to}));
+    }
+    SearchProblem problem;
+    problem.source = result.source.get();
+    problem.target = shared ? problem.source : result.target.get();
+    problem.target_partial_bin = same_op ? kPartial : kTargetPartial;
+    problem.from = problem.source->state_of(from, kPartial);
+    problem.to = problem.target->state_of(to, problem.target_partial_bin);
+    problem.memory = options.memory ? static_cast<double>(*options.memory)
+                                    : std::numeric_limits<double>::infinity();
+    problem.max_states = options.max_states;
+    auto path = find_path(problem, profile);
+    if (!path) no_way(from, to, shape, dtype);
+    result.path = std::move(*path);
+    return result;
+  }
+
+  // Cuts axes that run through nodes and across them, so that either part can be moved alone.
+  AxisList cut_at_nodes(const AxisList& atoms, const Mesh& mesh) const {
+    if (mesh.num_devices() <= profile.devices_per_node) return atoms;
+    AxisList cut;
+    for (const AxisRef& atom : atoms) {
+      const GroupLinks links = group_links(mesh, {atom}, profile);
+      if (links.nodes > 1 && links.per_node > 1 && links.nodes * links.per_node == atom.size &&
+          cut.size() < 5) {
+        const auto nodes = static_cast<int32_t>(links.nodes);
+        cut.push_back({atom.axis, atom.pre, nodes});
+        cut.push_back({atom.axis, atom.pre * nodes, atom.size / nodes});
+      } else {
+        cut.push_back(atom);
+      }
+    }
+    return cut;
+  }
+
+  // Adds an axis that neither spec uses, where it can save traffic on slower links: a tensor that
+  // is replicated inside nodes is sliced there, moved between nodes in parts, and gathered again.
+  AxisList with_spare_axes(AxisList atoms, const Mesh& mesh) const {
+    if (atoms.empty() || atoms.size() > 3 || mesh.num_devices() <= profile.devices_per_node)
+      return atoms;
+    if (group_links(mesh, atoms, profile).nodes == 1) return atoms;
+    for (size_t i = mesh.axes.size(); i-- > 0;) {
+      const AxisRef spare = whole_axis(mesh, static_cast<int>(i));
+      if (spare.size == 1 || overlaps_any(spare, atoms)) continue;
+      if (group_links(mesh, {spare}, profile).nodes > 1) continue;
+      atoms.push_back(spare);
+      if (atoms.size() > 3) break;
+    }
+    std::sort(atoms.begin(), atoms.end());
+    return atoms;
+  }
+
+  [[noreturn]] void no_way(const ShardingSpec& from, const ShardingSpec& to, const Shape& shape,
+                           DType dtype) {
+    const int64_t source = num_elements(local_shape(from, shape)) * byte_size(dtype);
+    const int64_t target = num_elements(local_shape(to, shape)) * byte_size(dtype);
+    throw_user(
+        "reshard of <{}x{}> from {} to {}: no way stays within {} bytes on a device (its shard "
+        "takes "
+        "{} bytes before and {} after); raise the bound or go through another sharding",
+        to_string(shape), name(dtype), to_string(from), to_string(to), options.memory.value_or(0),
+        source, target);
+  }
+
+  ReshardPlan plan(const ShardingSpec& from, const ShardingSpec& to, const Shape& shape,
+                   DType dtype) {
+    ReshardPlan plan;
+    const int64_t element = byte_size(dtype);
+    plan.peak_bytes = num_elements(local_shape(from, shape)) * element;
+    if (from.same_layout(to)) return plan;
+    if (from.is_fully_replicated() && to.is_fully_replicated()) {
+      plan.steps.push_back(make_step(StepKind::Relabel, from, to, shape, dtype, profile));
+      return plan;
+    }
+    const Result result = search(from, to, shape, dtype);
+    ShardingSpec before = on_mesh_of(from, to);
+    for (size_t i = 0; i < result.path.steps.size(); ++i) {
+      const PathStep& at = result.path.steps[i];
+      const Space& space = at.space == 1 && result.target ? *result.target : *result.source;
+      ShardingSpec after = space.spec_of(at.state);
+      const bool last = i + 1 == result.path.steps.size();
+      if (last) after = on_mesh_of(to, from);
+      plan.steps.push_back(make_step(at.kind, before, after, shape, dtype, profile));
+      const int64_t held = num_elements(local_shape(before, shape)) * element +
+                           num_elements(local_shape(after, shape)) * element;
+      if (at.kind != StepKind::Relabel) plan.peak_bytes = std::max(plan.peak_bytes, held);
+      plan.seconds += plan.steps.back().seconds;
+      plan.bytes += plan.steps.back().bytes;
+      before = std::move(after);
+    }
+    return plan;
+  }
+};
+
+Resharder::Resharder(MachineProfile profile, ReshardOptions options)
+    : impl_(std::make_unique<Impl>(Impl{std::move(profile), std::move(options), {}})) {}
+Resharder::~Resharder() = default;
+Resharder::Resharder(Resharder&&) noexcept = default;
+Resharder& Resharder::operator=(Resharder&&) noexcept = default;
+
+const MachineProfile& Resharder::profile() const { return impl_->profile; }
+
+ReshardPlan Resharder::plan(const ShardingSpec& from, const ShardingSpec& to, const Shape& shape,
+                            DType dtype) {
+  check_arguments(from, to, shape);
+  return impl_->plan(from, to, shape, dtype);
+}
+
+double Resharder::seconds(const ShardingSpec& from, const ShardingSpec& to, const Shape& shape,
+                          DType dtype) {
+  if (from.same_layout(to) || (from.is_fully_replicated() && to.is_fully_replicated())) return 0;
+  check_arguments(from, to, shape);
+  return impl_->search(from, to, shape, dtype).path.seconds;
+}
+
+ReshardPlan plan_reshard(const ShardingSpec& from, const ShardingSpec& to, const Shape& shape,
+                         DType dtype, const MachineProfile& profile,
+                         const ReshardOptions& options) {
+  return Resharder(profile, options).plan(from, to, shape, dtype);
+}
+
+}  // namespace cleave
