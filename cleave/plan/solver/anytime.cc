@@ -33,7 +33,8 @@ class Anytime {
 
   Findings run() {
     const int workers = static_cast<int>(searches_.size());
-    const double largest = budget_.total() / workers / 150;
+    double largest = budget_.total() / workers / 150;
+    if (options_.patience > 0) largest = std::min(largest, 1e8);
     double quantum = 40 * dual_.messages().sweep_work();
     int idle = 0;
     while (!budget_.done() && !closed()) {
@@ -153,12 +154,8 @@ class Anytime {
   void certify() {
     AlignedVector<double> with;
     const double bound = dual_.certify(&with);
-    const double error =
-        1e-11 *
-        (std::abs(bound) + std::abs(findings_.incumbent.found() ? findings_.incumbent.cost : 0));
-    if (bound - error > findings_.bound || findings_.with.empty()) {
-      findings_.bound = std::max(findings_.bound, bound - error);
-      for (double& b : with) b -= error;
+    if (bound > findings_.bound || findings_.with.empty()) {
+      findings_.bound = std::max(findings_.bound, bound);
       findings_.with.swap(with);
     }
   }

@@ -136,10 +136,7 @@ class Worker {
     }
     result_.work += rounder.work();
     dual.polish(5);
-    const double bound = dual.certify(&with);
-    const double error = 1e-11 * (std::abs(bound) + std::abs(upper_));
-    for (double& b : with) b -= error;
-    return bound - error;
+    return dual.certify(&with);
   }
 
   // Removes strategies that no solution below the goal takes; returns their fraction.

@@ -28,7 +28,8 @@ class Dual {
   const Messages<Real>& messages() const { return messages_; }
   // Whether the level has come down to the bound.
   bool converged() const {
-    return model_.times == 0 ? stalled_ >= 3 : lift_ < 2e-6 * std::abs(best_);
+    if (model_.times == 0) return stalled_ >= 3;
+    return lift_ >= 0 && lift_ < 2e-6 * std::abs(best_);
   }
   // Starts from prices known from elsewhere, close to the best.
   void set_prices(const std::vector<double>& prices);
@@ -38,8 +39,8 @@ class Dual {
   // Goes back to the best prices and sweeps there without moving them.
   void polish(int sweeps);
 
-  // The bound in doubles for the present messages and the prices of the last sweep; with `with`, a
-  // bound on the solutions that take a strategy, for each.
+  // The bound in doubles for the present messages and the prices of the last sweep, less what
+  // rounding can have added; with `with`, a bound on the solutions that take a strategy, for each.
   double certify(AlignedVector<double>* with = nullptr) const;
   double work() const { return work_; }
 
