@@ -35,6 +35,8 @@ using VerifyFn = void (*)(const Graph&, const Node&);
 using RuleFn = OpShardingRule (*)(const Graph&, const Node&);
 using PartialFn = PartialTransfer (*)(const Graph&, const Node&);
 using CostFn = OpCost (*)(const Graph&, const Node&);
+// Whether a device can run its part along a factor. Null: as the kind of the factor says.
+using ShardableFn = bool (*)(const Graph&, const Node&, const OpShardingRule&, FactorIndex);
 using EvalFn = std::vector<Array> (*)(EvalContext&, const Node&, std::span<const Array>);
 
 // Everything known about one op, in one place: its family's file in cleave/ops. A null slot means that
@@ -51,6 +53,8 @@ struct OpDef {
   EvalFn eval = nullptr;
   LocalizeFn localize = nullptr;  // the part of one device; null: the same op on smaller shapes
   NeedsFn needs = nullptr;        // operand elements beyond the device's own; see local_op.h
+
+  ShardableFn shardable = nullptr;
 
   bool has(Trait trait) const { return traits & trait; }
 };

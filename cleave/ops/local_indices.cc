@@ -22,10 +22,11 @@ struct GatherDims {
     const StructAttr* numbers = attr ? attr->as<StructAttr>() : nullptr;
     if (!numbers) return;
     offset = numbers->get_ints_or_empty("offset_dims");
+    batching = numbers->get_ints_or_empty("operand_batching_dims");
     start_map = numbers->get_ints_or_empty("start_index_map");
     index_vector = numbers->get_int("index_vector_dim", 0);
   }
-  std::vector<int64_t> offset, start_map;
+  std::vector<int64_t> offset, batching, start_map;
   int64_t index_vector = 0;
 };
 
@@ -63,8 +64,15 @@ std::vector<ValueId> local_gather(LocalOp& op) {
     const int64_t d = dims.start_map[k];
     if (table.size[d] != whole[d] && sizes[d] == 1) cut = true;
   }
-  for (size_t d = 0; d < sizes.size(); ++d)
-    if (sizes[d] == whole[d]) sizes[d] = table.size[d];
+  for (int64_t d = 0; d < static_cast<int64_t>(sizes.size()); ++d) {
+    if (sizes[d] == whole[d]) {
+      sizes[d] = table.size[d];
+    } else if (table.offset[d] != 0 && !contains(dims.start_map, d) &&
+               !contains(dims.batching, d)) {
+      // Nothing indexes the dimension: its first element is meant, and it is elsewhere.
+      return {op.identity(ReduceOp::Sum, op.result_type())};
+    }
+  }
   AttrDict attrs = op.attrs();
   attrs.set("slice_sizes", ints_attr(sizes));
   if (!cut) return op.emit_self(std::move(attrs));
@@ -106,7 +114,8 @@ std::vector<ValueId> local_gather(LocalOp& op) {
   AttrDict spread;
   spread.set("broadcast_dimensions", ints_attr(batch));
   const ValueId here = op.emit("stablehlo.broadcast_in_dim", {found}, mask, std::move(spread));
-  return {op.emit("stablehlo.select", {here, gathered, op.identity(ReduceOp::Sum, op.result_type())},
+  return {op.emit("stablehlo.select",
+                  {here, gathered, op.identity(ReduceOp::Sum, op.result_type())},
                   op.result_type())};
 }
 

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "cleave/ops/local_forms.h"
 #include "cleave/ops/reducer.h"
 
@@ -22,9 +24,53 @@ std::vector<ValueId> local_reduce(LocalOp& op) {
   return op.emit_self(op.attrs());
 }
 
-// Updates are spread over devices: the operand itself counts on one of them.
+// The start indices relative to this device's part of the inputs; 64 bits, so that nothing wraps.
+ValueId shifted_indices(LocalOp& op, ValueId indices, int64_t vector_dim,
+                        const std::vector<int64_t>& offsets) {
+  Type type = op.type(indices);
+  if (type.dtype != DType::I64) {
+    type.dtype = DType::I64;
+    indices = op.emit("stablehlo.convert", {indices}, type);
+  }
+  Literal shift;
+  shift.type = Type::tensor(DType::I64, {static_cast<int64_t>(offsets.size())});
+  const auto* data = reinterpret_cast<const std::byte*>(offsets.data());
+  shift.bytes =
+      std::make_shared<const std::vector<std::byte>>(data, data + offsets.size() * sizeof(int64_t));
+  ValueId by = op.constant(std::move(shift));
+  const bool has_vectors = vector_dim < static_cast<int64_t>(type.rank());
+  if (!has_vectors) by = op.emit("stablehlo.reshape", {by}, Type::tensor(DType::I64, {}));
+  AttrDict attrs;
+  attrs.set("broadcast_dimensions",
+            ints_attr(has_vectors ? std::vector{vector_dim} : std::vector<int64_t>{}));
+  by = op.emit("stablehlo.broadcast_in_dim", {by}, type, std::move(attrs));
+  return op.emit("stablehlo.subtract", {indices, by}, type);
+}
+
+// Where updates are spread over devices, the input itself counts on one of them. Where the input is
+// cut along an indexed dimension, updates that fall outside of this device's part are dropped, as
+// scatter drops all that is out of bounds.
 std::vector<ValueId> local_scatter(LocalOp& op) {
-  drop_uncounted(op, 0, (op.operands.size() - 1) / 2);
+  const size_t n = op.operands.size() / 2;
+  drop_uncounted(op, 0, n);
+  const Attribute* attr = op.attrs().find("scatter_dimension_numbers");
+  const StructAttr* numbers = attr ? attr->as<StructAttr>() : nullptr;
+  if (!numbers) return op.emit_self(op.attrs());
+  const std::vector<int64_t> indexed = numbers->get_ints_or_empty("scatter_dims_to_operand_dims");
+  const ShardSlice& box = op.operand_boxes[0];
+  std::vector<int64_t> offsets;
+  for (int64_t d : indexed) offsets.push_back(box.offset[d]);
+  for (int64_t d : numbers->get_ints_or_empty("inserted_window_dims"))
+    if (std::find(indexed.begin(), indexed.end(), d) == indexed.end() && box.offset[d] != 0)
+      return {op.operands.begin(), op.operands.begin() + static_cast<int64_t>(n)};
+  const bool inside = std::all_of(offsets.begin(), offsets.end(), [](int64_t o) { return o == 0; });
+  // Dimensions of whole windows have no index but 0.
+  const std::vector<int64_t> inserted = numbers->get_ints_or_empty("inserted_window_dims");
+  for (size_t k = 0; k < indexed.size(); ++k)
+    if (std::find(inserted.begin(), inserted.end(), indexed[k]) == inserted.end()) offsets[k] = 0;
+  if (!inside)
+    op.operands[n] =
+        shifted_indices(op, op.operands[n], numbers->get_int("index_vector_dim", 0), offsets);
   return op.emit_self(op.attrs());
 }
 

@@ -41,6 +41,7 @@ const OpRegistry& op_registry() {
     // Local forms come last: they add to what is registered.
     add_local_view_forms(r);
     add_local_reduction_forms(r);
+    add_local_window_forms(r);
     add_local_index_forms(r);
     return r;
   }();

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
@@ -231,10 +232,16 @@ ValueId Partitioner::use(ValueId source, const ShardingSpec& spec, RegionId targ
   if (!spec.mesh) return versions.back();
   for (ValueId version : versions)
     if (spec_of(version).mesh && spec_of(version).same_layout(spec)) return version;
-  // From a version without pending reductions where there is one: it has been paid for.
   ValueId from = versions.back();
-  for (ValueId version : versions)
-    if (spec_of(version).partial.size() < spec_of(from).partial.size()) from = version;
+  if (versions.size() > 1) {
+    const Type& type = source_.type(source);
+    double best = std::numeric_limits<double>::infinity();
+    for (ValueId version : versions) {
+      const double seconds = resharder_.seconds(spec_of(version), spec, type.shape, type.dtype);
+      if (seconds < best) from = version;
+      best = std::min(best, seconds);
+    }
+  }
   const ValueId made = reshard(from, spec, target);
   versions_[source.index].push_back(made);
   made_.push_back(source);

@@ -1,42 +1,70 @@
-#include <algorithm>
-
 #include "cleave/core/error.h"
 #include "cleave/spmd/partitioner.h"
 
 namespace cleave {
 namespace {
 
-AxisList dim_axes(const ShardingSpec& spec) {
+AxisList all_axes(const ReshardStep& step) {
+  if (!step.axes.empty()) return step.axes;
   AxisList axes;
-  for (const DimSpec& dim : spec.dims) axes.insert(axes.end(), dim.axes.begin(), dim.axes.end());
+  for (const DimSpec& dim : step.after.dims)
+    axes.insert(axes.end(), dim.axes.begin(), dim.axes.end());
   return axes;
 }
 
-std::string kind_of(const ShardingSpec& from, const ShardingSpec& to) {
-  if (from.is_partial() && !to.is_partial())
-    return intersection(dim_axes(to), from.partial).empty() ? "all_reduce" : "reduce_scatter";
-  if (to.is_partial() && !from.is_partial()) return "replicated_to_unreduced";
-  const AxisList before = dim_axes(from), after = dim_axes(to);
-  if (without(after, before).empty() && !without(before, after).empty()) return "all_gather";
-  if (without(before, after).empty() && !without(after, before).empty()) return "all_slice";
-  return "all_to_all";
+// The op of a step with the attributes that Shardy gives it.
+std::string step_op(const ReshardStep& step, AttrDict& attrs) {
+  const MeshPtr& mesh = step.after.mesh;
+  auto lists = [&](const char* name) {
+    attrs.set(name, AxisListsAttr{"sdy.list_of_axis_ref_lists", step.dim_axes, mesh});
+  };
+  attrs.set("out_sharding", ShardingAttr{step.after});
+  switch (step.kind) {
+    case StepKind::AllGather:
+      lists("gathering_axes");
+      return "sdy.all_gather";
+    case StepKind::AllSlice:
+      lists("slicing_axes");
+      return "sdy.all_slice";
+    case StepKind::ReduceScatter:
+      lists("reduce_scatter_axes");
+      return "sdy.reduce_scatter";
+    case StepKind::ShardedToPartial:
+      lists("axes");
+      return "sdy.sharded_to_unreduced";
+    case StepKind::AllReduce:
+      attrs.set("reduction_axes", AxisListsAttr{"sdy.axis_ref_list", {step.axes}, mesh});
+      return "sdy.all_reduce";
+    case StepKind::ReplicatedToPartial:
+      attrs.set("axes", AxisListsAttr{"sdy.axis_ref_list", {step.axes}, mesh});
+      return "sdy.replicated_to_unreduced";
+    case StepKind::CollectivePermute:
+      return "sdy.collective_permute";
+    case StepKind::AllToAll:
+    case StepKind::Relabel:
+      break;
+  }
+  attrs.erase("out_sharding");
+  attrs.set("sharding", ShardingAttr{step.after});
+  return "sdy.reshard";
 }
 
 }  // namespace
 
 ValueId Partitioner::reshard(ValueId value, const ShardingSpec& spec, RegionId target) {
-  const ShardingSpec from = spec_of(value);
   const Type type = program_.graph.type(value);
-  AxisList axes = dim_axes(from);
-  for (const AxisRef& ref : dim_axes(spec)) axes.push_back(ref);
-  AttrDict attrs;
-  attrs.set("sharding", ShardingAttr{spec});
-  attrs.set("cleave.step", string_attr(kind_of(from, spec)));
-  attrs.set("cleave.axes",
-            string_attr(to_string(from.is_partial() ? from.partial : axes, *spec.mesh)));
-  attrs.set("cleave.for", string_attr(asking_));
-  const NodeId id = add("sdy.reshard", {value}, {type}, std::move(attrs), {spec}, target);
-  return program_.graph.node(id).results[0];
+  const ReshardPlan plan = resharder_.plan(spec_of(value), spec, type.shape, type.dtype);
+  for (const ReshardStep& step : plan.steps) {
+    AttrDict attrs;
+    const std::string op = step_op(step, attrs);
+    attrs.set("cleave.step", string_attr(std::string(name(step.kind))));
+    attrs.set("cleave.axes", string_attr(to_string(all_axes(step), *step.after.mesh)));
+    attrs.set("cleave.for", string_attr(asking_));
+    const NodeId id = add(op, {value}, {type}, std::move(attrs), {step.after}, target);
+    value = program_.graph.node(id).results[0];
+  }
+  internal_check(spec_of(value).same_layout(spec), "a reshard ends in another layout");
+  return value;
 }
 
 }  // namespace cleave

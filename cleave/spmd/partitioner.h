@@ -7,6 +7,7 @@
 
 #include "cleave/graph/copy.h"
 #include "cleave/spmd/partition.h"
+#include "cleave/spmd/reshard.h"
 
 namespace cleave {
 
@@ -69,6 +70,7 @@ class Partitioner {
   ValueMap latest_;                             // the same, the last version only
   std::vector<ValueId> made_;                   // sources of versions in the order of their making
   std::map<std::string, Special> specials_;
+  Resharder resharder_{default_profile()};
   std::string asking_;  // the op that is being partitioned, for the log
 };
 

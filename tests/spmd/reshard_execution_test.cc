@@ -59,20 +59,20 @@ TEST(ReshardExecution, every_element_arrives_for_random_specs) {
 
 TEST(ReshardExecution, counts_bytes) {
   const auto mesh = std::make_shared<const Mesh>(parse_mesh("x=2,y=4"));
-  const Type type = Type::tensor(DType::F32, {16, 16});
+  const Type type = Type::tensor(DType::F32, {1024, 1024});
   auto bytes = [&](const char* from, const char* to) {
     const Executor executor(
         partition(identity_module(type, parse_sharding(from, mesh), parse_sharding(to, mesh)),
                   {.entry = "main", .mesh = mesh}));
     CommLog log;
-    executor.run(std::vector{counting(DType::F32, {16, 16})}, {.log = &log});
+    executor.run(std::vector{counting(DType::F32, {1024, 1024})}, {.log = &log});
     return log.bytes();
   };
   EXPECT_EQ(bytes(R"([{"x"}, {}])", R"([{"x"}, {}])"), 0);
   EXPECT_EQ(bytes(R"([{}, {}])", R"([{"x"}, {"y"}])"), 0);
-  EXPECT_EQ(bytes(R"([{"x"}, {}])", R"([{}, {}])"), 16 * 16 * 4 / 2);
-  EXPECT_EQ(bytes(R"([{"y"}, {}])", R"([{}, {}])"), 16 * 16 * 4 * 3 / 4);
-  EXPECT_EQ(bytes(R"([{"y"}, {}])", R"([{}, {"y"}])"), 16 * 16 * 4 / 4 * 3 / 4);
+  EXPECT_EQ(bytes(R"([{"x"}, {}])", R"([{}, {}])"), 1024 * 1024 * 4 / 2);
+  EXPECT_EQ(bytes(R"([{"y"}, {}])", R"([{}, {}])"), 1024 * 1024 * 4 * 3 / 4);
+  EXPECT_EQ(bytes(R"([{"y"}, {}])", R"([{}, {"y"}])"), 1024 * 1024 * 4 / 4 * 3 / 4);
 }
 
 }  // namespace

@@ -1,0 +1,144 @@
+#include <algorithm>
+
+#include "cleave/ops/conv_attr.h"
+#include "cleave/ops/local_forms.h"
+#include "cleave/ops/local_windows.h"
+#include "cleave/ops/reducer.h"
+#include "cleave/ops/window_attr.h"
+
+namespace cleave {
+namespace {
+
+int64_t ceil_of(int64_t a, int64_t b) { return a >= 0 ? (a + b - 1) / b : -((-a) / b); }
+int64_t floor_of(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+
+void reduce_window_needs(const Graph& graph, const Node& node, std::span<const ShardSlice> results,
+                         std::span<ShardSlice> operands) {
+  const Shape& shape = graph.operand_type(node, 0).shape;
+  const Window window = window_of(node, shape.size());
+  for (size_t i = 0; i < operands.size() / 2; ++i)
+    for (size_t d = 0; d < shape.size(); ++d) {
+      const WindowPart part =
+          window_part(window.dims[d], shape[d], results[0].offset[d], results[0].size[d]);
+      operands[i].offset[d] = part.offset;
+      operands[i].size[d] = part.size;
+    }
+}
+
+// Initial values also fill the padding: on devices that must not count them, the identity does.
+std::vector<ValueId> local_reduce_window(LocalOp& op) {
+  std::vector<ShardSlice> needed = op.operand_boxes;
+  reduce_window_needs(op.whole(), op.node(), op.result_boxes, needed);
+  const size_t n = op.operands.size() / 2;
+  const Shape& shape = op.operand_shape(0);
+  const Window window = window_of(op.node(), shape.size());
+  std::vector<int64_t> padding;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const WindowPart part = window_part(window.dims[d], shape[d], op.result_boxes[0].offset[d],
+                                        op.result_boxes[0].size[d]);
+    padding.push_back(part.low);
+    padding.push_back(part.high);
+  }
+  std::vector<ValueId> operands;
+  for (size_t i = 0; i < n; ++i) operands.push_back(op.operand_part(i, needed[i]));
+  const auto reducer = common_reducer(op.whole(), op.node().regions[0], false);
+  for (size_t i = n; i < 2 * n; ++i)
+    operands.push_back(op.counts[i] || !reducer ? op.operands[i]
+                                                : op.identity(*reducer, op.type(op.operands[i])));
+  AttrDict attrs = op.attrs();
+  attrs.set("padding", padding_attr(padding));
+  return op.emit_self(std::move(operands), std::move(attrs));
+}
+
+void convolution_needs(const Graph& graph, const Node& node, std::span<const ShardSlice> results,
+                       std::span<ShardSlice> operands) {
+  const ConvDims dims = conv_dims(node);
+  const Window window = conv_window(node, dims, graph.operand_type(node, 1).shape).window;
+  for (size_t i = 0; i < dims.input_spatial.size(); ++i) {
+    const int64_t in = dims.input_spatial[i], out = dims.output_spatial[i];
+    const WindowPart part = window_part(window.dims[i], graph.operand_type(node, 0).shape[in],
+                                        results[0].offset[out], results[0].size[out]);
+    operands[0].offset[in] = part.offset;
+    operands[0].size[in] = part.size;
+  }
+}
+
+std::vector<ValueId> local_convolution(LocalOp& op) {
+  const ConvDims dims = conv_dims(op.node());
+  const Shape& input = op.operand_boxes[0].size;
+  const Shape& kernel = op.operand_boxes[1].size;
+  const Shape& result = op.result_boxes[0].size;
+  if (num_elements(input) == 0 || num_elements(kernel) == 0) return {op.splat(op.result_type(), 0)};
+  std::vector<ShardSlice> needed = op.operand_boxes;
+  convolution_needs(op.whole(), op.node(), op.result_boxes, needed);
+  if (num_elements(needed[0].size) == 0) return {op.splat(op.result_type(), 0)};
+  const Window window = conv_window(op.node(), dims, op.operand_shape(1)).window;
+  std::vector<int64_t> padding;
+  for (size_t i = 0; i < dims.input_spatial.size(); ++i) {
+    const int64_t out = dims.output_spatial[i];
+    const WindowPart part = window_part(window.dims[i], op.operand_shape(0)[dims.input_spatial[i]],
+                                        op.result_boxes[0].offset[out], result[out]);
+    padding.push_back(part.low);
+    padding.push_back(part.high);
+  }
+  AttrDict attrs = op.attrs();
+  attrs.set("padding", padding_attr(padding));
+  attrs.set("feature_group_count",
+            int_attr(input[dims.input_feature] / kernel[dims.kernel_input_feature]));
+  attrs.set("batch_group_count", int_attr(input[dims.input_batch] / result[dims.output_batch]));
+  return op.emit_self({op.operand_part(0, needed[0]), op.operands[1]}, std::move(attrs));
+}
+
+// The kernel stays whole along its window: a part of it would see other windows.
+bool convolution_shardable(const Graph&, const Node& node, const OpShardingRule& rule,
+                           FactorIndex factor) {
+  for (int64_t d : conv_dims(node).kernel_spatial) {
+    const DimFactors& dim = rule.operands[1][d];
+    if (std::find(dim.begin(), dim.end(), factor) != dim.end()) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+WindowPart window_part(const Window::Dim& window, int64_t size, int64_t begin, int64_t count) {
+  WindowPart part;
+  if (count == 0) return part;
+  const int64_t first = begin * window.stride - window.low;
+  const int64_t last =
+      (begin + count - 1) * window.stride + (window.size - 1) * window.dilation - window.low;
+  const int64_t from = std::max<int64_t>(0, ceil_of(first, window.base_dilation));
+  const int64_t to = std::min(size - 1, floor_of(last, window.base_dilation));
+  if (from > to) {
+    part.low = last - first + 1;
+    return part;
+  }
+  part.offset = from;
+  part.size = to - from + 1;
+  part.low = from * window.base_dilation - first;
+  part.high = last - to * window.base_dilation;
+  return part;
+}
+
+Attribute padding_attr(const std::vector<int64_t>& pairs) {
+  Literal literal;
+  literal.type = Type::tensor(DType::I64, {static_cast<int64_t>(pairs.size() / 2), 2});
+  const auto* data = reinterpret_cast<const std::byte*>(pairs.data());
+  literal.bytes =
+      std::make_shared<const std::vector<std::byte>>(data, data + pairs.size() * sizeof(int64_t));
+  return literal_attr(std::move(literal));
+}
+
+void add_local_window_forms(OpRegistry& registry) {
+  registry.extend("stablehlo.reduce_window", [](OpDef& def) {
+    def.localize = local_reduce_window;
+    def.needs = reduce_window_needs;
+  });
+  registry.extend("stablehlo.convolution", [](OpDef& def) {
+    def.localize = local_convolution;
+    def.needs = convolution_needs;
+    def.shardable = convolution_shardable;
+  });
+}
+
+}  // namespace cleave
