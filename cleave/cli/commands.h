@@ -7,6 +7,9 @@ namespace cleave::cli {
 // Every command lives in its own file and adds itself to the app. A command's callback throws
 // UserError for bad input; main prints it on one line and exits with 1. A callback that wants
 // another exit status throws CLI::RuntimeError(status).
+void add_reshard_command(CLI::App& app);
+void add_show_command(CLI::App& app);
 void add_solve_command(CLI::App& app);
+void add_opt_command(CLI::App& app);
 
 }  // namespace cleave::cli

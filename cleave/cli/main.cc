@@ -9,7 +9,10 @@ int main(int argc, char** argv) {
   CLI::App app{
       "cleave: split tensor programs over a mesh of devices, and prove that nothing changed"};
   app.require_subcommand(1);
+  cleave::cli::add_reshard_command(app);
+  cleave::cli::add_show_command(app);
   cleave::cli::add_solve_command(app);
+  cleave::cli::add_opt_command(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,37 +1,56 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cleave/core/sharding.h"
 
 namespace cleave {
 
-// What one mesh axis does to a tensor, the view of a spec per axis:
-//   R        every device along the axis holds the same
-//   S(d)     dimension d is split along the axis
-//   S(d, k)  split along the axis after a split into k by axes that come later in the mesh (strided)
-//   P(sum)   every device holds a part; the value is the reduction of the parts
+// What a tensor does along one mesh axis, as DTensor says it:
+//
+//   R        replicated
+//   S(0)     dimension 0 is split; where several mesh axes split one dimension, the first mesh axis
+//   is
+//            the major one
+//   SS(0,4)  strided: dimension 0 is split, and later mesh axes with 4 shards in all are major to
+//   this
+//            one (DTensor's _StridedShard with split_factor 4)
+//   P(sum)   partial, with a pending reduction
+//
+// On the mesh x=2,y=4:
+//   [{"x"}, {"y"}]           S(0), S(1)
+//   [{"x", "y"}, {}]         S(0), S(0)
+//   [{"y", "x"}, {}]         SS(0,4), S(0)
+//   [{}, {"x"}], unreduced={"y"}   S(1), P(sum)
 struct Placement {
-  enum class Kind : uint8_t { Replicate, Shard, Partial };
-
+  enum class Kind : uint8_t { Replicate, Shard, StridedShard, Partial };
   Kind kind = Kind::Replicate;
-  int64_t dim = 0;                  // of Shard
-  int64_t split = 1;                // of Shard: > 1 where strided
-  ReduceOp reduce = ReduceOp::Sum;  // of Partial
+  int dim = 0;                      // Shard, StridedShard
+  int64_t split_factor = 1;         // StridedShard
+  ReduceOp reduce = ReduceOp::Sum;  // Partial
 
   static Placement replicate() { return {}; }
-  static Placement shard(int64_t dim, int64_t split = 1) { return {Kind::Shard, dim, split, ReduceOp::Sum}; }
+  static Placement shard(int dim) { return {Kind::Shard, dim, 1, ReduceOp::Sum}; }
+  static Placement strided(int dim, int64_t split_factor) {
+    return {Kind::StridedShard, dim, split_factor, ReduceOp::Sum};
+  }
   static Placement partial(ReduceOp op) { return {Kind::Partial, 0, 1, op}; }
-
-  bool is_replicate() const { return kind == Kind::Replicate; }
-  bool is_shard() const { return kind == Kind::Shard; }
-  bool is_partial() const { return kind == Kind::Partial; }
   bool operator==(const Placement&) const = default;
 };
 
-std::string to_string(const Placement& placement);  // "R", "S(0)", "S(0, 2)", "P(sum)"
-Placement parse_placement(std::string_view text);   // throws UserError
+using Placements = std::vector<Placement>;  // one per mesh axis, in order
+
+// Openness, priorities and explicitly replicated axes have no word here and are lost. Throws
+// UserError where an axis is used in parts.
+Placements to_placements(const ShardingSpec& spec);
+// A closed spec. Throws UserError where a dimension is not one of the tensor's, where a split
+// factor does not fit the later axes, or where partial axes have different reductions.
+ShardingSpec from_placements(const Placements& placements, const MeshPtr& mesh, size_t rank);
+
+std::string to_string(const Placement& placement);    // S(0)
+std::string to_string(const Placements& placements);  // S(0), R, P(sum)
+Placements parse_placements(std::string_view text);
 
 }  // namespace cleave

@@ -190,6 +190,11 @@ bool AxisListsAttr::operator==(const AxisListsAttr& other) const {
          (mesh == other.mesh || (mesh && other.mesh && *mesh == *other.mesh));
 }
 
+bool AllToAllAttr::operator==(const AllToAllAttr& other) const {
+  return moves == other.moves &&
+         (mesh == other.mesh || (mesh && other.mesh && *mesh == *other.mesh));
+}
+
 Attribute::Attribute() : storage_(unit_storage()) {}
 
 bool Attribute::operator==(const Attribute& other) const {

@@ -139,6 +139,18 @@ struct AxisListsAttr {
   MeshPtr mesh;
   bool operator==(const AxisListsAttr& other) const;
 };
+// The moves of an sdy.all_to_all:  [{"x"}: 0->2, {"y"}: 1->3]
+struct AllToAllMove {
+  AxisList axes;
+  int64_t source_dim = 0;
+  int64_t target_dim = 0;
+  bool operator==(const AllToAllMove&) const = default;
+};
+struct AllToAllAttr {
+  std::vector<AllToAllMove> moves;
+  MeshPtr mesh;
+  bool operator==(const AllToAllAttr& other) const;
+};
 struct ShardingRuleAttr {
   std::shared_ptr<const OpShardingRule> rule;
   bool operator==(const ShardingRuleAttr& other) const { return *rule == *other.rule; }
@@ -155,7 +167,7 @@ class Attribute {
   using Storage = std::variant<UnitAttr, bool, IntegerAttr, FloatAttr, StringAttr, TypeAttr,
                                SymbolRefAttr, ArrayAttr, DenseArrayAttr, ElementsAttr, DictAttr,
                                StructAttr, EnumAttr, MeshAttr, ShardingAttr, ShardingsAttr,
-                               ManualAxesAttr, AxisListsAttr, ShardingRuleAttr, OpaqueAttr>;
+                               ManualAxesAttr, AxisListsAttr, AllToAllAttr, ShardingRuleAttr, OpaqueAttr>;
 
   Attribute();  // unit
   template <typename T>

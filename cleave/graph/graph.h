@@ -3,6 +3,7 @@
 #include <compare>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -80,6 +81,7 @@ class Graph {
   AttrDict attrs;
   std::vector<MeshPtr> meshes;      // sdy.mesh symbols, in order
   std::vector<Function> functions;  // in order
+  std::map<std::string, AttrDict, std::less<>> mesh_attrs;  // of sdy.mesh ops that have any, by symbol
 
   Value& value(ValueId id) { return values_[id.index]; }
   const Value& value(ValueId id) const { return values_[id.index]; }

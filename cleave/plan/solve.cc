@@ -5,6 +5,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/plan/solver/anytime.h"
+#include "cleave/plan/solver/branch.h"
 #include "cleave/plan/solver/model.h"
 #include "cleave/plan/solver/reduction.h"
 
@@ -14,6 +15,7 @@ namespace {
 using namespace solver;
 
 constexpr double kUnit = 1e6;             // elementary operations in a unit of effort
+constexpr double kExactEntries = 3e5;     // models up to this size go to branch and bound
 constexpr double kUnitsPerSecond = 4000;  // of two workers on two present-day cores
 
 class Solve {
@@ -44,13 +46,49 @@ class Solve {
     anytime.observe = [&](const char* phase, const Findings& findings) {
       report(phase, findings.incumbent.found(), findings.incumbent.cost, findings.bound);
     };
+    const bool small = options_.exact && model.entries < kExactEntries;
+    if (small) anytime.patience = 3;
     const Findings findings = run_anytime(model, anytime, budget_);
     result_.lower_bound = unshift(findings.bound, reduction);
     if (findings.incumbent.found()) take(reduction, model, findings.incumbent.x);
+    if (small && !budget_.done()) finish_exactly(reduction, model, findings);
     return finish();
   }
 
  private:
+  // Branch and bound for what the bound left open.
+  void finish_exactly(const Reduction& reduction, const Model& model, const Findings& findings) {
+    const double upper = findings.incumbent.found() ? findings.incumbent.cost : kBig;
+    if (findings.bound > upper - 1 + 1e-6) return;
+    std::vector<int> kept;
+    const Reduction root = reduction.compact(kept);
+    const std::vector<std::int64_t> whole_order = program_order(problem_);
+    std::vector<std::int64_t> order;
+    for (int i : kept) order.push_back(whole_order[i]);
+    std::vector<double> prices;
+    for (int t = 0; t < model.times; ++t) {
+      prices.resize(model.time_name[t] + 1, 0);
+      prices.back() = findings.prices[t];
+    }
+    BranchOptions branch{options_.seed, options_.threads, options_.workers, {}};
+    branch.observe = [&](double bound, double cost) {
+      report("finish", cost < kBig, cost, std::max(bound, findings.bound));
+    };
+    const BranchOutcome outcome = branch_and_bound(root, order, prices, upper, branch, budget_);
+    if (!outcome.picked.empty()) {
+      std::vector<int> picked(reduction.nodes().size(), 0);
+      for (std::size_t i = 0; i < kept.size(); ++i) picked[kept[i]] = outcome.picked[i];
+      take_choice(reduction.expand(picked));
+    }
+    if (outcome.complete) {
+      if (result_.feasible && reduction.cost_shift() == 0) result_.lower_bound = result_.cost;
+      if (!result_.feasible) result_.proven = true;
+      result_.reason = fmt::format("branch and bound, {} nodes", outcome.nodes);
+    } else {
+      result_.lower_bound = std::max(result_.lower_bound, unshift(outcome.bound, reduction));
+    }
+  }
+
   static double effort(const SolveOptions& options) {
     return static_cast<double>(options.effort ? options.effort
                                               : default_effort(options.time_limit));
@@ -61,7 +99,10 @@ class Solve {
   }
 
   void take(const Reduction& reduction, const Model& model, const std::vector<int>& x) {
-    std::vector<int> choice = reduction.expand(to_reduced(reduction, model, x));
+    take_choice(reduction.expand(to_reduced(reduction, model, x)));
+  }
+
+  void take_choice(std::vector<int> choice) {
     const Evaluation evaluation = evaluate(problem_, choice);
     internal_check(evaluation.feasible(), "solve: a solution of the reduced problem does not hold");
     result_.feasible = true;

@@ -8,12 +8,6 @@ namespace {
 constexpr int kFreeSlices = 3;  // up to so many replicated atoms are sliced anywhere
 constexpr int kMostGathersInto = 600;
 
-State moved(const State& state, const Layout& layout, int atom, int bin) {
-  State next = state;
-  next.set(atom, bin, bin >= kTargetPartial ? 0 : layout.length[bin]);
-  return next;
-}
-
 void append(State& state, Layout& layout, int atom, int64_t size, int bin) {
   state.set(atom, bin, bin >= kTargetPartial ? 0 : layout.length[bin]);
   layout.atoms[bin][layout.length[bin]++] = static_cast<uint8_t>(atom);
@@ -270,18 +264,22 @@ void Moves::gathers_into(const Open& at, std::vector<Move>& out) {
 
 // Backward: partial atoms of the target that were replicated, or at the minor end of a dimension.
 void Moves::from_partial(const Open& at, std::vector<Move>& out) {
-  for (int a = 0; a < space_.num_atoms(); ++a) {
-    if (!(target_partial_ >> a & 1) || at.state.bin(a) != target_partial_bin_) continue;
-    if (fits(at.bytes, at.bytes))
-      out.push_back({StepKind::ReplicatedToPartial, moved(at.state, at.layout, a, kReplicated),
-                     copy_seconds(at.bytes, profile_)});
+  std::vector<int> atoms;
+  for (int a = 0; a < space_.num_atoms(); ++a)
+    if ((target_partial_ >> a & 1) && at.state.bin(a) == target_partial_bin_) atoms.push_back(a);
+  for (uint32_t chosen = 1; chosen < 1u << atoms.size() && fits(at.bytes, at.bytes); ++chosen) {
+    State next = at.state;
+    for (size_t i = 0; i < atoms.size(); ++i)
+      if (chosen >> i & 1) next.set(atoms[i], kReplicated, 0);
+    out.push_back({StepKind::ReplicatedToPartial, next, copy_seconds(at.bytes, profile_)});
+  }
+  for (int a : atoms) {
     for (int b = 0; b < space_.num_bins() && space_.can_pad(); ++b) {
-      if (!chunks_nest(space_.bin_size(b), at.layout.shards[b], space_.atom(a).size)) continue;
+      State next = at.state;
       Layout layout = at.layout;
-      layout.shards[b] *= space_.atom(a).size;
-      if (!fits(at.bytes, space_.bytes(layout))) continue;
-      out.push_back({StepKind::ShardedToPartial, moved(at.state, at.layout, a, b),
-                     copy_seconds(at.bytes, profile_)});
+      append(next, layout, a, space_.atom(a).size, b);
+      if (slices_nest(at.layout, layout) && fits(at.bytes, space_.bytes(layout)))
+        out.push_back({StepKind::ShardedToPartial, next, copy_seconds(at.bytes, profile_)});
     }
   }
 }

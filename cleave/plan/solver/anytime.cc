@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <thread>
 
 #include "cleave/plan/solver/dual.h"
+#include "cleave/plan/solver/parallel.h"
 
 namespace cleave::plan::solver {
 namespace {
@@ -13,23 +13,6 @@ namespace {
 constexpr double kDualShare = 0.45;     // of the budget, at most
 constexpr double kThreshold = 0.01;     // by which the searches may get worse at first
 constexpr int kSinglePrecision = 1000;  // models with more nodes use floats
-
-// Runs task(0) ... task(count - 1) on at most `threads` threads.
-template <class Task>
-void run_parallel(int count, int threads, const Task& task) {
-  if (threads <= 1 || count <= 1) {
-    for (int w = 0; w < count; ++w) task(w);
-    return;
-  }
-  std::vector<std::jthread> pool;
-  const int used = std::min(count, threads);
-  for (int p = 1; p < used; ++p) {
-    pool.emplace_back([=, &task] {
-      for (int w = p; w < count; w += used) task(w);
-    });
-  }
-  for (int w = 0; w < count; w += used) task(w);
-}
 
 template <class Real>
 class Anytime {
@@ -50,7 +33,8 @@ class Anytime {
 
   Findings run() {
     const int workers = static_cast<int>(searches_.size());
-    const double largest = budget_.total() / workers / 150;
+    double largest = budget_.total() / workers / 150;
+    if (options_.patience > 0) largest = std::min(largest, 1e8);
     double quantum = 40 * dual_.messages().sweep_work();
     int idle = 0;
     while (!budget_.done() && !closed()) {
@@ -170,12 +154,8 @@ class Anytime {
   void certify() {
     AlignedVector<double> with;
     const double bound = dual_.certify(&with);
-    const double error =
-        1e-11 *
-        (std::abs(bound) + std::abs(findings_.incumbent.found() ? findings_.incumbent.cost : 0));
-    if (bound - error > findings_.bound || findings_.with.empty()) {
-      findings_.bound = std::max(findings_.bound, bound - error);
-      for (double& b : with) b -= error;
+    if (bound > findings_.bound || findings_.with.empty()) {
+      findings_.bound = std::max(findings_.bound, bound);
       findings_.with.swap(with);
     }
   }

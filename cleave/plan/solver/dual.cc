@@ -10,6 +10,9 @@ namespace {
 constexpr int kWarmUp = 20;  // sweeps before the prices move
 
 constexpr double kKeep = 0.7;  // of the last direction
+constexpr double kStep = 0.15;
+constexpr int kWindow = 30;
+constexpr float kFade = 0.93f;  // of the shares, from step to step
 
 }  // namespace
 
@@ -22,7 +25,8 @@ Dual<Real>::Dual(const Model& model)
       best_prices_(model.times, 0),
       direction_(model.times, 0),
       prefix_(model.times + 1, 0),
-      cost_(model.strategies(), 0) {}
+      cost_(model.strategies(), 0),
+      share_(model.strategies(), 0) {}
 
 template <class Real>
 double Dual<Real>::outside(const std::vector<double>& prices) const {
@@ -41,19 +45,18 @@ void Dual<Real>::expected_usage(double temperature) {
   std::vector<double> weight;
   for (int i = 0; i < model_.n; ++i) {
     const int first = model_.first_memory[i], last = model_.first_memory[i + 1];
-    if (first == last) continue;
     const Real* row = belief + model_.offset[i];
+    float* share = &share_[model_.offset[i]];
     const int k = model_.k[i];
     weight.assign(k, 0);
-    if (temperature <= 0) {
-      weight[std::min_element(row, row + k) - row] = 1;
-    } else {
-      double total = 0;
-      for (int s = 0; s < k; ++s) {
-        const double z = static_cast<double>(row[s]) / temperature;
-        if (z < 20) total += weight[s] = std::exp(-z);
-      }
-      for (double& w : weight) w /= total;
+    double total = 0;
+    for (int s = 0; s < k; ++s) {
+      const double z = static_cast<double>(row[s]) / temperature;
+      if (z < 20) total += weight[s] = std::exp(-z);
+    }
+    for (int s = 0; s < k; ++s) {
+      weight[s] /= total;
+      share[s] = kFade * share[s] + (1 - kFade) * static_cast<float>(weight[s]);
     }
     for (int m = first; m < last; ++m) {
       const Model::Memory& memory = model_.memory[m];
@@ -82,39 +85,59 @@ void Dual<Real>::polish(int sweeps) {
 }
 
 template <class Real>
+void Dual<Real>::set_prices(const std::vector<double>& prices) {
+  prices_ = best_prices_ = prices;
+  first_lift_ = 0.005;
+}
+
+template <class Real>
 void Dual<Real>::iterate(double target) {
   const double bound = sweep();
   ++iterations_;
-  stalled_ = bound > best_ + 1e-6 * std::abs(bound) ? 0 : stalled_ + 1;
   if (bound > best_) {
     best_ = bound;
     best_prices_ = prices_;
   }
-  if (iterations_ < kWarmUp || model_.times == 0) return;
-
-  const double gap = std::max(target - bound, 0.001 * std::abs(target));
+  if (iterations_ < kWarmUp) return;
+  const double room = std::max(target - best_, 1e-6 * std::abs(best_));
+  if (lift_ < 0) {
+    lift_ = first_lift_ * std::abs(best_);
+    marked_ = best_;
+  }
+  lift_ = std::min(lift_, room);
+  const double gap = std::min(best_ + lift_ - bound, 2 * lift_);
   expected_usage(gap / model_.n);
-  double norm = 0;
-  for (int t = 0; t < model_.times; ++t) {
-    double excess = usage_[t] + static_cast<double>(model_.base[t] - model_.limit);
-    if (excess < 0 && prices_[t] <= 0) excess = 0;
-    direction_[t] = kKeep * direction_[t] + (1 - kKeep) * excess;
-    const double d = prices_[t] <= 0 ? std::max(0.0, direction_[t]) : direction_[t];
-    norm += d * d;
-  }
-  const double step = norm > 0 ? scale_ * gap / norm : 0;
-  for (int t = 0; t < model_.times; ++t) {
-    prices_[t] = std::max(0.0, prices_[t] + step * direction_[t]);
-  }
-  if (stalled_ > 30) {
-    scale_ *= 0.8;
-    stalled_ = 0;
-    if (scale_ < 1e-3) {
-      scale_ = 0.1;
-      ++restarts_;
-      prices_ = best_prices_;
+  if (model_.times > 0) {
+    double norm = 0;
+    for (int t = 0; t < model_.times; ++t) {
+      double excess = usage_[t] + static_cast<double>(model_.base[t] - model_.limit);
+      if (excess < 0 && prices_[t] <= 0) excess = 0;
+      direction_[t] = kKeep * direction_[t] + (1 - kKeep) * excess;
+      const double d = prices_[t] <= 0 ? std::max(0.0, direction_[t]) : direction_[t];
+      norm += d * d;
+    }
+    const double step = norm > 0 ? kStep * gap / norm : 0;
+    for (int t = 0; t < model_.times; ++t) {
+      prices_[t] = std::max(0.0, prices_[t] + step * direction_[t]);
     }
   }
+  if (++window_ >= kWindow) end_window();
+}
+
+// Little gained: the level comes down, and the prices go back to the best.
+template <class Real>
+void Dual<Real>::end_window() {
+  const double gained = best_ - marked_;
+  stalled_ = gained > 1e-7 * std::abs(best_) ? 0 : stalled_ + 1;
+  if (gained < 0.05 * lift_) {
+    lift_ *= 0.8;
+    prices_ = best_prices_;
+    std::fill(direction_.begin(), direction_.end(), 0.0);
+  } else if (gained > 0.5 * lift_) {
+    lift_ *= 1.3;
+  }
+  marked_ = best_;
+  window_ = 0;
 }
 
 template <class Real>
@@ -126,9 +149,12 @@ double Dual<Real>::certify(AlignedVector<double>* with) const {
   Messages<double> messages(model_);
   messages.copy_from(messages_);
   const double rest = outside(swept_prices_);
-  const double bound = messages.certify(cost.data(), bounds) + rest;
+  double bound = messages.certify(cost.data(), bounds) + rest;
+  const double terms = static_cast<double>(model_.arcs.size()) + model_.n + model_.times + 10;
+  const double error = 4e-16 * terms * (std::abs(bound) + std::abs(rest));
+  bound -= error;
   if (with) {
-    for (double& b : bounds) b += rest;
+    for (double& b : bounds) b += rest - error;
     with->swap(bounds);
   }
   return bound;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <vector>
 
 #include "cleave/plan/solver/messages.h"
@@ -25,19 +26,27 @@ class Dual {
   const std::vector<double>& best_prices() const { return best_prices_; }
   const Real* cost() const { return cost_.data(); }  // priced, of the last sweep
   const Messages<Real>& messages() const { return messages_; }
-  // Whether the steps have shrunk to nothing more than once.
-  bool converged() const { return restarts_ >= 2; }
-  double step_scale() const { return scale_; }
+  // Whether the level has come down to the bound.
+  bool converged() const {
+    if (model_.times == 0) return stalled_ >= 3;
+    return lift_ >= 0 && lift_ < 2e-6 * std::abs(best_);
+  }
+  // Starts from prices known from elsewhere, close to the best.
+  void set_prices(const std::vector<double>& prices);
+  // For each strategy how much of its node the last steps gave it: an approximate solution of the
+  // linear relaxation. Laid out as Model::cost.
+  const AlignedVector<float>& shares() const { return share_; }
   // Goes back to the best prices and sweeps there without moving them.
   void polish(int sweeps);
 
-  // The bound in doubles for the present messages and the prices of the last sweep; with `with`, a
-  // bound on the solutions that take a strategy, for each.
+  // The bound in doubles for the present messages and the prices of the last sweep, less what
+  // rounding can have added; with `with`, a bound on the solutions that take a strategy, for each.
   double certify(AlignedVector<double>* with = nullptr) const;
   double work() const { return work_; }
 
  private:
   void expected_usage(double temperature);
+  void end_window();
   double outside(const std::vector<double>& prices) const;
   double sweep();
 
@@ -45,11 +54,14 @@ class Dual {
   Messages<Real> messages_;
   std::vector<double> prices_, swept_prices_, best_prices_, direction_, usage_, prefix_;
   AlignedVector<Real> cost_;
+  AlignedVector<float> share_;
   double best_ = -1e300;
-  double scale_ = 0.5;
+  double lift_ = -1;          // of the level above the best bound; negative: not set yet
+  double first_lift_ = 0.05;  // as a fraction of the bound
+  double marked_ = -1e300;    // the best bound when the present window began
+  int window_ = 0;
   int iterations_ = 0;
-  int stalled_ = 0;
-  int restarts_ = 0;
+  int stalled_ = 0;  // windows without gain
   double work_ = 0;
 };
 

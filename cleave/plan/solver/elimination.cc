@@ -15,6 +15,15 @@ void erase_value(std::vector<T>& list, T value) {
   list.pop_back();
 }
 
+// to += row, both padded
+template <class Real>
+void add_row(Real* to, const Real* row, int width) {
+  using V = typename Vector<Real>::type;
+  for (int s = 0; s < width; s += kLanes) {
+    *reinterpret_cast<V*>(to + s) += *reinterpret_cast<const V*>(row + s);
+  }
+}
+
 }  // namespace
 
 template <class Real>
@@ -43,6 +52,7 @@ template <class Real>
 int Elimination<Real>::new_factor() {
   if (factor_count_ == factors_.size()) factors_.emplace_back();
   factors_[factor_count_].transposed = nullptr;
+  factors_[factor_count_].owned = nullptr;
   return static_cast<int>(factor_count_++);
 }
 
@@ -75,8 +85,7 @@ void Elimination<Real>::load(const std::vector<int>& free, const Real* cost,
       const Real* back = model_.table<Real>(model_.arcs[arc.reverse].table);
       const int w = local_[arc.to];
       if (w < 0) {
-        const Real* row = back + static_cast<std::size_t>(x[arc.to]) * width;
-        for (int s = 0; s < width; ++s) variable.unary[s] += row[s];
+        add_row(variable.unary, back + static_cast<std::size_t>(x[arc.to]) * width, width);
         continue;
       }
       variable.neighbours.push_back(w);
@@ -93,14 +102,17 @@ void Elimination<Real>::load(const std::vector<int>& free, const Real* cost,
 }
 
 template <class Real>
+void Elimination<Real>::enqueue(int v) {
+  Variable& variable = variables_[v];
+  order_.push({variable.weight + variable.noise, v, ++variable.version});
+  work_ += 10;
+}
+
+template <class Real>
 void Elimination<Real>::weigh(int v) {
   Variable& variable = variables_[v];
-  float weight = variable.log_size;
-  for (int w : variable.neighbours) weight += variables_[w].log_size;
-  variable.weight = weight;
-  const float shift = noise_ > 0 ? static_cast<float>(noise_ * random_->unit()) : 0.0f;
-  order_.push({weight + shift, v, ++variable.version});
-  work_ += 4;
+  variable.weight = variable.log_size;
+  for (int w : variable.neighbours) variable.weight += variables_[w].log_size;
 }
 
 template <class Real>
@@ -176,11 +188,13 @@ void Elimination<Real>::hold(int v, const std::vector<int>& x) {
       factor.table = arranged(factor, rest, factor.table + s * stride_of(factor, v));
       factor.scope = std::move(rest);
       factor.transposed = nullptr;
+      factor.owned = nullptr;
     }
   }
   for (int w : variable.neighbours) {
     erase_value(variables_[w].neighbours, v);
-    weigh(w);
+    variables_[w].weight -= variable.log_size;
+    enqueue(w);
   }
   variable.neighbours.clear();
   variable.factors.clear();
@@ -212,16 +226,35 @@ void Elimination<Real>::hold_some(std::vector<int>& candidates, const std::vecto
 // Where `scope` ends in t: terms with t become rows over t for each strategy of v, the others rows
 // over the strategies of v.
 template <class Real>
-typename Elimination<Real>::Term Elimination<Real>::make_term(const Factor& factor, int v,
-                                                              const std::vector<int>& scope) {
-  Term term;
+void Elimination<Real>::make_term(const Factor& factor, int v, const std::vector<int>& scope,
+                                  Term& term) {
   const int t = scope.back();
-  const std::size_t outer = scope.size() - 1;
+  const int outer = static_cast<int>(scope.size()) - 1;
+  std::fill_n(term.strides, outer, std::size_t{0});
+  term.depth = 0;
+  term.inner = false;
+  if (factor.scope.size() == 2) {
+    const int w = factor.scope[0] == v ? factor.scope[1] : factor.scope[0];
+    term.inner = w == t;
+    const bool straight = (factor.scope[0] == v) == term.inner;
+    if (straight || factor.transposed) {
+      term.table = straight ? factor.table : factor.transposed;
+    } else {
+      term.table = arranged(factor, term.inner ? std::vector<int>{v, w} : std::vector<int>{w, v},
+                            factor.table);
+    }
+    if (!term.inner) {
+      const int d = static_cast<int>(std::find(scope.begin(), scope.end(), w) - scope.begin());
+      term.depth = d + 1;
+      term.strides[d] = padded(variables_[v].k);
+    }
+    return;
+  }
   std::vector<int> order;
-  for (std::size_t d = 0; d < outer; ++d) {
+  for (int d = 0; d < outer; ++d) {
     if (std::find(factor.scope.begin(), factor.scope.end(), scope[d]) != factor.scope.end()) {
       order.push_back(scope[d]);
-      term.depth = static_cast<int>(d) + 1;
+      term.depth = d + 1;
     }
   }
   order.push_back(v);
@@ -229,14 +262,7 @@ typename Elimination<Real>::Term Elimination<Real>::make_term(const Factor& fact
     order.push_back(t);
     term.inner = true;
   }
-  if (factor.scope == order) {
-    term.table = factor.table;
-  } else if (factor.transposed) {
-    term.table = factor.transposed;
-  } else {
-    term.table = arranged(factor, order, factor.table);
-  }
-  term.strides.assign(outer, 0);
+  term.table = factor.scope == order ? factor.table : arranged(factor, order, factor.table);
   std::size_t stride = 1;
   for (std::size_t q = order.size(); q-- > 0;) {
     const auto at = std::find(scope.begin(), scope.end() - 1, order[q]);
@@ -244,12 +270,11 @@ typename Elimination<Real>::Term Elimination<Real>::make_term(const Factor& fact
     const int k = variables_[order[q]].k;
     stride *= q + 1 == order.size() ? padded(k) : k;
   }
-  return term;
 }
 
+// terms_ are sorted: those over the last variable first, then by depth.
 template <class Real>
-void Elimination<Real>::minimise(int v, const std::vector<int>& scope,
-                                 const std::vector<Term>& terms, Real* out) {
+void Elimination<Real>::minimise(int v, const std::vector<int>& scope, Real* out) {
   using V = typename Vector<Real>::type;
   const int outer = static_cast<int>(scope.size()) - 1;
   const int k = variables_[v].k, width = padded(k);
@@ -258,48 +283,39 @@ void Elimination<Real>::minimise(int v, const std::vector<int>& scope,
   for (int d = 0; d <= outer; ++d) {
     if (partial_[d].size() < static_cast<std::size_t>(width)) partial_[d].resize(width);
   }
-  std::copy_n(variables_[v].unary, width, partial_[0].data());
-  std::vector<const Term*> inner;
-  std::vector<std::vector<const Term*>> at_depth(outer + 1);
-  for (const Term& term : terms) {
-    if (term.inner) {
-      inner.push_back(&term);
-    } else {
-      at_depth[term.depth].push_back(&term);
-    }
-  }
-  for (const Term* term : at_depth[0]) {
-    for (int s = 0; s < width; ++s) partial_[0][s] += term->table[s];
-  }
-  std::vector<const Real*> rows(inner.size());
-  std::vector<int> at(outer, 0);
+  const Real* base = variables_[v].unary;
+  std::size_t inner = 0;
+  while (inner < terms_.size() && terms_[inner].inner) ++inner;
+  rows_.resize(inner);
+  const Real** rows = rows_.data();
+  int at[kScope] = {};
   int fresh = 1;  // partial sums from this depth on are out of date
   while (true) {
-    for (int d = fresh; d <= outer; ++d) {
-      const Real* from = partial_[d - 1].data();
+    std::size_t next = inner;
+    for (int d = 1; d <= outer; ++d) {
+      const Real* from = d == 1 ? variables_[v].unary : partial_[d - 1].data();
       Real* to = partial_[d].data();
-      std::copy_n(from, width, to);
-      for (const Term* term : at_depth[d]) {
-        const Real* row = term->table;
-        for (int q = 0; q < d; ++q) row += term->strides[q] * at[q];
-        for (int s = 0; s < width; s += kLanes) {
-          *reinterpret_cast<V*>(to + s) += *reinterpret_cast<const V*>(row + s);
-        }
+      if (d >= fresh) std::copy_n(from, width, to);
+      for (; next < terms_.size() && terms_[next].depth == d; ++next) {
+        if (d < fresh) continue;
+        const Real* row = terms_[next].table;
+        for (int q = 0; q < d; ++q) row += terms_[next].strides[q] * at[q];
+        add_row(to, row, width);
       }
+      base = to;
     }
-    for (std::size_t f = 0; f < inner.size(); ++f) {
-      rows[f] = inner[f]->table;
-      for (int q = 0; q < outer; ++q) rows[f] += inner[f]->strides[q] * at[q];
+    for (std::size_t f = 0; f < inner; ++f) {
+      rows[f] = terms_[f].table;
+      for (int q = 0; q < outer; ++q) rows[f] += terms_[f].strides[q] * at[q];
     }
-    const Real* base = partial_[outer].data();
     for (int column = 0; column < columns; column += kLanes) {
       V least = *reinterpret_cast<const V*>(rows[0] + column) + base[0];
-      for (std::size_t f = 1; f < rows.size(); ++f) {
+      for (std::size_t f = 1; f < inner; ++f) {
         least += *reinterpret_cast<const V*>(rows[f] + column);
       }
       V other = least;
       int s = 1;
-      if (rows.size() == 1) {
+      if (inner == 1) {
         const Real* row = rows[0] + column;
         for (; s + 1 < k; s += 2) {
           const V p =
@@ -313,7 +329,7 @@ void Elimination<Real>::minimise(int v, const std::vector<int>& scope,
       for (; s < k; ++s) {
         const std::size_t shift = static_cast<std::size_t>(s) * columns + column;
         V sum = *reinterpret_cast<const V*>(rows[0] + shift) + base[s];
-        for (std::size_t f = 1; f < rows.size(); ++f) {
+        for (std::size_t f = 1; f < inner; ++f) {
           sum += *reinterpret_cast<const V*>(rows[f] + shift);
         }
         least = sum < least ? sum : least;
@@ -329,6 +345,20 @@ void Elimination<Real>::minimise(int v, const std::vector<int>& scope,
     if (d < 0) break;
     fresh = d + 1;
   }
+}
+
+// Adds a table to the factor over the same scope, or makes one.
+template <class Real>
+void Elimination<Real>::join(const std::vector<int>& scope, Real* table, std::size_t size) {
+  for (int f : variables_[scope[0]].factors) {
+    if (!factors_[f].owned || factors_[f].scope != scope) continue;
+    add_row(factors_[f].owned, table, static_cast<int>(size));
+    return;
+  }
+  const int f = new_factor();
+  factors_[f].scope = scope;
+  factors_[f].table = factors_[f].owned = table;
+  for (int w : scope) variables_[w].factors.push_back(f);
 }
 
 template <class Real>
@@ -348,37 +378,43 @@ void Elimination<Real>::eliminate(int v) {
   for (std::size_t d = 0; d < scope.size(); ++d) {
     size *= d + 1 == scope.size() ? padded(variables_[scope[d]].k) : variables_[scope[d]].k;
   }
-  std::vector<Term> terms;
-  terms.reserve(variable.factors.size());
-  for (int f : variable.factors) terms.push_back(make_term(factors_[f], v, scope));
+  terms_.resize(variable.factors.size());
+  for (std::size_t q = 0; q < terms_.size(); ++q) {
+    make_term(factors_[variable.factors[q]], v, scope, terms_[q]);
+  }
+  std::stable_sort(terms_.begin(), terms_.end(), [](const Term& a, const Term& b) {
+    return a.inner != b.inner ? a.inner : a.depth < b.depth;
+  });
   Real* out = allocate(size);
-  minimise(v, scope, terms, out);
-  work_ += 60 + 0.3 * static_cast<double>(size) * variable.k;
+  minimise(v, scope, out);
+  work_ += 150 + 0.25 * static_cast<double>(size) * (variable.k + 2);
 
   for (int f : variable.factors) {
     for (int w : factors_[f].scope) {
       if (w != v) erase_value(variables_[w].factors, f);
     }
   }
-  for (int w : scope) erase_value(variables_[w].neighbours, v);
+  for (int w : scope) {
+    erase_value(variables_[w].neighbours, v);
+    variables_[w].weight -= variable.log_size;
+  }
   if (scope.size() == 1) {
     Real* unary = variables_[scope[0]].unary;
     for (std::size_t s = 0; s < size; ++s) unary[s] += out[s];
   } else {
-    const int f = new_factor();
-    factors_[f].scope = scope;
-    factors_[f].table = out;
+    join(scope, out, size);
     for (std::size_t p = 0; p < scope.size(); ++p) {
-      variables_[scope[p]].factors.push_back(f);
       std::vector<int>& list = variables_[scope[p]].neighbours;
       for (std::size_t q = 0; q < p; ++q) {
         if (std::find(list.begin(), list.end(), scope[q]) != list.end()) continue;
         list.push_back(scope[q]);
         variables_[scope[q]].neighbours.push_back(scope[p]);
+        variables_[scope[p]].weight += variables_[scope[q]].log_size;
+        variables_[scope[q]].weight += variables_[scope[p]].log_size;
       }
     }
   }
-  for (int w : scope) weigh(w);
+  for (int w : scope) enqueue(w);
 }
 
 template <class Real>
@@ -409,11 +445,14 @@ void Elimination<Real>::assign_backwards(std::vector<int>& x) {
 template <class Real>
 int Elimination<Real>::run(const std::vector<int>& free, const Real* cost, std::vector<int>& x,
                            double width, double noise, Random& random) {
-  noise_ = noise;
   random_ = &random;
   reset_arena();
   load(free, cost, x);
-  for (int v = 0; v < count_; ++v) weigh(v);
+  for (int v = 0; v < count_; ++v) {
+    variables_[v].noise = noise > 0 ? static_cast<float>(noise * random.unit()) : 0.0f;
+    weigh(v);
+    enqueue(v);
+  }
   std::vector<int> candidates(count_);
   for (int v = 0; v < count_; ++v) candidates[v] = v;
   while (!order_.empty()) {
@@ -421,7 +460,7 @@ int Elimination<Real>::run(const std::vector<int>& free, const Real* cost, std::
     const Variable& variable = variables_[top.variable];
     if (variable.state != 1 || variable.version != top.version) {
       order_.pop();
-    } else if (variable.weight > width || variable.neighbours.size() > 24) {
+    } else if (variable.weight > width || variable.neighbours.size() >= kScope) {
       hold_some(candidates, x);
     } else {
       order_.pop();

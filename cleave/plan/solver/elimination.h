@@ -32,16 +32,20 @@ class Elimination {
   double work() const { return work_; }
 
  private:
+  static constexpr int kScope = 20;  // variables in a table, at most
+
   struct Factor {
     std::vector<int> scope;  // local ids, outermost first; the last dimension is padded
     const Real* table = nullptr;
+    Real* owned = nullptr;             // the same table where it may be added to
     const Real* transposed = nullptr;  // the same with the two dimensions swapped, where it exists
   };
   struct Variable {
     int node = 0;
     int k = 0;
     float log_size = 0;
-    float weight = 0;
+    float weight = 0;  // log2 of the table that eliminating it takes
+    float noise = 0;
     char state = 0;  // 0 held, 1 free, 2 eliminated
     int version = 0;
     std::vector<int> neighbours;
@@ -53,23 +57,25 @@ class Elimination {
     const Real* table = nullptr;
     bool inner = false;                // depends on the scope's last variable
     int depth = 0;                     // outer variables that fix the offset
-    std::vector<std::size_t> strides;  // one per outer variable
+    std::size_t strides[kScope] = {};  // one per outer variable
   };
 
   Real* allocate(std::size_t count);
   void reset_arena();
   void load(const std::vector<int>& free, const Real* cost, const std::vector<int>& x);
   void weigh(int v);
+  void enqueue(int v);
   void hold(int v, const std::vector<int>& x);
   void hold_some(std::vector<int>& candidates, const std::vector<int>& x);
   void eliminate(int v);
   int new_factor();
+  void join(const std::vector<int>& scope, Real* table, std::size_t size);
   int dimension(const Factor& factor, std::size_t d) const;
   std::size_t stride_of(const Factor& factor, int v) const;
   // A copy with the dimensions in the given order; those missing from it are fixed by `start`.
   const Real* arranged(const Factor& factor, const std::vector<int>& order, const Real* start);
-  Term make_term(const Factor& factor, int v, const std::vector<int>& scope);
-  void minimise(int v, const std::vector<int>& scope, const std::vector<Term>& terms, Real* out);
+  void make_term(const Factor& factor, int v, const std::vector<int>& scope, Term& term);
+  void minimise(int v, const std::vector<int>& scope, Real* out);
   void assign_backwards(std::vector<int>& x);
 
   const Model& model_;
@@ -91,9 +97,10 @@ class Elimination {
   std::priority_queue<Entry> order_;
   std::vector<AlignedVector<Real>> chunks_;
   std::size_t chunk_ = 0, used_ = 0;
-  double noise_ = 0;
   Random* random_ = nullptr;
   std::vector<AlignedVector<Real>> partial_;
+  std::vector<Term> terms_;
+  std::vector<const Real*> rows_;
   double work_ = 0;
 };
 

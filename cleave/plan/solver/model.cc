@@ -117,7 +117,9 @@ void build_times(const Reduction& reduction, Model& model) {
   std::vector<int> place(kept.size() + 1, 0);
   for (std::size_t t = 0; t < kept.size(); ++t) {
     place[t + 1] = place[t] + kept[t];
-    if (kept[t]) model.base.push_back(reduction.base()[t]);
+    if (!kept[t]) continue;
+    model.base.push_back(reduction.base()[t]);
+    model.time_name.push_back(reduction.time_names()[t]);
   }
   model.times = place.back();
   std::size_t next = 0;

@@ -42,6 +42,7 @@ struct Model {
   int times = 0;
   std::int64_t limit = 0;
   std::vector<std::int64_t> base;  // usage in any case, for each time
+  std::vector<int> time_name;      // as in the reduction
   std::vector<int> first_memory;   // n + 1
   std::vector<Memory> memory;
   std::vector<std::int64_t> usage;

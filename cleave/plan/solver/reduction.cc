@@ -105,6 +105,8 @@ void Reduction::build_memory(const Problem& problem) {
     kept[t + 1] = kept[t] + (usage > limit_ ? 1 : 0);
   }
   base_.assign(kept[times.size()], 0);
+  time_names_.resize(base_.size());
+  std::iota(time_names_.begin(), time_names_.end(), 0);
   for (int i = 0; i < n_; ++i) {
     const ProblemNode& node = problem.nodes[i];
     if (node.live.lo == node.live.hi) continue;
@@ -231,6 +233,36 @@ bool Reduction::run() {
     }
   } while (!infeasible_ && (filter_memory() || prune_times()));
   return !infeasible_;
+}
+
+Reduction Reduction::compact(std::vector<int>& kept) const {
+  Reduction result;
+  kept.clear();
+  std::vector<int> index(n_, -1);
+  for (int i = 0; i < n_; ++i) {
+    if (nodes_[i].gone) continue;
+    index[i] = static_cast<int>(kept.size());
+    kept.push_back(i);
+    ReducedNode node = nodes_[i];
+    std::iota(node.strategy.begin(), node.strategy.end(), 0);
+    node.edges.clear();
+    result.original_size_.push_back(static_cast<int>(node.cost.size()));
+    result.nodes_.push_back(std::move(node));
+  }
+  result.n_ = static_cast<int>(kept.size());
+  for (const ReducedEdge& edge : edges_) {
+    if (!edge.gone) result.add_edge(index[edge.a], index[edge.b], edge.cost);
+  }
+  result.queued_.assign(result.n_, 0);
+  result.constant_ = constant_;
+  result.cost_shift_ = cost_shift_;
+  result.has_limit_ = has_limit_;
+  result.limit_ = limit_;
+  result.base_ = base_;
+  result.time_names_ = time_names_;
+  result.infeasible_ = infeasible_;
+  result.reason_ = reason_;
+  return result;
 }
 
 std::vector<int> Reduction::expand(const std::vector<int>& picked) const {

@@ -70,6 +70,10 @@ class Reduction {
     edges_[edge].cost[sa * size(edges_[edge].b) + sb] = kInfinite;
   }
 
+  // The nodes that are left as a problem of its own, without the memory of how they came about;
+  // `kept[i]` is set to the node behind its i-th. Its solutions are `picked` for our expand.
+  Reduction compact(std::vector<int>& kept) const;
+
   bool infeasible() const { return infeasible_; }
   const std::string& reason() const { return reason_; }
   const std::vector<ReducedNode>& nodes() const { return nodes_; }
@@ -79,6 +83,8 @@ class Reduction {
   bool has_limit() const { return has_limit_; }
   std::int64_t limit() const { return limit_; }
   const std::vector<std::int64_t>& base() const { return base_; }  // usage in any case, over time
+  // Names of the times that are left; they stay the same through every reduction of a copy.
+  const std::vector<int>& time_names() const { return time_names_; }
   double work() const { return work_; }
 
   // `picked[i]`: the index into nodes()[i].strategy for every node that is not gone.
@@ -93,6 +99,7 @@ class Reduction {
     std::vector<int> table;  // [s_a * K_b + s_b], [s_a] or [0]
   };
 
+  Reduction() = default;
   void build_memory(const Problem& problem);
   void build_edges(const Problem& problem);
   int size(int node) const { return static_cast<int>(nodes_[node].cost.size()); }
@@ -134,6 +141,7 @@ class Reduction {
   bool has_limit_ = false;
   std::int64_t limit_ = 0;
   std::vector<std::int64_t> base_;
+  std::vector<int> time_names_;
   bool infeasible_ = false;
   std::string reason_;
   double work_ = 0;

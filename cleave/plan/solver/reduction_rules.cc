@@ -340,9 +340,11 @@ bool Reduction::prune_times() {
   for (std::size_t t = 0; t < kept.size(); ++t) {
     place[t + 1] = place[t] + kept[t];
     base_[place[t]] = base_[t];
+    time_names_[place[t]] = time_names_[t];
   }
   if (place.back() == static_cast<int>(kept.size())) return false;
   base_.resize(place.back());
+  time_names_.resize(place.back());
   bool changed = false;
   for (int i = 0; i < n_; ++i) {
     std::vector<Atom> merged;

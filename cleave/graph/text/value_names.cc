@@ -1,0 +1,119 @@
+#include <fmt/format.h>
+
+#include <unordered_map>
+#include <vector>
+
+#include "cleave/graph/text/text.h"
+
+namespace cleave {
+namespace {
+
+// MLIR's way of naming: a region numbers its arguments and the results of its own ops first; then
+// the regions inside go on from there, each from the same numbers, since no value of one is seen in
+// another.
+class Namer {
+ public:
+  Namer(const Graph& graph, bool generic)
+      : graph_(graph), generic_(generic), names_(graph.num_values()) {}
+
+  std::vector<std::string> run() {
+    if (generic_) {
+      run_unique();
+    } else {
+      for (const Function& function : graph_.functions)
+        if (function.body.valid()) region(function.body, {}, "");
+    }
+    return std::move(names_);
+  }
+
+ private:
+  struct Counters {
+    uint64_t value = 0;
+    uint64_t argument = 0;
+    uint64_t conflict = 0;
+  };
+
+  std::string unique(const std::string& hint, Counters& counters) {
+    if (!used_.contains(hint)) return use(hint);
+    while (true) {
+      std::string name = hint + "_" + std::to_string(counters.conflict++);
+      if (!used_.contains(name)) return use(std::move(name));
+    }
+  }
+  std::string use(std::string name) {
+    ++used_[name];
+    in_use_.push_back(name);
+    return name;
+  }
+
+  // In the generic syntax a name is used once in the whole module, and the last region comes first.
+  void run_unique() {
+    Counters counters;
+    std::vector<RegionId> stack;
+    for (const Function& function : graph_.functions)
+      if (function.body.valid()) stack.push_back(function.body);
+    while (!stack.empty()) {
+      const RegionId id = stack.back();
+      stack.pop_back();
+      own_values(id, counters, "");
+      for (NodeId node : graph_.region(id).nodes)
+        for (RegionId inner : graph_.node(node).regions) stack.push_back(inner);
+    }
+  }
+
+  void own_values(RegionId id, Counters& counters, std::string_view owner) {
+    const Region& region = graph_.region(id);
+    for (ValueId arg : region.args) {
+      const std::string hint = owner == "stablehlo.while" && !generic_
+                                   ? "iterArg"
+                                   : "arg" + std::to_string(counters.argument++);
+      names_[arg.index] = "%" + unique(hint, counters);
+    }
+    for (NodeId node_id : region.nodes) results(graph_.node(node_id), counters);
+  }
+
+  void region(RegionId id, Counters counters, std::string_view owner) {
+    const size_t mark = in_use_.size();
+    own_values(id, counters, owner);
+    for (NodeId node_id : graph_.region(id).nodes) {
+      const Node& node = graph_.node(node_id);
+      for (RegionId inner : node.regions) this->region(inner, counters, node.name);
+    }
+    while (in_use_.size() > mark) {
+      used_.erase(in_use_.back());
+      in_use_.pop_back();
+    }
+  }
+
+  void results(const Node& node, Counters& counters) {
+    if (node.results.empty()) return;
+    std::string base;
+    if (node.name == "stablehlo.constant" && !generic_) {
+      const DType dtype = graph_.type(node.results[0]).dtype;
+      const bool integer = is_integer(dtype) || dtype == DType::Bool;
+      base = "%" + unique(integer ? "c" : "cst", counters);
+    } else {
+      base = "%" + std::to_string(counters.value++);
+    }
+    if (node.results.size() == 1) {
+      names_[node.results[0].index] = std::move(base);
+      return;
+    }
+    for (size_t i = 0; i < node.results.size(); ++i)
+      names_[node.results[i].index] = fmt::format("{}#{}", base, i);
+  }
+
+  const Graph& graph_;
+  bool generic_;
+  std::vector<std::string> names_;
+  std::unordered_map<std::string, int> used_;
+  std::vector<std::string> in_use_;
+};
+
+}  // namespace
+
+std::vector<std::string> value_names(const Graph& graph, bool generic) {
+  return Namer(graph, generic).run();
+}
+
+}  // namespace cleave

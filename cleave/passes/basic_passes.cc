@@ -1,0 +1,21 @@
+#include "cleave/core/error.h"
+#include "cleave/graph/text/text.h"
+#include "cleave/passes/families.h"
+
+namespace cleave {
+namespace {
+
+// Prints and reads the module again: what a tool between two processes would see.
+void round_trip(Graph& graph, const PassOptions& options, PassContext&) {
+  PrintOptions print;
+  print.generic = options.get_bool("generic");
+  graph = parse_module(print_module(graph, print), "<round-trip>");
+}
+
+}  // namespace
+
+void register_basic_passes(PassRegistry& registry) {
+  registry.add({"cleave-round-trip", {"generic"}, round_trip});
+}
+
+}  // namespace cleave

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "cleave/passes/pass.h"
+
+namespace cleave {
+
+// Every family registers its passes; the list in registry.cc names the families.
+void register_basic_passes(PassRegistry& registry);
+
+}  // namespace cleave

@@ -1,0 +1,14 @@
+#include "cleave/passes/families.h"
+
+namespace cleave {
+
+const PassRegistry& pass_registry() {
+  static const PassRegistry registry = [] {
+    PassRegistry r;
+    register_basic_passes(r);
+    return r;
+  }();
+  return registry;
+}
+
+}  // namespace cleave
