@@ -83,6 +83,14 @@ std::optional<OpShardingRule> rule_of(const Graph& graph, const Node& node) {
 OpPartition partition_op(const Graph& graph, const Node& node, const MeshPtr& mesh,
                          std::span<const ShardingSpec> operands,
                          std::span<const std::optional<ShardingSpec>> wanted) {
+  // A constant is as any layout wants it.
+  if (node.def && node.def->has(kConstantLike) && node.def->localize && wanted.size() == 1 &&
+      wanted[0] && wanted[0]->mesh) {
+    OpPartition result = run_whole(graph, node, mesh);
+    result.results[0] = *wanted[0];
+    result.results[0].partial.clear();
+    return result;
+  }
   const std::optional<OpShardingRule> rule = rule_of(graph, node);
   if (!rule || rule->operands.size() != node.operands.size() ||
       rule->results.size() != node.results.size())
