@@ -1,0 +1,109 @@
+#include "cleave/cli/sharded_run.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+
+#include "cleave/core/error.h"
+#include "cleave/rules/sharding_passes.h"
+#include "cleave/runtime/compare.h"
+#include "cleave/runtime/executor.h"
+#include "cleave/spmd/partition.h"
+#include "cleave/spmd/random_shardings.h"
+
+namespace cleave::cli {
+namespace {
+
+class Clock {
+ public:
+  double milliseconds() const {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+uint64_t seed_of(const std::string& shard) {
+  const std::string digits = shard.substr(std::string("random:").size());
+  uint64_t seed = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), seed);
+  if (error != std::errc() || end != digits.data() + digits.size())
+    throw_user("--shard {}: the seed must be a number, such as random:1", shard);
+  return seed;
+}
+
+MeshPtr mesh_of(const Graph& graph, const ShardingOptions& options) {
+  if (!options.mesh.empty()) {
+    Mesh mesh = parse_mesh(options.mesh);
+    if (mesh.name.empty()) mesh.name = "mesh";
+    return std::make_shared<const Mesh>(std::move(mesh));
+  }
+  for (const MeshPtr& mesh : graph.meshes)
+    if (!mesh->axes.empty()) return mesh;
+  throw_user("the module has no mesh; give one, such as --mesh \"x=2,y=4\"");
+}
+
+void print_stats(const Program& program, const CommLog& log, double prepared, double executed) {
+  fmt::print(stderr, "{} devices, {} nodes; prepared in {:.1f} ms, executed in {:.1f} ms\n",
+             program.mesh->num_devices(), program.graph.num_nodes(), prepared, executed);
+  fmt::print(stderr, "{} collectives, at most {} received by a device\n{}", log.count(),
+             bytes_text(log.bytes()), to_string(log));
+}
+
+void verify_results(const Graph& graph, const std::string& entry, const std::vector<Array>& args,
+                    const std::vector<Array>& results) {
+  const Clock clock;
+  const std::vector<Array> expected = run_function(graph, entry, args);
+  const double milliseconds = clock.milliseconds();
+  double worst = 0, scale = 0;
+  const Function& function = *graph.find_function(entry);
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!function.result_types[i].is_tensor()) continue;
+    const Comparison comparison = compare(results[i], expected[i]);
+    if (!comparison.same)
+      throw_user("result {} of the sharded run differs from that of one device by {:.3g}: {}", i,
+                 comparison.max_difference, comparison.first);
+    worst = std::max(worst, comparison.max_difference);
+    scale = std::max(scale, comparison.scale);
+  }
+  fmt::print(stderr,
+             "verified: {} results are the same on one device ({:.1f} ms); largest difference {:.3g}, "
+             "largest magnitude {:.3g}\n",
+             results.size(), milliseconds, worst, scale);
+}
+
+}  // namespace
+
+std::vector<Array> run_sharded(const Graph& graph, const std::string& entry,
+                               const std::vector<Array>& args, const ShardingOptions& options,
+                               Observer* observer) {
+  const Clock clock;
+  Graph sharded = graph;
+  const std::string shard = options.shard.empty() ? "annotations" : options.shard;
+  MeshPtr mesh;
+  if (shard == "annotations") {
+    if (options.mesh.empty()) mesh = mesh_of(graph, options);
+    run_propagation_pipeline(sharded, {});
+  } else if (shard == "replicated" || shard.starts_with("random:")) {
+    mesh = mesh_of(graph, options);
+    drop_shardings_and_meshes(sharded);
+    sharded.meshes = {mesh};
+    if (shard != "replicated") shard_randomly(sharded, entry, mesh, seed_of(shard));
+  } else {
+    throw_user("--shard {}: say annotations, replicated or random:SEED", shard);
+  }
+  if (!mesh) mesh = mesh_of(graph, options);
+  const Executor executor(partition(sharded, {.entry = entry, .mesh = mesh}));
+  const double prepared = clock.milliseconds();
+  CommLog log;
+  const std::vector<Array> results = executor.run(args, {.log = &log, .observer = observer});
+  if (options.stats)
+    print_stats(executor.program(), log, prepared, clock.milliseconds() - prepared);
+  if (options.verify) verify_results(graph, entry, args, results);
+  return results;
+}
+
+}  // namespace cleave::cli

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cleave/graph/graph.h"
+#include "cleave/kernels/array.h"
+#include "cleave/runtime/interpreter.h"
+
+namespace cleave::cli {
+
+// What `cleave run` takes to run a module over a mesh of virtual devices.
+struct ShardingOptions {
+  std::string mesh;   // "x=2,y=4"; empty: the module's own
+  std::string shard;  // "annotations", "replicated" or "random:SEED"; empty: not sharded
+  bool verify = false;
+  bool stats = false;
+
+  bool wanted() const { return !mesh.empty() || !shard.empty(); }
+};
+
+// Shards, partitions and runs; gives whole results. With `verify`, also runs the module on one device,
+// prints how far the results are apart and throws UserError where they are not the same.
+std::vector<Array> run_sharded(const Graph& graph, const std::string& entry,
+                               const std::vector<Array>& args, const ShardingOptions& options,
+                               Observer* observer);
+
+}  // namespace cleave::cli
