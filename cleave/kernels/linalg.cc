@@ -1,0 +1,211 @@
+#include "cleave/kernels/linalg.h"
+
+#include <cblas.h>
+
+#include <limits>
+#include <numeric>
+
+#include "cleave/kernels/lapack.h"
+#include "cleave/kernels/linalg_batch.h"
+
+namespace cleave {
+
+using namespace linalg_detail;
+using lapack::Lapack;
+
+namespace {
+
+template <typename T>
+void trsm(CBLAS_SIDE side, CBLAS_UPLO uplo, CBLAS_TRANSPOSE form, CBLAS_DIAG diag, int m, int n,
+          const T* a, int lda, T* b) {
+  const T one{1};
+  if constexpr (std::is_same_v<T, float>)
+    cblas_strsm(CblasRowMajor, side, uplo, form, diag, m, n, one, a, lda, b, n);
+  else if constexpr (std::is_same_v<T, double>)
+    cblas_dtrsm(CblasRowMajor, side, uplo, form, diag, m, n, one, a, lda, b, n);
+  else if constexpr (std::is_same_v<T, std::complex<float>>)
+    cblas_ctrsm(CblasRowMajor, side, uplo, form, diag, m, n, &one, a, lda, b, n);
+  else
+    cblas_ztrsm(CblasRowMajor, side, uplo, form, diag, m, n, &one, a, lda, b, n);
+}
+
+}  // namespace
+
+bool has_linalg(DType dtype) {
+  return dtype == DType::F32 || dtype == DType::F64 || is_complex(dtype);
+}
+
+std::vector<Array> lapack_potrf(const Array& a, char uplo) {
+  require_square("potrf", a);
+  apply_library_threads();
+  const Array in = a.contiguous();
+  Array out(a.dtype(), a.shape()), info(DType::I32, batch_shape(a));
+  visit_lapack(a.dtype(), [&]<typename T>(T) {
+    for (int64_t b = 0; b < info.num_elements(); ++b) {
+      Columns<T> m(matrix<T>(in, b), rows(a), cols(a));
+      const int lead = m.lead();
+      Lapack<T>::potrf(&uplo, &m.n, m.data.data(), &lead, info.data<int>() + b);
+      m.store(matrix<T>(out, b));
+    }
+  });
+  return {out, info};
+}
+
+Array cholesky(const Array& a, bool lower) {
+  const std::vector<Array> factored = lapack_potrf(a, lower ? 'L' : 'U');
+  const Array& out = factored[0];
+  const int64_t n = rows(a);
+  visit_lapack(a.dtype(), [&]<typename T>(T) {
+    using R = lapack::Real<T>;
+    for (int64_t b = 0; b < factored[1].num_elements(); ++b) {
+      T* m = matrix<T>(out, b);
+      if (factored[1].data<int>()[b] != 0)
+        std::fill_n(m, n * n, T(std::numeric_limits<R>::quiet_NaN()));
+      for (int64_t i = 0; i < n; ++i)
+        for (int64_t j = 0; j < n; ++j)
+          if (lower ? j > i : j < i) m[i * n + j] = T{};
+    }
+  });
+  return out;
+}
+
+Array triangular_solve(const Array& a, const Array& b, const TriangularSolve& how) {
+  require_square("triangular_solve", a);
+  apply_library_threads();
+  const Array matrices = a.contiguous();
+  Array x = b.copy();
+  const auto side = how.left ? CblasLeft : CblasRight;
+  const auto uplo = how.lower ? CblasLower : CblasUpper;
+  const auto diag = how.unit_diagonal ? CblasUnit : CblasNonUnit;
+  const auto form = how.form == MatrixForm::Plain        ? CblasNoTrans
+                    : how.form == MatrixForm::Transposed ? CblasTrans
+                                                         : CblasConjTrans;
+  if (x.num_elements() == 0) return x;
+  const int m = static_cast<int>(rows(b)), n = static_cast<int>(cols(b));
+  visit_lapack(a.dtype(), [&]<typename T>(T) {
+    for (int64_t i = 0; i < num_elements(batch_shape(b)); ++i)
+      trsm<T>(side, uplo, form, diag, m, n, matrix<T>(matrices, i), static_cast<int>(rows(a)),
+              matrix<T>(x, i));
+  });
+  return x;
+}
+
+std::vector<Array> lapack_getrf(const Array& a) {
+  apply_library_threads();
+  const Array in = a.contiguous();
+  const Shape batch = batch_shape(a);
+  Array out(a.dtype(), a.shape()), info(DType::I32, batch);
+  Array pivots(DType::I32, with(batch, {std::min(rows(a), cols(a))}));
+  visit_lapack(a.dtype(), [&]<typename T>(T) {
+    for (int64_t b = 0; b < info.num_elements(); ++b) {
+      Columns<T> m(matrix<T>(in, b), rows(a), cols(a));
+      const int lead = m.lead();
+      Lapack<T>::getrf(&m.m, &m.n, m.data.data(), &lead, vector<int>(pivots, b), info.data<int>() + b);
+      m.store(matrix<T>(out, b));
+    }
+  });
+  return {out, pivots, info};
+}
+
+Array pivots_to_permutation(const Array& pivots, int64_t size) {
+  const Array in = pivots.contiguous();
+  Array out(DType::I32, with(batch_shape(pivots, 1), {size}));
+  for (int64_t b = 0; b < num_elements(batch_shape(pivots, 1)); ++b) {
+    int* order = vector<int>(out, b);
+    std::iota(order, order + size, 0);
+    for (int64_t i = 0; i < pivots.shape().back(); ++i)
+      std::swap(order[i], order[vector<int>(in, b)[i] - 1]);
+  }
+  return out;
+}
+
+std::vector<Array> lapack_geqrf(const Array& a) {
+  apply_library_threads();
+  const Array in = a.contiguous();
+  Array out(a.dtype(), a.shape());
+  Array tau(a.dtype(), with(batch_shape(a), {std::min(rows(a), cols(a))}));
+  visit_lapack(a.dtype(), [&]<typename T>(T) {
+    for (int64_t b = 0; b < num_elements(batch_shape(a)); ++b) {
+      Columns<T> m(matrix<T>(in, b), rows(a), cols(a));
+      const int lead = m.lead();
+      int info = 0;
+      with_work<T>([&](T* work, int size) {
+        Lapack<T>::geqrf(&m.m, &m.n, m.data.data(), &lead, vector<T>(tau, b), work, &size, &info);
+      });
+      m.store(matrix<T>(out, b));
+    }
+  });
+  return {out, tau};
+}
+
+std::vector<Array> lapack_geqp3(const Array& a, const Array& pivots) {
+  apply_library_threads();
+  const Array in = a.contiguous();
+  Array out(a.dtype(), a.shape()), order = pivots.copy();
+  Array tau(a.dtype(), with(batch_shape(a), {std::min(rows(a), cols(a))}));
+  visit_lapack(a.dtype(), [&]<typename T>(T) {
+    for (int64_t b = 0; b < num_elements(batch_shape(a)); ++b) {
+      Columns<T> m(matrix<T>(in, b), rows(a), cols(a));
+      const int lead = m.lead();
+      int info = 0;
+      with_work<T>([&](T* work, int size) {
+        if constexpr (std::is_floating_point_v<T>) {
+          Lapack<T>::geqp3(&m.m, &m.n, m.data.data(), &lead, vector<int>(order, b), vector<T>(tau, b),
+                           work, &size, &info);
+        } else {
+          std::vector<lapack::Real<T>> real_work(static_cast<size_t>(2 * m.n + 1));
+          Lapack<T>::geqp3(&m.m, &m.n, m.data.data(), &lead, vector<int>(order, b), vector<T>(tau, b),
+                           work, &size, real_work.data(), &info);
+        }
+      });
+      m.store(matrix<T>(out, b));
+    }
+  });
+  return {out, order, tau};
+}
+
+std::vector<Array> lapack_orgqr(const Array& a, const Array& tau) {
+  apply_library_threads();
+  const Array in = a.contiguous(), factors = tau.contiguous();
+  Array out(a.dtype(), a.shape());
+  const int k = static_cast<int>(tau.shape().back());
+  visit_lapack(a.dtype(), [&]<typename T>(T) {
+    for (int64_t b = 0; b < num_elements(batch_shape(a)); ++b) {
+      Columns<T> m(matrix<T>(in, b), rows(a), cols(a));
+      const int lead = m.lead();
+      int info = 0;
+      with_work<T>([&](T* work, int size) {
+        Lapack<T>::orgqr(&m.m, &m.n, &k, m.data.data(), &lead, vector<T>(factors, b), work, &size,
+                         &info);
+      });
+      m.store(matrix<T>(out, b));
+    }
+  });
+  return {out};
+}
+
+std::vector<Array> lapack_ormqr(const Array& a, const Array& tau, const Array& c, bool left,
+                                bool transpose) {
+  apply_library_threads();
+  const Array in = a.contiguous(), factors = tau.contiguous(), target = c.contiguous();
+  Array out(c.dtype(), c.shape());
+  const int k = static_cast<int>(tau.shape().back());
+  const char side = left ? 'L' : 'R';
+  const char form = !transpose ? 'N' : is_complex(a.dtype()) ? 'C' : 'T';
+  visit_lapack(a.dtype(), [&]<typename T>(T) {
+    for (int64_t b = 0; b < num_elements(batch_shape(a)); ++b) {
+      Columns<T> m(matrix<T>(in, b), rows(a), cols(a));
+      Columns<T> r(matrix<T>(target, b), rows(c), cols(c));
+      const int lead = m.lead(), target_lead = r.lead();
+      int info = 0;
+      with_work<T>([&](T* work, int size) {
+        Lapack<T>::ormqr(&side, &form, &r.m, &r.n, &k, m.data.data(), &lead, vector<T>(factors, b),
+                         r.data.data(), &target_lead, work, &size, &info);
+      });
+      r.store(matrix<T>(out, b));
+    }
+  });
+  return {out};
+}
+
+}  // namespace cleave

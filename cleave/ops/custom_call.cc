@@ -1,0 +1,253 @@
+#include "cleave/ops/custom_call.h"
+
+#include <algorithm>
+
+#include "cleave/core/error.h"
+#include "cleave/kernels/elementwise.h"
+#include "cleave/kernels/sort.h"
+#include "cleave/ops/check.h"
+#include "cleave/ops/eval.h"
+#include "cleave/ops/families.h"
+#include "cleave/ops/infer_util.h"
+#include "cleave/ops/rule_util.h"
+
+namespace cleave {
+namespace {
+
+std::string_view target_of(const Node& node) { return node.attrs.get_string("call_target_name"); }
+
+bool is_any_of(std::string_view target, std::initializer_list<std::string_view> names) {
+  return std::ranges::find(names, target) != names.end();
+}
+
+// Marks on values, for compilers: the result is the operand.
+bool is_identity_call(std::string_view target) {
+  return is_any_of(target, {"annotate_device_placement", "InspectSharding", "LayoutConstraint",
+                            "MoveToDevice", "MoveToHost", "Sharding", "SPMDFullToShardShape",
+                            "SPMDShardToFullShape", "xla.megascale.provide_metadata"});
+}
+
+// ---- rules, by target
+
+bool is_pointwise_call(std::string_view target) {
+  return is_any_of(target,
+                   {"annotate_device_placement", "Cholesky", "CompactWyHelper", "InspectSharding",
+                    "InvertDiagBlocksLowerTriangular", "InvertDiagBlocksUpperTriangular",
+                    "LayoutConstraint", "mhlo.erf", "MoveToDevice", "MoveToHost", "X64SplitHigh",
+                    "X64SplitLow", "xla.megascale.provide_metadata", "_SPMDInternalOp_MultiPad",
+                    "_SPMDInternalOp_RotateRight", "_SPMDInternalOp_MultiRotate",
+                    "_SPMDInternalOp_MultiSlice", "_SPMDInternalOp_Wrap"});
+}
+
+// The dimensions before the matrices.
+void add_batch_dims(RuleBuilder& builder, const Shape& shape) {
+  for (size_t d = 0; d + 2 < shape.size(); ++d) builder.same_dim(static_cast<int>(d), shape[d]);
+}
+
+// {..., m, n} -> vectors {..., m, n} and values {..., n}
+OpShardingRule eigh_rule(const Graph& graph, const Node& node) {
+  const Shape& shape = graph.operand_type(node, 0).shape;
+  const int row = static_cast<int>(shape.size()) - 2, col = row + 1;
+  RuleBuilder builder(graph, node);
+  add_batch_dims(builder, shape);
+  return builder.factor({row}, {row, kNoDim}, shape[row]).factor({col}, {col, row}, shape[col]).build();
+}
+
+// {..., m, n} -> {..., m, n} and taus {..., k}
+OpShardingRule qr_rule(const Graph& graph, const Node& node) {
+  const Shape& shape = graph.operand_type(node, 0).shape;
+  const int row = static_cast<int>(shape.size()) - 2, col = row + 1;
+  const auto kind = FactorKind::NeedReplication;
+  RuleBuilder builder(graph, node);
+  add_batch_dims(builder, shape);
+  return builder.factor({row}, {row, kNoDim}, shape[row], kind)
+      .factor({col}, {col, kNoDim}, shape[col], kind)
+      .factor({kNoDim}, {kNoDim, row}, graph.result_type(node, 1).shape[row], kind)
+      .build();
+}
+
+OpShardingRule householder_rule(const Graph& graph, const Node& node) {
+  const Shape& shape = graph.operand_type(node, 0).shape;
+  const int row = static_cast<int>(shape.size()) - 2, col = row + 1;
+  const auto kind = FactorKind::NeedReplication;
+  RuleBuilder builder(graph, node);
+  add_batch_dims(builder, shape);
+  return builder.factor({row, kNoDim}, {row}, shape[row], kind)
+      .factor({col, kNoDim}, {col}, shape[col], kind)
+      .factor({kNoDim, row}, {kNoDim}, graph.operand_type(node, 1).shape[row], kind)
+      .build();
+}
+
+// Operand, iota and two initial scalars -> values, indices
+OpShardingRule approx_top_k_rule(const Graph& graph, const Node& node) {
+  const Shape& in = graph.operand_type(node, 0).shape;
+  const Shape& out = graph.result_type(node).shape;
+  RuleBuilder builder(graph, node);
+  for (size_t i = 0; i < in.size(); ++i) {
+    const int d = static_cast<int>(i);
+    if (in[i] == out[i]) {
+      builder.same_dim(d, in[i]);
+    } else {
+      builder.factor({d, d, kNoDim, kNoDim}, {kNoDim, kNoDim}, in[i]);
+      builder.factor({kNoDim, kNoDim, kNoDim, kNoDim}, {d, d}, out[i], FactorKind::NeedReplication, true);
+    }
+  }
+  return builder.build();
+}
+
+// The state of a random number generator is replicated.
+OpShardingRule x64_combine_rule(const Graph& graph, const Node& node) {
+  bool is_state = false;
+  graph.walk([&](NodeId id) {
+    const Node& user = graph.node(id);
+    is_state |= user.name == "stablehlo.rng_bit_generator" &&
+                std::ranges::find(user.operands, node.results[0]) != user.operands.end();
+  });
+  if (!is_state) return pointwise_rule(graph, node);
+  return RuleBuilder(graph, node)
+      .same_dim(0, graph.result_type(node).shape[0], FactorKind::NeedReplication, true)
+      .build();
+}
+
+OpShardingRule custom_call_rule(const Graph& graph, const Node& node) {
+  const Attribute* given = node.attrs.find("sdy.sharding_rule");
+  if (const ShardingRuleAttr* rule = given ? given->as<ShardingRuleAttr>() : nullptr) return *rule->rule;
+  const std::string_view target = target_of(node);
+  const size_t operands = node.operands.size(), results = node.results.size();
+  if (is_pointwise_call(target)) return pointwise_rule(graph, node);
+  if (target == "Eigh" && operands == 1 && results == 2) return eigh_rule(graph, node);
+  if (is_any_of(target, {"Qr", "QrDecompositionBlock"}) && operands == 1 && results == 2)
+    return qr_rule(graph, node);
+  if (target == "ProductOfElementaryHouseholderReflectors" && operands == 2)
+    return householder_rule(graph, node);
+  if (target == "mhlo.topk" && operands == 1 && results == 2)
+    return pointwise_rule_with_mismatch(graph, node, FactorKind::NeedReplication, true);
+  if (is_any_of(target, {"ApproxTopK", "PartialReduce"}) && operands == 4 && results == 2)
+    return approx_top_k_rule(graph, node);
+  if (target == "X64Combine" && operands == 2) return x64_combine_rule(graph, node);
+  return {};
+}
+
+PartialTransfer custom_call_partial(const Graph& graph, const Node& node) {
+  if (is_identity_call(target_of(node))) return view_partial(graph, node);
+  return {};
+}
+
+// ---- kernels, by target
+
+const AttrDict* dict_attr(const Node& node, const char* name) {
+  const Attribute* attribute = node.attrs.find(name);
+  const DictAttr* dict = attribute ? attribute->as<DictAttr>() : nullptr;
+  return dict ? &dict->dict : nullptr;
+}
+
+// Whether the comparator of a top-k prefers greater values: what its first comparison asks for.
+bool prefers_greater(const Graph& graph, const Node& node) {
+  const Attribute* attribute = node.attrs.find("called_computations");
+  const ArrayAttr* list = attribute ? attribute->as<ArrayAttr>() : nullptr;
+  if (!list || list->elements.empty()) return true;
+  const SymbolRefAttr* symbol = list->elements[0].as<SymbolRefAttr>();
+  const Function* function = symbol ? graph.find_function(symbol->root) : nullptr;
+  if (!function || !function->body.valid()) return true;
+  for (NodeId id : graph.region(function->body).nodes)
+    if (graph.node(id).name == "stablehlo.compare")
+      return graph.node(id).attrs.get_string("comparison_direction").starts_with('G');
+  return true;
+}
+
+std::vector<Array> eval_approx_top_k(EvalContext& context, const Node& node,
+                                     std::span<const Array> operands) {
+  const Shape& in = operands[0].shape();
+  const Shape& out = context.graph().result_type(node).shape;
+  const AttrDict* config = dict_attr(node, "mhlo.backend_config");
+  int64_t dim = config ? config->get_int("reduction_dim", -1) : -1;
+  if (dim < 0) dim += static_cast<int64_t>(in.size());
+  const Array keys =
+      sort_keys(operands[0], {.descending = prefers_greater(context.graph(), node)});
+  std::vector<Array> results = sort_by_keys(operands.subspan(0, 2), {&keys, 1}, dim);
+  Shape size = in;
+  size[dim] = out[dim];
+  for (Array& result : results) result = result.slice(Shape(in.size(), 0), size);
+  return results;
+}
+
+std::vector<Array> eval_mhlo_top_k(const Graph& graph, const Node& node, const Array& operand) {
+  const int64_t k = graph.result_type(node).shape.back();
+  const AttrDict* config = dict_attr(node, "mhlo.attributes");
+  if (!config || config->get_bool("largest", true)) return top_k(operand, k);
+  const Array keys = sort_keys(operand, {});
+  Array indices(DType::I32, operand.shape());
+  const int64_t n = operand.shape().back();
+  for (int64_t i = 0; i < indices.num_elements(); ++i)
+    indices.data<int32_t>()[i] = static_cast<int32_t>(i % n);
+  const std::vector<Array> both{operand, indices};
+  std::vector<Array> results = sort_by_keys(both, {&keys, 1}, static_cast<int64_t>(operand.rank()) - 1);
+  Shape size = operand.shape();
+  size.back() = k;
+  for (Array& result : results) result = result.slice(Shape(size.size(), 0), size);
+  return results;
+}
+
+// 64-bit numbers as pairs of 32-bit ones, low half first.
+Array high_half_shift(const Shape& shape) {
+  return splat(Array::scalar<uint64_t>(DType::U64, 32), shape);
+}
+
+std::vector<Array> eval_custom_call(EvalContext& context, const Node& node,
+                                    std::span<const Array> operands) {
+  const std::string_view target = target_of(node);
+  if (is_check_call(target)) return eval_check_call(target, operands);
+  if (is_identity_call(target)) return {operands.begin(), operands.end()};
+  if (is_linalg_call(target)) return eval_linalg_call(node, target, operands);
+  if (target == "mhlo.erf") return {unary(UnaryOp::Erf, operands[0])};
+  if (target == "mhlo.topk") return eval_mhlo_top_k(context.graph(), node, operands[0]);
+  if (is_any_of(target, {"ApproxTopK", "PartialReduce"}) && operands.size() == 4)
+    return eval_approx_top_k(context, node, operands);
+  const DType result = node.results.empty() ? DType::U64 : context.graph().result_type(node).dtype;
+  if (target == "X64SplitLow") return {convert(operands[0], result)};
+  if (target == "X64SplitHigh") {
+    const Array bits = convert(operands[0], DType::U64);
+    return {convert(binary(BinaryOp::ShiftRightLogical, bits, high_half_shift(bits.shape())), result)};
+  }
+  if (target == "X64Combine") {
+    const Array low = convert(operands[0], DType::U64), high = convert(operands[1], DType::U64);
+    const Array shifted = binary(BinaryOp::ShiftLeft, high, high_half_shift(high.shape()));
+    return {convert(binary(BinaryOp::Or, low, shifted), result)};
+  }
+  fail(node, "custom call @{} has no CPU kernel", target);
+}
+
+// ---- composite: the function that its decomposition names
+
+std::vector<Array> eval_composite(EvalContext& context, const Node& node,
+                                  std::span<const Array> operands) {
+  return context.call(node.attrs.get_string("decomposition"), operands);
+}
+
+void verify_composite(const Graph& graph, const Node& node) {
+  const std::string_view name = node.attrs.get_string("decomposition");
+  const Function* function = graph.find_function(name);
+  require(function != nullptr, node, "decomposition @{} is not a function of the module", name);
+  require(function->arg_types.size() == node.operands.size() &&
+              function->result_types.size() == node.results.size(),
+          node, "decomposition @{} has {} arguments and {} results, the op {} and {}", name,
+          function->arg_types.size(), function->result_types.size(), node.operands.size(),
+          node.results.size());
+}
+
+}  // namespace
+
+void register_custom_call_ops(OpRegistry& registry) {
+  registry.add({.name = "stablehlo.custom_call",
+                .infer = infer_declared,
+                .rule = custom_call_rule,
+                .partial = custom_call_partial,
+                .eval = eval_custom_call});
+  registry.add({.name = "stablehlo.composite",
+                .traits = kCall,
+                .infer = infer_declared,
+                .verify = verify_composite,
+                .eval = eval_composite});
+}
+
+}  // namespace cleave
