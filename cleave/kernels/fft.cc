@@ -1,5 +1,6 @@
 #include "cleave/kernels/fft.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <complex>

@@ -29,6 +29,10 @@ const OpRegistry& op_registry() {
     register_shape_ops(r);
     register_dynamic_shape_ops(r);
     register_random_ops(r);
+    register_sort_ops(r);
+    register_linalg_ops(r);
+    register_batch_norm_ops(r);
+    register_custom_call_ops(r);
     register_control_flow_ops(r);
     register_check_ops(r);
     register_transfer_ops(r);
