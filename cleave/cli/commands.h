@@ -10,6 +10,7 @@ namespace cleave::cli {
 void add_reshard_command(CLI::App& app);
 void add_show_command(CLI::App& app);
 void add_solve_command(CLI::App& app);
+void add_run_command(CLI::App& app);
 void add_opt_command(CLI::App& app);
 
 }  // namespace cleave::cli

@@ -1,0 +1,160 @@
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+
+#include "cleave/cli/commands.h"
+#include "cleave/core/error.h"
+#include "cleave/graph/text/text.h"
+#include "cleave/kernels/array_text.h"
+#include "cleave/runtime/fill.h"
+#include "cleave/runtime/interpreter.h"
+#include "cleave/runtime/npy.h"
+#include "cleave/runtime/recorder.h"
+
+namespace cleave::cli {
+namespace {
+
+struct RunOptions {
+  std::string file;
+  std::string entry;
+  std::vector<std::string> args;
+  std::string out;
+  std::string timeline;
+  bool split = false, stats = false, trace = false, quiet = false;
+};
+
+std::string read_file(const std::string& path) {
+  if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw_user("{}: cannot be opened", path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// main, or the only function with a body.
+std::string find_entry(const Graph& graph, const std::string& asked) {
+  if (!asked.empty() || graph.find_function("main")) return asked.empty() ? "main" : asked;
+  std::string only, all;
+  for (const Function& function : graph.functions) {
+    if (!function.body.valid()) continue;
+    if (function.visibility != "private") only = function.name;
+    all += " @" + function.name;
+  }
+  const auto is_public = [](const Function& f) {
+    return f.body.valid() && f.visibility != "private";
+  };
+  if (std::count_if(graph.functions.begin(), graph.functions.end(), is_public) != 1)
+    throw_user("the module has no @main; say which function to run with --entry:{}", all);
+  return only;
+}
+
+// --arg I=WHAT, or --arg '*=WHAT' for all that are not given.
+std::vector<Array> make_arguments(const Graph& graph, const std::string& entry,
+                                  const std::vector<std::string>& given) {
+  const Function* function = graph.find_function(entry);
+  if (!function) throw_user("there is no function @{} in the module", entry);
+  std::map<std::string, std::string> what;
+  for (const std::string& text : given) {
+    const size_t at = text.find('=');
+    if (at == std::string::npos) throw_user("--arg {}: write INDEX=WHAT, such as 0=random:1", text);
+    what[text.substr(0, at)] = text.substr(at + 1);
+  }
+  std::vector<Array> args;
+  for (size_t i = 0; i < function->arg_types.size(); ++i) {
+    const Type& type = function->arg_types[i];
+    auto it = what.find(std::to_string(i));
+    const bool listed = it != what.end();
+    if (!listed) it = what.find("*");
+    if (it == what.end())
+      throw_user(
+          "argument {} of @{}, {}, is not given; say --arg {}=FILE.npy or random:1, or "
+          "--arg '*=random:1' for all",
+          i, entry, to_string(type), i);
+    args.push_back(type.is_tensor() ? make_array(type, it->second) : Array(DType::Bool, {0}));
+    if (listed) what.erase(it);
+  }
+  what.erase("*");
+  if (!what.empty())
+    throw_user("--arg {}: @{} takes {} arguments", what.begin()->first, entry, args.size());
+  return args;
+}
+
+void write_file(const std::filesystem::path& path, std::string_view text) {
+  std::ofstream out(path, std::ios::binary | std::ios::app);
+  out << text;
+  if (!out.flush()) throw_user("{}: cannot be written", path.string());
+}
+
+void listen(Recorder& recorder, const RunOptions& options) {
+  recorder.on_print = [](std::string_view text) { fmt::print("{}", text); };
+  if (options.trace)
+    recorder.on_trace = [](std::string_view line) { fmt::print(stderr, "{}\n", line); };
+  if (!options.out.empty())
+    recorder.on_probe = [dir = std::filesystem::path(options.out)](
+                            std::string_view name, int64_t iteration, const Array& value) {
+      std::string file(name);
+      for (char& c : file)
+        if (c == '/' || c == '\\') c = '_';
+      file += fmt::format("_{}.npy", iteration);
+      save_npy(dir / file, value);
+      write_file(
+          dir / "index.csv",
+          fmt::format("{},{},{}\n", name, to_string(Type::tensor(value.dtype(), value.shape())),
+                      (dir / file).string()));
+    };
+}
+
+void run_module(const Graph& graph, const RunOptions& options) {
+  const std::string entry = find_entry(graph, options.entry);
+  const std::vector<Array> args = make_arguments(graph, entry, options.args);
+  Recorder recorder;
+  listen(recorder, options);
+  const std::vector<Array> results = run_function(graph, entry, args, &recorder);
+  const Function& function = *graph.find_function(entry);
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!function.result_types[i].is_tensor()) continue;
+    if (!options.quiet)
+      fmt::print("{}\n", to_text(results[i], results[i].num_elements() > 1000 ? 8 : 1000));
+    if (!options.out.empty())
+      save_npy(std::filesystem::path(options.out) / fmt::format("result_{}.npy", i), results[i]);
+  }
+  if (options.stats) fmt::print(stderr, "{}", recorder.stats());
+  if (!options.timeline.empty()) {
+    std::filesystem::remove(options.timeline);
+    write_file(options.timeline, recorder.timeline());
+  }
+}
+
+void run(const RunOptions& options) {
+  const std::string text = read_file(options.file);
+  if (!options.out.empty()) std::filesystem::create_directories(options.out);
+  if (!options.split) return run_module(parse_module(text, options.file), options);
+  for (const SourceChunk& chunk : split_input(text)) {
+    const Graph graph = parse_module(chunk.text, options.file, chunk.first_line);
+    if (!graph.functions.empty()) run_module(graph, options);
+  }
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& app) {
+  auto options = std::make_shared<RunOptions>();
+  CLI::App* command = app.add_subcommand(
+      "run",
+      "Run a function of a StableHLO module; check.* ops that do not hold give exit status 1");
+  command->add_option("file", options->file, "the module, or - for standard input")->required();
+  command->add_option("--entry", options->entry, "the function (default: main, or the only one)");
+  command->add_option("--arg", options->args,
+                      "I=FILE.npy, I=random:SEED, I=zeros, I=ones or I=iota; *=... for the rest");
+  command->add_option("--out", options->out,
+                      "write results and probes as .npy into this directory");
+  command->add_option("--timeline", options->timeline, "write a Chrome/Perfetto timeline");
+  command->add_flag("--split-input-file", options->split, "run each module between // ----- lines");
+  command->add_flag("--stats", options->stats, "times by op");
+  command->add_flag("--trace", options->trace, "a line for every op that runs");
+  command->add_flag("--quiet", options->quiet, "do not print results");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace cleave::cli
