@@ -57,7 +57,6 @@ Words4 philox(Counter128 counter, uint64_t key) {
 struct State {
   uint64_t key;
   Counter128 counter;
-  size_t words;  // u64 words of the state: 2 or 3
 };
 
 State read_state(const Array& state) {
@@ -66,7 +65,8 @@ State read_state(const Array& state) {
   if (words < 2 || words > 3)
     throw_user("a random state has 2 or 3 words of 64 bits, got {} bytes", packed.num_bytes());
   const auto* data = packed.data<uint64_t>();
-  return {data[0], {data[1], words == 3 ? data[2] : 0}, words};
+  // A short state of Philox counts in the low half; the key is the high half, too.
+  return {data[0], {data[1], words == 3 ? data[2] : data[0]}};
 }
 
 // Where ThreeFry takes two 32-bit numbers from one block, neighbours along one dimension share it:
