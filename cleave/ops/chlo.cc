@@ -1,8 +1,5 @@
 #include <algorithm>
 
-#include "cleave/graph/local_op.h"
-#include "cleave/kernels/shape.h"
-#include "cleave/kernels/top_k.h"
 #include "cleave/ops/elementwise_util.h"
 #include "cleave/ops/families.h"
 #include "cleave/ops/literal_array.h"
@@ -143,33 +140,6 @@ std::vector<Array> eval_constant_like(EvalContext&, const Node& node, std::span<
   return {splat(convert(scalar, value.dtype), in[0].shape())};
 }
 
-// ---- top_k ----
-
-std::vector<Type> infer_top_k(const Graph& graph, const Node& node) {
-  require_operands(node, 1);
-  Type values = tensor_operand(graph, node, 0);
-  const int64_t k = node.attrs.get_int("k");
-  require(values.rank() >= 1, node, "the operand must have a dimension, got {}", to_string(values));
-  require(k >= 0 && (is_dynamic(values.shape.back()) || k <= values.shape.back()), node,
-          "k = {} exceeds the last dimension of {}", k, to_string(values));
-  values.shape.back() = k;
-  return {values, Type::tensor(DType::I32, values.shape)};
-}
-OpShardingRule top_k_rule(const Graph& graph, const Node& node) {
-  const Shape& shape = graph.operand_type(node, 0).shape;
-  RuleBuilder builder(graph, node);
-  for (size_t d = 0; d < shape.size(); ++d) {
-    const bool last = d + 1 == shape.size();
-    builder.same_dim(int(d), shape[d], last ? FactorKind::NeedReplication : FactorKind::PassThrough,
-                     last);
-  }
-  return builder.build();
-}
-std::vector<Array> eval_top_k(EvalContext&, const Node& node, std::span<const Array> in) {
-  TopK result = top_k(in[0], node.attrs.get_int("k"));
-  return {std::move(result.values), std::move(result.indices)};
-}
-
 template <UnaryOp op, unsigned domain>
 void add_unary(OpRegistry& registry, const char* name, PartialFn partial = nullptr,
                CostFn cost = function_cost) {
@@ -264,11 +234,6 @@ void register_chlo_ops(OpRegistry& r) {
          .infer = infer_constant_like,
          .rule = pointwise_rule,
          .eval = eval_constant_like});
-  r.add({.name = "chlo.top_k",
-         .traits = kPure,
-         .infer = infer_top_k,
-         .rule = top_k_rule,
-         .eval = eval_top_k});
 }
 
 }  // namespace cleave

@@ -118,7 +118,7 @@ TEST(ChloOps, TopKIsStableAndPutsNanFirst) {
   EXPECT_THAT(error_of([] {
                 OneOp("chlo.top_k", {f32({4})}, {}, attrs({{"k", int_attr(5)}})).infer();
               }),
-              HasSubstr("k = 5 exceeds the last dimension of tensor<4xf32>"));
+              HasSubstr("chlo.top_k: k 5 must lie in [0, 4]"));
 }
 
 TEST(ChloOps, ConstantLikeTakesTheShape) {
