@@ -6,6 +6,7 @@ const PassRegistry& pass_registry() {
   static const PassRegistry registry = [] {
     PassRegistry r;
     register_basic_passes(r);
+    register_propagation_passes(r);
     return r;
   }();
   return registry;

@@ -168,6 +168,7 @@ void clean_up_manual_axes(Graph& graph) {
 void close_shardings(Graph& graph) {
   transform_shardings(graph, [](const ShardingSpec& spec) {
     ShardingSpec closed = spec;
+    closed.replicated.clear();
     for (DimSpec& dim : closed.dims) {
       dim.open = false;
       if (dim.axes.empty()) dim.priority.reset();
@@ -251,6 +252,36 @@ void drop_shardings_and_meshes(Graph& graph) {
   }
   graph.walk([&](NodeId id) { graph.node(id).attrs.erase(kShardingAttr); });
   graph.meshes.clear();
+}
+
+void remove_dead_ops(Graph& graph) {
+  std::vector<uint32_t> uses(graph.num_values());
+  std::vector<NodeId> order;
+  graph.walk([&](NodeId id) {
+    order.push_back(id);
+    for (ValueId operand : graph.node(id).operands) ++uses[operand.index];
+  });
+  GraphRewrite rewrite(graph);
+  bool any = false;
+  auto release = [&](auto&& self, const Node& node) -> void {
+    for (ValueId operand : node.operands) --uses[operand.index];
+    for (RegionId region : node.regions)
+      for (NodeId inner : graph.region(region).nodes) self(self, graph.node(inner));
+  };
+  std::vector<uint8_t> inside_dead(graph.num_nodes());
+  for (auto it = order.rbegin(); it != order.rend(); ++it) {
+    const Node& node = graph.node(*it);
+    if (inside_dead[it->index] || !is_removable(graph, node)) continue;
+    if (std::any_of(node.results.begin(), node.results.end(),
+                    [&](ValueId result) { return uses[result.index] != 0; }))
+      continue;
+    release(release, node);
+    for (RegionId region : node.regions)
+      graph.walk(region, [&](NodeId inner) { inside_dead[inner.index] = 1; });
+    rewrite.erase(*it);
+    any = true;
+  }
+  if (any) rewrite.apply();
 }
 
 std::vector<std::string> populate_sharding_rules(Graph& graph, bool conservative) {

@@ -52,6 +52,7 @@ void run_propagation_pipeline(Graph& graph, const PipelineOptions& options) {
   make_inputs_and_outputs_divisible(graph);
   remove_sub_axes_of_inputs_and_outputs(graph);
   close_shardings(graph);
+  remove_dead_ops(graph);
 }
 
 }  // namespace cleave

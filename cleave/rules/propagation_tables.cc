@@ -2,6 +2,7 @@
 
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
@@ -112,7 +113,11 @@ class Builder {
       if (!edge_on_[v].valid()) continue;
       const int32_t slot = tables_.slot_of_value[graph_.node(edge_on_[v]).results[0].index];
       const ValueId owner{static_cast<uint32_t>(v)};
-      tables_.slot_of_value[v] = slot;
+      const int32_t unused = std::exchange(tables_.slot_of_value[v], slot);
+      if (unused >= 0) {
+        tables_.slots[unused].value = {};
+        tables_.initial[unused] = SpecTable::kNone;
+      }
       for (ValueId target : edge_targets_beside_owner(graph_, owner))
         tables_.slot_of_value[target.index] = slot;
     }
@@ -226,25 +231,6 @@ class Builder {
     }
   }
 
-  bool removable(const Node& node) const {
-    if (is_terminator(node) || node.results.empty()) return false;
-    if (node.name == "sdy.data_flow_edge" || node.name == "sdy.func_data_flow_edge" ||
-        node.name == "sdy.sharding_constraint" || node.name == "func.call")
-      return false;
-    if (node.name == "sdy.constant" || node.name == "sdy.reshard" ||
-        node.name == "sdy.propagation_barrier")
-      return true;
-    if (node.name == "stablehlo.custom_call") return !node.attrs.get_bool("has_side_effect", false);
-    if (!node.regions.empty()) {
-      if (!node.def && !has_region_arguments_as_owners(node)) return false;
-      for (RegionId region : node.regions)
-        for (NodeId inner : graph_.region(region).nodes)
-          if (!is_terminator(graph_.node(inner)) && !removable(graph_.node(inner))) return false;
-      return true;
-    }
-    return node.def && node.def->has(kPure);
-  }
-
   void add_edge_op(const Node& node, Op& op) {
     const ValueId owner = node.operands[0];
     std::vector<ValueId> sources;
@@ -313,7 +299,7 @@ class Builder {
       Op op;
       op.node = id;
       op.first_tensor = static_cast<uint32_t>(tables_.tensors.size());
-      op.removable = removable(node);
+      op.removable = is_removable(graph_, node);
       classify(node, op);
       if (is_edge(node)) {
         add_edge_op(node, op);
@@ -448,6 +434,26 @@ class Builder {
 };
 
 }  // namespace
+
+bool is_removable(const Graph& graph, const Node& node) {
+  if (is_terminator(node) || node.results.empty()) return false;
+  if (node.name == "sdy.data_flow_edge" || node.name == "sdy.func_data_flow_edge" ||
+      node.name == "sdy.sharding_constraint" || node.name == "func.call")
+    return false;
+  if (node.name == "sdy.constant" || node.name == "sdy.reshard" ||
+      node.name == "sdy.propagation_barrier")
+    return true;
+  if (node.name == "stablehlo.custom_call") return !node.attrs.get_bool("has_side_effect", false);
+  if (!node.regions.empty()) {
+    if (!node.def && !has_region_arguments_as_owners(node)) return false;
+    for (RegionId region : node.regions)
+      for (NodeId inner : graph.region(region).nodes)
+        if (!is_terminator(graph.node(inner)) && !is_removable(graph, graph.node(inner)))
+          return false;
+    return true;
+  }
+  return node.def && node.def->has(kPure);
+}
 
 PropagationTables build_propagation_tables(const Graph& graph, SpecTable& specs,
                                            bool conservative) {

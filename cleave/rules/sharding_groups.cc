@@ -82,7 +82,9 @@ std::vector<std::string> synchronize_sharding_groups(Graph& graph) {
       for (ValueId member : members) set_sharding(graph, member, *common);
       continue;
     }
-    for (ValueId member : members) {
+    // Those of later members stand first where several are inserted at one place.
+    for (auto it = members.rbegin(); it != members.rend(); ++it) {
+      const ValueId member = *it;
       AttrDict attrs;
       attrs.set("sharding",
                 ShardingAttr{ShardingSpec::fully_open(common->mesh, graph.type(member).rank())});

@@ -51,7 +51,8 @@ void sink_function_data_flow_edges(Graph& graph);
 
 // After propagation.
 
-void close_shardings(Graph& graph);  // {"x", ?} -> {"x"}
+// {"x", ?} -> {"x"}; and nothing needs to be replicated explicitly any more.
+void close_shardings(Graph& graph);
 void convert_constraints_to_reshards(Graph& graph);
 // Arguments, results, calls and manual computations keep only the axes that divide their
 // dimensions.
@@ -62,6 +63,8 @@ void remove_sub_axes_of_inputs_and_outputs(Graph& graph);
 void merge_constants(Graph& graph);
 void drop_sharding_rules(Graph& graph);  // all but those that the user gave
 void drop_shardings_and_meshes(Graph& graph);
+// Pure ops whose results nobody uses.
+void remove_dead_ops(Graph& graph);
 // Puts the rule of every op that has one on the op. Returns a message for each kind of op without
 // one.
 std::vector<std::string> populate_sharding_rules(Graph& graph, bool conservative);
