@@ -46,9 +46,8 @@ void normalise(const Layout& layout, const T* x, const T* scale, const T* offset
                const T* variance, double epsilon, T* out) {
   for (int64_t f = 0; f < layout.features; ++f) {
     const T deviation = std::sqrt(variance[f] + static_cast<T>(epsilon));
-    for_feature(layout, f, [&](int64_t i) {
-      out[i] = scale[f] * ((x[i] - mean[f]) / deviation) + offset[f];
-    });
+    for_feature(layout, f,
+                [&](int64_t i) { out[i] = scale[f] * ((x[i] - mean[f]) / deviation) + offset[f]; });
   }
 }
 
@@ -79,7 +78,8 @@ std::vector<Array> batch_norm_training(const Array& x, const Array& scale, const
       double sum = 0, squares = 0;
       for_feature(layout, f, [&](int64_t i) { sum += values[i]; });
       const double centre = sum / layout.count();
-      for_feature(layout, f, [&](int64_t i) { squares += (values[i] - centre) * (values[i] - centre); });
+      for_feature(layout, f,
+                  [&](int64_t i) { squares += (values[i] - centre) * (values[i] - centre); });
       mean.data<T>()[f] = static_cast<T>(centre);
       variance.data<T>()[f] = static_cast<T>(squares / layout.count());
     }
@@ -96,7 +96,8 @@ std::vector<Array> batch_norm_grad(const Array& x, const Array& scale, const Arr
   const Array in = prepare(x, type), s = prepare(scale, type), m = prepare(mean, type);
   const Array v = prepare(variance, type), g = prepare(grad, type);
   const Layout layout(x.shape(), feature);
-  Array grad_x(type, x.shape()), grad_scale(type, {layout.features}), grad_offset(type, {layout.features});
+  Array grad_x(type, x.shape()), grad_scale(type, {layout.features}),
+      grad_offset(type, {layout.features});
   visit_type(type, [&]<typename T>(T) {
     const T *values = in.data<T>(), *incoming = g.data<T>();
     for (int64_t f = 0; f < layout.features; ++f) {
@@ -110,14 +111,15 @@ std::vector<Array> batch_norm_grad(const Array& x, const Array& scale, const Arr
       const double factor = s.data<T>()[f] / deviation / count;
       for_feature(layout, f, [&](int64_t i) {
         const double centred = values[i] - centre;
-        grad_x.data<T>()[i] = static_cast<T>(
-            factor * (incoming[i] * count - sum - weighted * centred / spread));
+        grad_x.data<T>()[i] =
+            static_cast<T>(factor * (incoming[i] * count - sum - weighted * centred / spread));
       });
       grad_scale.data<T>()[f] = static_cast<T>(weighted / deviation);
       grad_offset.data<T>()[f] = static_cast<T>(sum);
     }
   });
-  return {convert(grad_x, x.dtype()), convert(grad_scale, x.dtype()), convert(grad_offset, x.dtype())};
+  return {convert(grad_x, x.dtype()), convert(grad_scale, x.dtype()),
+          convert(grad_offset, x.dtype())};
 }
 
 }  // namespace cleave

@@ -6,8 +6,8 @@
 
 namespace cleave {
 
-// Normalisation of a float array over all dimensions but `feature`; scale, offset, mean and variance have
-// one element for each feature. F16 and BF16 compute in F32.
+// Normalisation of a float array over all dimensions but `feature`; scale, offset, mean and
+// variance have one element for each feature. F16 and BF16 compute in F32.
 Array batch_norm(const Array& x, const Array& scale, const Array& offset, const Array& mean,
                  const Array& variance, double epsilon, int64_t feature);
 // The normalised array, the mean and the variance.

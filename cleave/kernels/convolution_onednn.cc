@@ -102,6 +102,11 @@ Entry make_entry(const Tensor& input, const Tensor& kernel, const Tensor& result
 }  // namespace
 
 bool run_onednn(const Canonical& conv) {
+  // Below this much work, setting the library up costs more than the convolution.
+  constexpr int64_t kTinyWork = 4096;
+  const int64_t outputs = conv.kernel.shape()[0] * conv.kernel.shape()[1];
+  if (conv.result.num_elements() * (conv.kernel.num_elements() / outputs) <= kTinyWork)
+    return false;
   const size_t spatial = conv.window.dims.size();
   const DType type = conv.input.dtype();
   if ((type != DType::F32 && type != DType::BF16) || spatial < 1 || spatial > 3) return false;

@@ -15,11 +15,12 @@ namespace {
 
 using Complex = std::complex<double>;
 
-// The transform of one length: by its prime factors, or, where one is large, as a convolution with a chirp
-// of a power-of-two length (Bluestein).
+// The transform of one length: by its prime factors, or, where one is large, as a convolution with
+// a chirp of a power-of-two length (Bluestein).
 class Transform {
  public:
-  explicit Transform(int64_t n) : n_(n), roots_(static_cast<size_t>(n)), scratch_(static_cast<size_t>(n)) {
+  explicit Transform(int64_t n)
+      : n_(n), roots_(static_cast<size_t>(n)), scratch_(static_cast<size_t>(n)) {
     for (int64_t i = 0; i < n; ++i) roots_[i] = root(i, n);
     int64_t rest = n;
     for (int64_t p = 2; p <= kLargestPrime; ++p)
@@ -111,8 +112,8 @@ void transform_dim(Array& data, size_t dim, bool inverse) {
   }
 }
 
-// {..., n / 2 + 1} -> {..., n}: the other half of the spectrum of a real signal along the last dimension,
-// which must be the only one that is not transformed back yet.
+// {..., n / 2 + 1} -> {..., n}: the other half of the spectrum of a real signal along the last
+// dimension, which must be the only one that is not transformed back yet.
 Array with_other_half(const Array& half, int64_t n) {
   Shape shape = half.shape();
   const int64_t held = shape.back();

@@ -53,13 +53,24 @@ void blocked_gemm(const Gemm& g, const T* a, const T* b, T* c) {
 }
 
 template <typename T>
+T product(T a, T b) {
+  return a * b;
+}
+// Without the care that std::complex takes of infinities.
+template <typename T>
+std::complex<T> product(std::complex<T> a, std::complex<T> b) {
+  return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+}
+
+template <typename T>
 void tiny_gemm(const Gemm& g, const T* a, const T* b, T* c) {
   const int64_t a_row = g.trans_a ? 1 : g.lda, a_col = g.trans_a ? g.lda : 1;
   const int64_t b_row = g.trans_b ? 1 : g.ldb, b_col = g.trans_b ? g.ldb : 1;
   for (int64_t i = 0; i < g.m; ++i)
     for (int64_t j = 0; j < g.n; ++j) {
       T sum{};
-      for (int64_t p = 0; p < g.k; ++p) sum += a[i * a_row + p * a_col] * b[p * b_row + j * b_col];
+      for (int64_t p = 0; p < g.k; ++p)
+        sum += product(a[i * a_row + p * a_col], b[p * b_row + j * b_col]);
       c[i * g.n + j] = sum;
     }
 }
@@ -91,6 +102,9 @@ void gemm_f64(const Gemm& g, const double* a, const double* b, double* c) {
 
 template <typename Complex, typename Function>
 void gemm_complex(const Gemm& g, const void* a, const void* b, void* c, Function function) {
+  if (is_tiny(g))
+    return tiny_gemm(g, static_cast<const Complex*>(a), static_cast<const Complex*>(b),
+                     static_cast<Complex*>(c));
   apply_library_threads();
   const Complex one{1}, zero{0};
   function(CblasRowMajor, blas_trans(g.trans_a), blas_trans(g.trans_b), blas_size(g.m),

@@ -47,8 +47,8 @@ template <typename T>
 using Gesdd = void(Flag job, In m, In n, T* a, In lda, T* s, T* u, In ldu, T* vt, In ldvt, T* work,
                    In lwork, int* iwork, int* info);
 template <typename T>
-using GesddComplex = void(Flag job, In m, In n, T* a, In lda, Real<T>* s, T* u, In ldu, T* vt, In ldvt,
-                          T* work, In lwork, Real<T>* rwork, int* iwork, int* info);
+using GesddComplex = void(Flag job, In m, In n, T* a, In lda, Real<T>* s, T* u, In ldu, T* vt,
+                          In ldvt, T* work, In lwork, Real<T>* rwork, int* iwork, int* info);
 template <typename T>
 using Syevd = void(Flag job, Flag uplo, In n, T* a, In lda, T* w, T* work, In lwork, int* iwork,
                    In liwork, int* info);

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "cleave/kernels/elementwise.h"
 #include "cleave/kernels/lapack.h"
 #include "cleave/kernels/linalg_batch.h"
 
@@ -14,6 +15,8 @@ using namespace linalg_detail;
 using lapack::Lapack;
 
 namespace {
+
+bool is_half(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; }
 
 template <typename T>
 void trsm(CBLAS_SIDE side, CBLAS_UPLO uplo, CBLAS_TRANSPOSE form, CBLAS_DIAG diag, int m, int n,
@@ -29,11 +32,34 @@ void trsm(CBLAS_SIDE side, CBLAS_UPLO uplo, CBLAS_TRANSPOSE form, CBLAS_DIAG dia
     cblas_ztrsm(CblasRowMajor, side, uplo, form, diag, m, n, &one, a, lda, b, n);
 }
 
-}  // namespace
-
-bool has_linalg(DType dtype) {
-  return dtype == DType::F32 || dtype == DType::F64 || is_complex(dtype);
+// Substitution with divisions: for small matrices, where it is as fast, and right to the last bits.
+template <typename T>
+void substitute(const TriangularSolve& how, int64_t size, const T* a, int64_t count, T* b,
+                int64_t step, int64_t next) {
+  // op(a)[i, j], and element i of right side r is b[i * step + r * next].
+  auto at = [&](int64_t i, int64_t j) {
+    if (how.form == MatrixForm::Plain) return a[i * size + j];
+    const T value = a[j * size + i];
+    if constexpr (!std::is_floating_point_v<T>)
+      if (how.form == MatrixForm::Adjoint) return std::conj(value);
+    return value;
+  };
+  // x op(a) = b is op(a)^T x^T = b^T.
+  auto entry = [&](int64_t i, int64_t j) { return how.left ? at(i, j) : at(j, i); };
+  const bool lower = (how.form == MatrixForm::Plain) == how.left ? how.lower : !how.lower;
+  for (int64_t r = 0; r < count; ++r)
+    for (int64_t k = 0; k < size; ++k) {
+      const int64_t i = lower ? k : size - 1 - k;
+      T sum = b[i * step + r * next];
+      for (int64_t l = 0; l < k; ++l) {
+        const int64_t j = lower ? l : size - 1 - l;
+        sum -= entry(i, j) * b[j * step + r * next];
+      }
+      b[i * step + r * next] = how.unit_diagonal ? sum : sum / entry(i, i);
+    }
 }
+
+}  // namespace
 
 std::vector<Array> lapack_potrf(const Array& a, char uplo) {
   require_square("potrf", a);
@@ -52,6 +78,7 @@ std::vector<Array> lapack_potrf(const Array& a, char uplo) {
 }
 
 Array cholesky(const Array& a, bool lower) {
+  if (is_half(a.dtype())) return convert(cholesky(convert(a, DType::F32), lower), a.dtype());
   const std::vector<Array> factored = lapack_potrf(a, lower ? 'L' : 'U');
   const Array& out = factored[0];
   const int64_t n = rows(a);
@@ -71,6 +98,9 @@ Array cholesky(const Array& a, bool lower) {
 
 Array triangular_solve(const Array& a, const Array& b, const TriangularSolve& how) {
   require_square("triangular_solve", a);
+  if (is_half(a.dtype()))
+    return convert(triangular_solve(convert(a, DType::F32), convert(b, DType::F32), how),
+                   a.dtype());
   apply_library_threads();
   const Array matrices = a.contiguous();
   Array x = b.copy();
@@ -81,11 +111,17 @@ Array triangular_solve(const Array& a, const Array& b, const TriangularSolve& ho
                     : how.form == MatrixForm::Transposed ? CblasTrans
                                                          : CblasConjTrans;
   if (x.num_elements() == 0) return x;
+  constexpr int64_t kSmall = 16;
   const int m = static_cast<int>(rows(b)), n = static_cast<int>(cols(b));
   visit_lapack(a.dtype(), [&]<typename T>(T) {
-    for (int64_t i = 0; i < num_elements(batch_shape(b)); ++i)
-      trsm<T>(side, uplo, form, diag, m, n, matrix<T>(matrices, i), static_cast<int>(rows(a)),
-              matrix<T>(x, i));
+    for (int64_t i = 0; i < num_elements(batch_shape(b)); ++i) {
+      if (rows(a) <= kSmall)
+        substitute<T>(how, rows(a), matrix<T>(matrices, i), how.left ? n : m, matrix<T>(x, i),
+                      how.left ? n : 1, how.left ? 1 : n);
+      else
+        trsm<T>(side, uplo, form, diag, m, n, matrix<T>(matrices, i), static_cast<int>(rows(a)),
+                matrix<T>(x, i));
+    }
   });
   return x;
 }
@@ -100,7 +136,8 @@ std::vector<Array> lapack_getrf(const Array& a) {
     for (int64_t b = 0; b < info.num_elements(); ++b) {
       Columns<T> m(matrix<T>(in, b), rows(a), cols(a));
       const int lead = m.lead();
-      Lapack<T>::getrf(&m.m, &m.n, m.data.data(), &lead, vector<int>(pivots, b), info.data<int>() + b);
+      Lapack<T>::getrf(&m.m, &m.n, m.data.data(), &lead, vector<int>(pivots, b),
+                       info.data<int>() + b);
       m.store(matrix<T>(out, b));
     }
   });
@@ -150,12 +187,12 @@ std::vector<Array> lapack_geqp3(const Array& a, const Array& pivots) {
       int info = 0;
       with_work<T>([&](T* work, int size) {
         if constexpr (std::is_floating_point_v<T>) {
-          Lapack<T>::geqp3(&m.m, &m.n, m.data.data(), &lead, vector<int>(order, b), vector<T>(tau, b),
-                           work, &size, &info);
+          Lapack<T>::geqp3(&m.m, &m.n, m.data.data(), &lead, vector<int>(order, b),
+                           vector<T>(tau, b), work, &size, &info);
         } else {
           std::vector<lapack::Real<T>> real_work(static_cast<size_t>(2 * m.n + 1));
-          Lapack<T>::geqp3(&m.m, &m.n, m.data.data(), &lead, vector<int>(order, b), vector<T>(tau, b),
-                           work, &size, real_work.data(), &info);
+          Lapack<T>::geqp3(&m.m, &m.n, m.data.data(), &lead, vector<int>(order, b),
+                           vector<T>(tau, b), work, &size, real_work.data(), &info);
         }
       });
       m.store(matrix<T>(out, b));

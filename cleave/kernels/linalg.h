@@ -4,14 +4,13 @@
 
 #include "cleave/kernels/array.h"
 
-// Matrix decompositions on batches {..., m, n} of F32, F64, C64 and C128 by LAPACK. Results come in the
-// order of JAX's custom calls on CPU; `info` is an I32 for each matrix, 0 where LAPACK succeeded.
+// Matrix decompositions on batches {..., m, n} of F32, F64, C64 and C128 by LAPACK. Results come in
+// the order of JAX's custom calls on CPU; `info` is an I32 for each matrix, 0 where LAPACK
+// succeeded.
 namespace cleave {
 
-bool has_linalg(DType dtype);
-
-// The factor of a Hermitian positive definite matrix, of which one triangle is read; the other triangle of
-// the result is 0. A matrix that is not positive definite gives NaNs.
+// The factor of a Hermitian positive definite matrix, of which one triangle is read; the other
+// triangle of the result is 0. A matrix that is not positive definite gives NaNs.
 Array cholesky(const Array& a, bool lower);
 
 enum class MatrixForm : uint8_t { Plain, Transposed, Adjoint };
@@ -23,21 +22,22 @@ struct TriangularSolve {
 };
 Array triangular_solve(const Array& a, const Array& b, const TriangularSolve& how);
 
-std::vector<Array> lapack_potrf(const Array& a, char uplo);                        // factor, info
-std::vector<Array> lapack_getrf(const Array& a);                                   // lu, pivots from 1, info
-std::vector<Array> lapack_geqrf(const Array& a);                                   // r and reflectors, tau
-std::vector<Array> lapack_geqp3(const Array& a, const Array& pivots);              // a, pivots, tau
-std::vector<Array> lapack_orgqr(const Array& a, const Array& tau);                 // q
+std::vector<Array> lapack_potrf(const Array& a, char uplo);            // factor, info
+std::vector<Array> lapack_getrf(const Array& a);                       // lu, pivots from 1, info
+std::vector<Array> lapack_geqrf(const Array& a);                       // r and reflectors, tau
+std::vector<Array> lapack_geqp3(const Array& a, const Array& pivots);  // a, pivots, tau
+std::vector<Array> lapack_orgqr(const Array& a, const Array& tau);     // q
 std::vector<Array> lapack_ormqr(const Array& a, const Array& tau, const Array& c, bool left,
-                                bool transpose);                                   // c
-std::vector<Array> lapack_gesdd(const Array& a, char mode);                        // a, s, u, vt, info
-std::vector<Array> lapack_syevd(const Array& a, char mode, char uplo);             // v, w, info
-// Real: real and imaginary parts of eigenvalues; complex: eigenvalues. Then left and right vectors, info.
+                                bool transpose);                        // c
+std::vector<Array> lapack_gesdd(const Array& a, char mode);             // a, s, u, vt, info
+std::vector<Array> lapack_syevd(const Array& a, char mode, char uplo);  // v, w, info
+// Real: real and imaginary parts of eigenvalues; complex: eigenvalues. Then left and right vectors,
+// info.
 std::vector<Array> lapack_geev(const Array& a, char left, char right);
-std::vector<Array> lapack_gehrd(const Array& a, int low, int high);                // a, tau, info
-std::vector<Array> lapack_sytrd(const Array& a, char uplo);                        // a, d, e, tau, info
+std::vector<Array> lapack_gehrd(const Array& a, int low, int high);  // a, tau, info
+std::vector<Array> lapack_sytrd(const Array& a, char uplo);          // a, d, e, tau, info
 std::vector<Array> lapack_gtsv(const Array& lower, const Array& diagonal, const Array& upper,
-                               const Array& b);                                    // all four, info
+                               const Array& b);  // all four, info
 
 // Row i of the permutation that pivots (from 1) stand for, as I32 of `size` rows.
 Array pivots_to_permutation(const Array& pivots, int64_t size);

@@ -54,7 +54,9 @@ struct Columns {
   std::vector<T> data;
 
   Columns(int64_t rows, int64_t cols)
-      : m(static_cast<int>(rows)), n(static_cast<int>(cols)), data(static_cast<size_t>(rows * cols)) {}
+      : m(static_cast<int>(rows)),
+        n(static_cast<int>(cols)),
+        data(static_cast<size_t>(rows * cols)) {}
   Columns(const T* row_major, int64_t rows, int64_t cols) : Columns(rows, cols) {
     for (int64_t i = 0; i < m; ++i)
       for (int64_t j = 0; j < n; ++j) data[static_cast<size_t>(j * m + i)] = row_major[i * n + j];
@@ -82,7 +84,8 @@ void with_work(Routine routine) {
 }
 
 inline void require_square(const char* what, const Array& a) {
-  if (rows(a) != cols(a)) throw_user("{}: matrices must be square, got {}", what, to_string(a.shape()));
+  if (rows(a) != cols(a))
+    throw_user("{}: matrices must be square, got {}", what, to_string(a.shape()));
 }
 
 }  // namespace cleave::linalg_detail

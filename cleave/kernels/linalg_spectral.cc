@@ -28,13 +28,13 @@ std::vector<Array> lapack_gesdd(const Array& a, char mode) {
       std::vector<R> rwork(std::is_floating_point_v<T> ? 0 : real_size);
       with_work<T>([&](T* work, int size) {
         if constexpr (std::is_floating_point_v<T>)
-          Lapack<T>::gesdd(&mode, &x.m, &x.n, x.data.data(), &lead, vector<T>(s, b), left.data.data(),
-                           &left_lead, right.data.data(), &right_lead, work, &size, iwork.data(),
-                           info.data<int>() + b);
+          Lapack<T>::gesdd(&mode, &x.m, &x.n, x.data.data(), &lead, vector<T>(s, b),
+                           left.data.data(), &left_lead, right.data.data(), &right_lead, work,
+                           &size, iwork.data(), info.data<int>() + b);
         else
-          Lapack<T>::gesdd(&mode, &x.m, &x.n, x.data.data(), &lead, vector<R>(s, b), left.data.data(),
-                           &left_lead, right.data.data(), &right_lead, work, &size, rwork.data(),
-                           iwork.data(), info.data<int>() + b);
+          Lapack<T>::gesdd(&mode, &x.m, &x.n, x.data.data(), &lead, vector<R>(s, b),
+                           left.data.data(), &left_lead, right.data.data(), &right_lead, work,
+                           &size, rwork.data(), iwork.data(), info.data<int>() + b);
       });
       x.store(matrix<T>(out, b));
       left.store(matrix<T>(u, b));
@@ -100,19 +100,23 @@ std::vector<Array> lapack_geev(const Array& a, char left, char right) {
       int* status = info.data<int>() + b;
       with_work<T>([&](T* work, int size) {
         if constexpr (std::is_floating_point_v<T>) {
-          Lapack<T>::geev(&left, &right, &x.n, x.data.data(), &lead, vector<T>(wr, b), vector<T>(wi, b),
-                          l.data.data(), &lead, r.data.data(), &lead, work, &size, status);
+          Lapack<T>::geev(&left, &right, &x.n, x.data.data(), &lead, vector<T>(wr, b),
+                          vector<T>(wi, b), l.data.data(), &lead, r.data.data(), &lead, work, &size,
+                          status);
         } else {
           std::vector<R> real_work(static_cast<size_t>(2 * n + 1));
-          Lapack<T>::geev(&left, &right, &x.n, x.data.data(), &lead, vector<T>(wr, b), l.data.data(),
-                          &lead, r.data.data(), &lead, work, &size, real_work.data(), status);
+          Lapack<T>::geev(&left, &right, &x.n, x.data.data(), &lead, vector<T>(wr, b),
+                          l.data.data(), &lead, r.data.data(), &lead, work, &size, real_work.data(),
+                          status);
         }
       });
       // Real routines hold a conjugate pair of vectors as real and imaginary part in two columns.
       auto unpack = [&](const Columns<T>& vectors, C* out) {
         for (int64_t j = 0; j < n; ++j)
           for (int64_t i = 0; i < n; ++i) {
-            auto at = [&](int64_t column) { return vectors.data[static_cast<size_t>(column * n + i)]; };
+            auto at = [&](int64_t column) {
+              return vectors.data[static_cast<size_t>(column * n + i)];
+            };
             if constexpr (std::is_floating_point_v<T>) {
               const R imaginary = vector<T>(wi, b)[j];
               if (imaginary == 0)
@@ -163,7 +167,8 @@ std::vector<Array> lapack_sytrd(const Array& a, char uplo) {
   const int64_t n = rows(a), below = std::max<int64_t>(n - 1, 0);
   const DType real = real_part_type(a.dtype());
   Array out(a.dtype(), a.shape()), info(DType::I32, batch);
-  Array d(real, with(batch, {n})), e(real, with(batch, {below})), tau(a.dtype(), with(batch, {below}));
+  Array d(real, with(batch, {n})), e(real, with(batch, {below})),
+      tau(a.dtype(), with(batch, {below}));
   visit_lapack(a.dtype(), [&]<typename T>(T) {
     using R = lapack::Real<T>;
     for (int64_t b = 0; b < info.num_elements(); ++b) {

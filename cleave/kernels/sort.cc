@@ -65,7 +65,8 @@ void permute(const std::byte* from, std::byte* to, const std::vector<uint32_t>& 
   for (size_t i = 0; i < order.size(); ++i) target[i] = source[order[i]];
 }
 
-void permute_row(int size, const std::byte* from, std::byte* to, const std::vector<uint32_t>& order) {
+void permute_row(int size, const std::byte* from, std::byte* to,
+                 const std::vector<uint32_t>& order) {
   struct Bytes16 {
     uint64_t parts[2];
   };
@@ -144,7 +145,8 @@ Array sort_keys(const Array& array, const KeyOrder& order) {
 }
 
 bool has_nan(const Array& array) {
-  const Array wide = convert(array, array.dtype() == DType::F64 ? DType::F64 : DType::F32).contiguous();
+  const Array wide =
+      convert(array, array.dtype() == DType::F64 ? DType::F64 : DType::F32).contiguous();
   auto any = [&]<typename T>(const T* values) {
     return std::any_of(values, values + wide.num_elements(), [](T x) { return std::isnan(x); });
   };
@@ -179,7 +181,8 @@ std::vector<Array> sort_by_keys(std::span<const Array> operands, std::span<const
     for (int64_t i = 0; i < n; ++i) order[i] = keyed[i].index;
     for (size_t k = 0; k < results.size(); ++k) {
       const int size = byte_size(results[k].dtype());
-      permute_row(size, operand_rows[k].raw() + row * n * size, results[k].raw() + row * n * size, order);
+      permute_row(size, operand_rows[k].raw() + row * n * size, results[k].raw() + row * n * size,
+                  order);
     }
   }
   for (Array& result : results) result = unrows(result, dim);

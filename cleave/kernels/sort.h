@@ -7,8 +7,8 @@
 
 namespace cleave {
 
-// An order of the elements of a dtype other than complex. Floats are in totalOrder (-NaN < -inf < -0 < +0 <
-// inf < NaN) unless told to take zeros or NaNs as one.
+// An order of the elements of a dtype other than complex. Floats are in totalOrder (-NaN < -inf <
+// -0 < +0 < inf < NaN) unless told to take zeros or NaNs as one.
 struct KeyOrder {
   bool descending = false;
   bool merge_zeros = false;  // -0 as +0
@@ -19,8 +19,8 @@ struct KeyOrder {
 Array sort_keys(const Array& array, const KeyOrder& order);
 bool has_nan(const Array& array);  // of a float dtype
 
-// Sorts all operands along `dim`, slice by slice, by their keys: those of keys[0], where equal those of
-// keys[1], and so on; equal elements keep their order. Keys have the operands' shape.
+// Sorts all operands along `dim`, slice by slice, by their keys: those of keys[0], where equal
+// those of keys[1], and so on; equal elements keep their order. Keys have the operands' shape.
 std::vector<Array> sort_by_keys(std::span<const Array> operands, std::span<const Array> keys,
                                 int64_t dim);
 

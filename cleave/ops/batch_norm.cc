@@ -20,9 +20,10 @@ const Type& checked_operand(const Graph& graph, const Node& node, size_t count,
           "feature_index {} is out of range for {}", feature, to_string(x));
   for (size_t i : vectors) {
     const Type& type = tensor_operand(graph, node, i);
-    require(type.rank() == 1 && compatible(type.shape[0], x.shape[feature]) && type.dtype == x.dtype,
-            node, "operand {} must have one {} for each feature of {}, got {}", i, name(x.dtype),
-            to_string(x), to_string(type));
+    require(
+        type.rank() == 1 && compatible(type.shape[0], x.shape[feature]) && type.dtype == x.dtype,
+        node, "operand {} must have one {} for each feature of {}, got {}", i, name(x.dtype),
+        to_string(x), to_string(type));
   }
   return x;
 }
@@ -55,9 +56,10 @@ OpShardingRule feature_rule(const Graph& graph, const Node& node, FactorKind oth
     auto dims = [&](const std::vector<ValueId>& values) {
       std::vector<int> result;
       for (ValueId value : values)
-        result.push_back(graph.type(value).rank() == shape.size() && shape.size() > 1 ? static_cast<int>(d)
-                         : is_feature                                                ? 0
-                                                                                     : kNoDim);
+        result.push_back(graph.type(value).rank() == shape.size() && shape.size() > 1
+                             ? static_cast<int>(d)
+                         : is_feature ? 0
+                                      : kNoDim);
       return result;
     };
     builder.factor(dims(node.operands), dims(node.results), shape[d],
@@ -74,7 +76,8 @@ OpShardingRule statistics_rule(const Graph& graph, const Node& node) {
   return feature_rule(graph, node, FactorKind::NeedReplication);
 }
 
-// scale * (x - mean) / deviation + offset: linear in x, offset and mean together, and in scale and offset.
+// scale * (x - mean) / deviation + offset: linear in x, offset and mean together, and in scale and
+// offset.
 PartialTransfer inference_partial(const Graph&, const Node&) {
   return {{ReduceOp::Sum, {true, false, true, true, false}, ReduceOp::Sum},
           {ReduceOp::Sum, {false, true, true, false, false}, ReduceOp::Sum},
@@ -88,9 +91,12 @@ PartialTransfer grad_partial(const Graph&, const Node&) {
 
 OpCost norm_cost(const Graph& graph, const Node& node, double flops_per_element) {
   OpCost cost;
-  cost.flops = flops_per_element * static_cast<double>(num_elements(graph.operand_type(node, 0).shape));
-  for (ValueId id : node.operands) cost.bytes_read += static_cast<double>(graph.type(id).byte_count());
-  for (ValueId id : node.results) cost.bytes_written += static_cast<double>(graph.type(id).byte_count());
+  cost.flops =
+      flops_per_element * static_cast<double>(num_elements(graph.operand_type(node, 0).shape));
+  for (ValueId id : node.operands)
+    cost.bytes_read += static_cast<double>(graph.type(id).byte_count());
+  for (ValueId id : node.results)
+    cost.bytes_written += static_cast<double>(graph.type(id).byte_count());
   return cost;
 }
 OpCost inference_cost(const Graph& graph, const Node& node) { return norm_cost(graph, node, 4); }
@@ -98,7 +104,8 @@ OpCost training_cost(const Graph& graph, const Node& node) { return norm_cost(gr
 OpCost grad_cost(const Graph& graph, const Node& node) { return norm_cost(graph, node, 10); }
 
 std::vector<Array> eval_inference(EvalContext&, const Node& node, std::span<const Array> x) {
-  return {batch_norm(x[0], x[1], x[2], x[3], x[4], node.attrs.get_float("epsilon"), feature_of(node))};
+  return {
+      batch_norm(x[0], x[1], x[2], x[3], x[4], node.attrs.get_float("epsilon"), feature_of(node))};
 }
 std::vector<Array> eval_training(EvalContext&, const Node& node, std::span<const Array> x) {
   return batch_norm_training(x[0], x[1], x[2], node.attrs.get_float("epsilon"), feature_of(node));

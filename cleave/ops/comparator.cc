@@ -55,8 +55,8 @@ class Matcher {
     return compare.attrs.get_string("comparison_direction");
   }
 
-  std::optional<ComparatorKey> comparison(ValueId value,
-                                          std::initializer_list<std::string_view> directions) const {
+  std::optional<ComparatorKey> comparison(
+      ValueId value, std::initializer_list<std::string_view> directions) const {
     const Node* node = producer(value, "stablehlo.compare");
     if (!node) return std::nullopt;
     const std::string_view wanted = direction(*node);
@@ -70,8 +70,8 @@ class Matcher {
     ComparatorKey key;
     key.operand = left->arg / 2;
     key.part = left->part;
-    key.total_order = node->attrs.has("compare_type") &&
-                      node->attrs.get_string("compare_type") == "TOTALORDER";
+    key.total_order =
+        node->attrs.has("compare_type") && node->attrs.get_string("compare_type") == "TOTALORDER";
     const bool swapped = left->arg > right->arg;
     key.order = {(wanted == "GT") != swapped, left->merge_zeros, left->merge_nans};
     return key;
@@ -83,7 +83,8 @@ class Matcher {
       if (v.region != region_) return std::nullopt;
       return Side{v.index};
     }
-    for (auto [op, part] : {std::pair{"stablehlo.real", Part::Real}, {"stablehlo.imag", Part::Imag}})
+    for (auto [op, part] :
+         {std::pair{"stablehlo.real", Part::Real}, {"stablehlo.imag", Part::Imag}})
       if (const Node* node = producer(value, op)) {
         auto inner = side(node->operands[0]);
         if (!inner || inner->part != Part::Whole || inner->merge_zeros || inner->merge_nans)
@@ -129,7 +130,8 @@ class Matcher {
 
 }  // namespace
 
-std::optional<std::vector<ComparatorKey>> recognise_comparator(const Graph& graph, RegionId region) {
+std::optional<std::vector<ComparatorKey>> recognise_comparator(const Graph& graph,
+                                                               RegionId region) {
   const Region& body = graph.region(region);
   if (body.nodes.empty()) return std::nullopt;
   const Node& terminator = graph.node(body.nodes.back());

@@ -30,13 +30,13 @@ bool is_identity_call(std::string_view target) {
 // ---- rules, by target
 
 bool is_pointwise_call(std::string_view target) {
-  return is_any_of(target,
-                   {"annotate_device_placement", "Cholesky", "CompactWyHelper", "InspectSharding",
-                    "InvertDiagBlocksLowerTriangular", "InvertDiagBlocksUpperTriangular",
-                    "LayoutConstraint", "mhlo.erf", "MoveToDevice", "MoveToHost", "X64SplitHigh",
-                    "X64SplitLow", "xla.megascale.provide_metadata", "_SPMDInternalOp_MultiPad",
-                    "_SPMDInternalOp_RotateRight", "_SPMDInternalOp_MultiRotate",
-                    "_SPMDInternalOp_MultiSlice", "_SPMDInternalOp_Wrap"});
+  return is_any_of(
+      target,
+      {"annotate_device_placement", "Cholesky", "CompactWyHelper", "InspectSharding",
+       "InvertDiagBlocksLowerTriangular", "InvertDiagBlocksUpperTriangular", "LayoutConstraint",
+       "mhlo.erf", "MoveToDevice", "MoveToHost", "X64SplitHigh", "X64SplitLow",
+       "xla.megascale.provide_metadata", "_SPMDInternalOp_MultiPad", "_SPMDInternalOp_RotateRight",
+       "_SPMDInternalOp_MultiRotate", "_SPMDInternalOp_MultiSlice", "_SPMDInternalOp_Wrap"});
 }
 
 // The dimensions before the matrices.
@@ -50,7 +50,9 @@ OpShardingRule eigh_rule(const Graph& graph, const Node& node) {
   const int row = static_cast<int>(shape.size()) - 2, col = row + 1;
   RuleBuilder builder(graph, node);
   add_batch_dims(builder, shape);
-  return builder.factor({row}, {row, kNoDim}, shape[row]).factor({col}, {col, row}, shape[col]).build();
+  return builder.factor({row}, {row, kNoDim}, shape[row])
+      .factor({col}, {col, row}, shape[col])
+      .build();
 }
 
 // {..., m, n} -> {..., m, n} and taus {..., k}
@@ -89,7 +91,8 @@ OpShardingRule approx_top_k_rule(const Graph& graph, const Node& node) {
       builder.same_dim(d, in[i]);
     } else {
       builder.factor({d, d, kNoDim, kNoDim}, {kNoDim, kNoDim}, in[i]);
-      builder.factor({kNoDim, kNoDim, kNoDim, kNoDim}, {d, d}, out[i], FactorKind::NeedReplication, true);
+      builder.factor({kNoDim, kNoDim, kNoDim, kNoDim}, {d, d}, out[i], FactorKind::NeedReplication,
+                     true);
     }
   }
   return builder.build();
@@ -111,7 +114,8 @@ OpShardingRule x64_combine_rule(const Graph& graph, const Node& node) {
 
 OpShardingRule custom_call_rule(const Graph& graph, const Node& node) {
   const Attribute* given = node.attrs.find("sdy.sharding_rule");
-  if (const ShardingRuleAttr* rule = given ? given->as<ShardingRuleAttr>() : nullptr) return *rule->rule;
+  if (const ShardingRuleAttr* rule = given ? given->as<ShardingRuleAttr>() : nullptr)
+    return *rule->rule;
   const std::string_view target = target_of(node);
   const size_t operands = node.operands.size(), results = node.results.size();
   if (is_pointwise_call(target)) return pointwise_rule(graph, node);
@@ -162,8 +166,7 @@ std::vector<Array> eval_approx_top_k(EvalContext& context, const Node& node,
   const AttrDict* config = dict_attr(node, "mhlo.backend_config");
   int64_t dim = config ? config->get_int("reduction_dim", -1) : -1;
   if (dim < 0) dim += static_cast<int64_t>(in.size());
-  const Array keys =
-      sort_keys(operands[0], {.descending = prefers_greater(context.graph(), node)});
+  const Array keys = sort_keys(operands[0], {.descending = prefers_greater(context.graph(), node)});
   std::vector<Array> results = sort_by_keys(operands.subspan(0, 2), {&keys, 1}, dim);
   Shape size = in;
   size[dim] = out[dim];
@@ -181,7 +184,8 @@ std::vector<Array> eval_mhlo_top_k(const Graph& graph, const Node& node, const A
   for (int64_t i = 0; i < indices.num_elements(); ++i)
     indices.data<int32_t>()[i] = static_cast<int32_t>(i % n);
   const std::vector<Array> both{operand, indices};
-  std::vector<Array> results = sort_by_keys(both, {&keys, 1}, static_cast<int64_t>(operand.rank()) - 1);
+  std::vector<Array> results =
+      sort_by_keys(both, {&keys, 1}, static_cast<int64_t>(operand.rank()) - 1);
   Shape size = operand.shape();
   size.back() = k;
   for (Array& result : results) result = result.slice(Shape(size.size(), 0), size);
@@ -207,7 +211,8 @@ std::vector<Array> eval_custom_call(EvalContext& context, const Node& node,
   if (target == "X64SplitLow") return {convert(operands[0], result)};
   if (target == "X64SplitHigh") {
     const Array bits = convert(operands[0], DType::U64);
-    return {convert(binary(BinaryOp::ShiftRightLogical, bits, high_half_shift(bits.shape())), result)};
+    return {
+        convert(binary(BinaryOp::ShiftRightLogical, bits, high_half_shift(bits.shape())), result)};
   }
   if (target == "X64Combine") {
     const Array low = convert(operands[0], DType::U64), high = convert(operands[1], DType::U64);

@@ -11,8 +11,10 @@ namespace {
 
 OpCost cubic_cost(const Graph& graph, const Node& node, double factor, double size) {
   OpCost cost;
-  for (ValueId id : node.operands) cost.bytes_read += static_cast<double>(graph.type(id).byte_count());
-  for (ValueId id : node.results) cost.bytes_written += static_cast<double>(graph.type(id).byte_count());
+  for (ValueId id : node.operands)
+    cost.bytes_read += static_cast<double>(graph.type(id).byte_count());
+  for (ValueId id : node.results)
+    cost.bytes_written += static_cast<double>(graph.type(id).byte_count());
   const Type& result = graph.result_type(node);
   cost.flops = factor * static_cast<double>(num_elements(result.shape)) * size;
   return cost;
@@ -56,8 +58,8 @@ MatrixForm form_of(const Node& node) {
   const std::string_view text = node.attrs.get_string("transpose_a");
   if (text == "TRANSPOSE") return MatrixForm::Transposed;
   if (text == "ADJOINT") return MatrixForm::Adjoint;
-  require(text == "NO_TRANSPOSE", node, "transpose_a '{}' is none of NO_TRANSPOSE, TRANSPOSE, ADJOINT",
-          text);
+  require(text == "NO_TRANSPOSE", node,
+          "transpose_a '{}' is none of NO_TRANSPOSE, TRANSPOSE, ADJOINT", text);
   return MatrixForm::Plain;
 }
 
@@ -70,11 +72,12 @@ std::vector<Type> infer_triangular_solve(const Graph& graph, const Node& node) {
   require(rank >= 2 && rank == b.rank() && a.dtype == b.dtype, node,
           "a and b must be matrices of one rank and element type, got {}",
           operand_types_text(graph, node));
-  require(compatible(a.shape[rank - 2], a.shape[rank - 1]), node, "a must hold square matrices, got {}",
-          to_string(a));
+  require(compatible(a.shape[rank - 2], a.shape[rank - 1]), node,
+          "a must hold square matrices, got {}", to_string(a));
   const size_t solved = left_side(node) ? rank - 2 : rank - 1;
   require(compatible(a.shape[rank - 1], b.shape[solved]), node,
-          "dimension {} of b must match the size of a, got {}", solved, operand_types_text(graph, node));
+          "dimension {} of b must match the size of a, got {}", solved,
+          operand_types_text(graph, node));
   for (size_t d = 0; d + 2 < rank; ++d)
     require(compatible(a.shape[d], b.shape[d]), node, "batch dimensions must match, got {}",
             operand_types_text(graph, node));
@@ -114,7 +117,8 @@ OpCost triangular_solve_cost(const Graph& graph, const Node& node) {
   return cubic_cost(graph, node, 1, matrix_size(graph.operand_type(node, 0)));
 }
 
-std::vector<Array> eval_triangular_solve(EvalContext&, const Node& node, std::span<const Array> operands) {
+std::vector<Array> eval_triangular_solve(EvalContext&, const Node& node,
+                                         std::span<const Array> operands) {
   return {triangular_solve(operands[0], operands[1],
                            {left_side(node), node.attrs.get_bool("lower", true),
                             node.attrs.get_bool("unit_diagonal", false), form_of(node)})};
@@ -138,16 +142,18 @@ std::vector<Type> infer_fft(const Graph& graph, const Node& node) {
   const std::vector<int64_t> lengths = node.attrs.get_ints("fft_length");
   if (type.unranked) return infer_declared(graph, node);
   require(!lengths.empty() && lengths.size() <= 3 && lengths.size() <= type.rank(), node,
-          "fft_length {} must name one to three dimensions of {}", ints_text(lengths), to_string(type));
+          "fft_length {} must name one to three dimensions of {}", ints_text(lengths),
+          to_string(type));
   const bool real_in = kind == FftKind::RealForward;
-  require(real_in ? is_float(type.dtype) : is_complex(type.dtype), node, "takes {} elements, got {}",
-          real_in ? "real" : "complex", to_string(type));
+  require(real_in ? is_float(type.dtype) : is_complex(type.dtype), node,
+          "takes {} elements, got {}", real_in ? "real" : "complex", to_string(type));
   const size_t first = type.rank() - lengths.size();
   for (size_t i = 0; i < lengths.size(); ++i) {
     const bool last = i + 1 == lengths.size();
     if (kind == FftKind::RealForward || (kind == FftKind::RealInverse && !last))
       require(compatible(type.shape[first + i], lengths[i]), node,
-              "fft_length {} must match the last dimensions of {}", ints_text(lengths), to_string(type));
+              "fft_length {} must match the last dimensions of {}", ints_text(lengths),
+              to_string(type));
   }
   const int64_t half = lengths.back() == 0 ? 0 : lengths.back() / 2 + 1;
   const bool wide = type.dtype == DType::F64 || type.dtype == DType::C128;
@@ -156,8 +162,8 @@ std::vector<Type> infer_fft(const Graph& graph, const Node& node) {
     type.shape.back() = half;
   } else if (kind == FftKind::RealInverse) {
     require(compatible(type.shape.back(), half), node,
-            "an inverse of length {} needs {} elements in the last dimension, got {}", lengths.back(),
-            half, to_string(type));
+            "an inverse of length {} needs {} elements in the last dimension, got {}",
+            lengths.back(), half, to_string(type));
     type.dtype = wide ? DType::F64 : DType::F32;
     type.shape.back() = lengths.back();
   }

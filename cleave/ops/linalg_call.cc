@@ -59,17 +59,16 @@ const std::map<std::string_view, Call>& calls() {
          return lapack_ormqr(x[0], x[1], x[2], c.flag("left"), c.flag("transpose"));
        }},
       {"gesdd", [](const Config& c, Operands x) { return lapack_gesdd(x[0], c.letter("mode")); }},
-      {"syevd",
-       [](const Config& c, Operands x) {
-         return lapack_syevd(x[0], c.letter("mode"), c.letter("uplo"));
-       }},
+      {"syevd", [](const Config& c,
+                   Operands x) { return lapack_syevd(x[0], c.letter("mode"), c.letter("uplo")); }},
       {"geev",
        [](const Config& c, Operands x) {
          return lapack_geev(x[0], c.letter("compute_left"), c.letter("compute_right"));
        }},
       {"gehrd",
        [](const Config& c, Operands x) {
-         return lapack_gehrd(x[0], static_cast<int>(c.number("low")), static_cast<int>(c.number("high")));
+         return lapack_gehrd(x[0], static_cast<int>(c.number("low")),
+                             static_cast<int>(c.number("high")));
        }},
       {"sytrd", [](const Config& c, Operands x) { return lapack_sytrd(x[0], c.letter("uplo")); }},
       {"gtsv", [](const Config&, Operands x) { return lapack_gtsv(x[0], x[1], x[2], x[3]); }},

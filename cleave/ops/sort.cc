@@ -33,7 +33,8 @@ std::vector<Type> infer_sort(const Graph& graph, const Node& node) {
   }
   const int64_t dim = sort_dim(node, shape.size());
   require(shape.empty() || (dim >= 0 && dim < static_cast<int64_t>(shape.size())), node,
-          "dimension {} is out of range for rank {}", node.attrs.get_int("dimension", -1), shape.size());
+          "dimension {} is out of range for rank {}", node.attrs.get_int("dimension", -1),
+          shape.size());
   std::vector<Type> types = infer_identity(graph, node);
   for (Type& type : types) type.shape = shape;
   return types;
@@ -51,7 +52,8 @@ OpShardingRule sort_rule(const Graph& graph, const Node& node) {
   const Shape& shape = graph.operand_type(node, 0).shape;
   const int64_t sorted = sort_dim(node, shape.size());
   bool alone = true;
-  for (size_t d = 0; d < shape.size(); ++d) alone &= static_cast<int64_t>(d) == sorted || shape[d] == 1;
+  for (size_t d = 0; d < shape.size(); ++d)
+    alone &= static_cast<int64_t>(d) == sorted || shape[d] == 1;
   RuleBuilder builder(graph, node);
   for (size_t d = 0; d < shape.size(); ++d) {
     const bool is_sorted = static_cast<int64_t>(d) == sorted;
@@ -96,8 +98,8 @@ std::optional<std::vector<Array>> comparator_keys(const std::vector<ComparatorKe
   return keys;
 }
 
-// Any comparator: Batcher's merge exchange, which compares many pairs at a time and takes any number of
-// elements. Elements that come before neither of each other stay in order.
+// Any comparator: Batcher's merge exchange, which compares many pairs at a time and takes any
+// number of elements. Elements that come before neither of each other stay in order.
 std::vector<Array> sort_by_region(EvalContext& context, RegionId comparator,
                                   std::span<const Array> operands, int64_t dim) {
   const auto rank = static_cast<int64_t>(operands[0].rank());
@@ -120,7 +122,8 @@ std::vector<Array> sort_by_region(EvalContext& context, RegionId comparator,
       Array a(array.dtype(), {count, width}), b(array.dtype(), {count, width});
       for (int64_t i = 0; i < count; ++i) {
         copy_elements(array.slice({firsts[i], 0}, {1, width}), a.slice({i, 0}, {1, width}));
-        copy_elements(array.slice({firsts[i] + distance, 0}, {1, width}), b.slice({i, 0}, {1, width}));
+        copy_elements(array.slice({firsts[i] + distance, 0}, {1, width}),
+                      b.slice({i, 0}, {1, width}));
       }
       forward.push_back(a);
       forward.push_back(b);
@@ -159,16 +162,19 @@ std::vector<Array> sort_by_region(EvalContext& context, RegionId comparator,
   }
   std::vector<Array> results;
   for (size_t i = 0; i < rows.size(); ++i)
-    results.push_back(rows[i].reshape(operands[i].transpose(to_rows).shape()).transpose(back).contiguous());
+    results.push_back(
+        rows[i].reshape(operands[i].transpose(to_rows).shape()).transpose(back).contiguous());
   return results;
 }
 
-std::vector<Array> eval_sort(EvalContext& context, const Node& node, std::span<const Array> operands) {
+std::vector<Array> eval_sort(EvalContext& context, const Node& node,
+                             std::span<const Array> operands) {
   if (operands[0].rank() == 0 || operands[0].num_elements() == 0)
     return {operands.begin(), operands.end()};
   const int64_t dim = sort_dim(node, operands[0].rank());
   if (const auto steps = recognise_comparator(context.graph(), node.regions[0]))
-    if (const auto keys = comparator_keys(*steps, operands)) return sort_by_keys(operands, *keys, dim);
+    if (const auto keys = comparator_keys(*steps, operands))
+      return sort_by_keys(operands, *keys, dim);
   return sort_by_region(context, node.regions[0], operands, dim);
 }
 
