@@ -81,6 +81,9 @@ class Graph {
   AttrDict attrs;
   std::vector<MeshPtr> meshes;      // sdy.mesh symbols, in order
   std::vector<Function> functions;  // in order
+  // Where meshes stand among the functions, for the text: how many functions come before each mesh.
+  // Meshes beyond its end come first.
+  std::vector<size_t> functions_before_mesh;
   std::map<std::string, AttrDict, std::less<>> mesh_attrs;  // of sdy.mesh ops that have any, by symbol
 
   Value& value(ValueId id) { return values_[id.index]; }

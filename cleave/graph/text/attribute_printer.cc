@@ -38,6 +38,22 @@ void append_literal_type(std::string& out, const Type& type) {
   append_type(out, type);
 }
 
+// <axes=[<name = "x", size = 2>], device_ids=dense<...> : tensor<2xi64>>
+void append_stablehlo_mesh(std::string& out, const StructAttr& mesh) {
+  out += "<axes=[";
+  const Attribute* axes = mesh.find("axes");
+  if (const auto* array = axes ? axes->as<ArrayAttr>() : nullptr)
+    append_joined(out, array->elements, [&](const Attribute& axis) {
+      if (const auto* fields = axis.as<StructAttr>()) append_struct_body(out, *fields);
+    });
+  out += ']';
+  if (const Attribute* ids = mesh.find("device_ids")) {
+    out += ", device_ids=";
+    append_attribute(out, *ids);
+  }
+  out += '>';
+}
+
 // Prints one value by its kind.
 struct AttributePrinter {
   std::string& out;
@@ -96,7 +112,9 @@ struct AttributePrinter {
   void operator()(const StructAttr& value) {
     out += '#';
     out += value.name;
-    if (value.name == "stablehlo.conv") {
+    if (value.name == "stablehlo.mesh") {
+      append_stablehlo_mesh(out, value);
+    } else if (value.name == "stablehlo.conv") {
       out += '<';
       append_convolution_dims(out, value);
       out += '>';

@@ -62,6 +62,7 @@ const std::array kStructs = {
     StructFields{"stablehlo.result_accuracy", {"atol", "rtol", "ulps", "mode"}},
     StructFields{"stablehlo.type_extensions", {"bounds"}},
     StructFields{"stablehlo.axis_ref", {"name", "sub_axis_info"}},
+    StructFields{"stablehlo.mesh", {"axes", "device_ids"}},
     StructFields{"stablehlo.mesh_axis", {"name", "size"}},
     StructFields{"stablehlo.replica_group_mesh_axes", {"mesh", "axes"}},
 };
@@ -163,6 +164,14 @@ Attribute AttributeParser::field_value() {
     const size_t begin = lex_.pos();
     lex_.expect("[");
     const bool ints = lex_.at_integer() || lex_.peek() == '?' || lex_.peek() == ']';
+    if (lex_.peek() == '<') {
+      // The axes of a #stablehlo.mesh.
+      ArrayAttr axes;
+      do axes.elements.push_back(struct_body("stablehlo.mesh_axis"));
+      while (lex_.accept(","));
+      lex_.expect("]");
+      return axes;
+    }
     lex_.seek(begin);
     return ints ? ints_attr(int_list()) : attribute();
   }
@@ -216,6 +225,7 @@ Attribute AttributeParser::struct_body(std::string name) {
 }
 
 ShardingSpec AttributeParser::sharding_body() {
+  if (lex_.accept("#")) lex_.expect_word("sdy.sharding");
   return lex_.with_cursor([&](TextCursor& cursor) { return parse_sharding_body(cursor, meshes_); });
 }
 

@@ -113,6 +113,7 @@ void ModuleParser::mesh_op() {
   const size_t pos = lex_.next_pos();
   std::string name = lex_.symbol();
   lex_.expect("=");
+  if (lex_.accept("#")) lex_.expect_word("sdy.mesh");
   Mesh mesh = lex_.with_cursor([](TextCursor& cursor) { return parse_mesh_body(cursor); });
   mesh.name = std::move(name);
   AttrDict attrs = attrs_.optional_dict();

@@ -47,6 +47,7 @@ void ModuleParser::scan_meshes() {
       } else {
         std::string name = lexer.symbol();
         lexer.expect("=");
+        lexer.accept("#sdy.mesh");
         mesh = lexer.with_cursor([](TextCursor& cursor) { return parse_mesh_body(cursor); });
         mesh.name = std::move(name);
         normalize_and_verify(mesh);
@@ -66,6 +67,7 @@ void ModuleParser::add_mesh(Mesh mesh, size_t pos) {
   }
   if (graph_.find_mesh(mesh.name))
     lex_.fail_at(pos, fmt::format("mesh @{} is defined twice", mesh.name));
+  graph_.functions_before_mesh.push_back(graph_.functions.size());
   for (const MeshPtr& scanned : scanned_meshes_)
     if (*scanned == mesh) {
       graph_.meshes.push_back(scanned);

@@ -1,5 +1,7 @@
 #include "cleave/graph/text/printer.h"
 
+#include <algorithm>
+
 #include "cleave/graph/text/attribute_printer.h"
 
 namespace cleave {
@@ -98,9 +100,12 @@ void Printer::region(RegionId id, bool header, bool is_function_body) {
 
 void Printer::results(const Node& node) {
   if (node.results.empty()) return;
-  std::string_view first = names[node.results[0].index];
-  out += first.substr(0, first.find('#'));
-  if (node.results.size() > 1) {
+  const std::string_view first = names[node.results[0].index];
+  const size_t hash = first.find('#');
+  if (hash == std::string_view::npos) {
+    values(node.results);
+  } else {
+    out += first.substr(0, hash);
     out += ':';
     append_int(out, static_cast<int64_t>(node.results.size()));
   }
@@ -272,16 +277,20 @@ void Printer::module() {
     out += '{';
   }
   indent_ += 2;
-  for (const MeshPtr& each : graph.meshes) {
-    new_line();
-    mesh(*each);
-  }
-  for (const Function& each : graph.functions) {
+  for (size_t f = 0; f <= graph.functions.size(); ++f) {
+    for (size_t m = 0; m < graph.meshes.size(); ++m) {
+      const auto& positions = graph.functions_before_mesh;
+      const size_t position = m < positions.size() ? positions[m] : 0;
+      if (std::min(position, graph.functions.size()) != f) continue;
+      new_line();
+      mesh(*graph.meshes[m]);
+    }
+    if (f == graph.functions.size()) break;
     new_line();
     if (options.generic)
-      generic_function(each);
+      generic_function(graph.functions[f]);
     else
-      function(each);
+      function(graph.functions[f]);
   }
   indent_ -= 2;
   new_line();

@@ -8,6 +8,26 @@
 namespace cleave {
 namespace {
 
+// Ops that name their results: %output, %batch_mean, %batch_var =
+// "stablehlo.batch_norm_training"(...)
+struct ResultHints {
+  std::string_view op;
+  std::vector<std::string> names;
+};
+
+const ResultHints* find_result_hints(const Node& node) {
+  static const std::vector<ResultHints> hints = {
+      {"stablehlo.batch_norm_grad", {"grad_operand", "grad_scale", "grad_offset"}},
+      {"stablehlo.batch_norm_training", {"output", "batch_mean", "batch_var"}},
+      {"stablehlo.rng_bit_generator", {"output_state", "output"}},
+      {"chlo.top_k", {"values", "indices"}},
+  };
+  if (node.results.size() < 2) return nullptr;
+  for (const ResultHints& each : hints)
+    if (each.op == node.name && each.names.size() == node.results.size()) return &each;
+  return nullptr;
+}
+
 // MLIR's way of naming: a region numbers its arguments and the results of its own ops first; then
 // the regions inside go on from there, each from the same numbers, since no value of one is seen in
 // another.
@@ -87,6 +107,11 @@ class Namer {
 
   void results(const Node& node, Counters& counters) {
     if (node.results.empty()) return;
+    if (const auto* hints = generic_ ? nullptr : find_result_hints(node)) {
+      for (size_t i = 0; i < node.results.size(); ++i)
+        names_[node.results[i].index] = "%" + unique(hints->names[i], counters);
+      return;
+    }
     std::string base;
     if (node.name == "stablehlo.constant" && !generic_) {
       const DType dtype = graph_.type(node.results[0]).dtype;
