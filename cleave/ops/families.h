@@ -8,6 +8,7 @@ namespace cleave {
 void register_elementwise_ops(OpRegistry& registry);
 void register_convolution_ops(OpRegistry& registry);
 void register_chlo_ops(OpRegistry& registry);
+void register_structured_chlo_ops(OpRegistry& registry);
 void register_shape_ops(OpRegistry& registry);
 void register_dynamic_shape_ops(OpRegistry& registry);
 void register_random_ops(OpRegistry& registry);

@@ -26,6 +26,7 @@ const OpRegistry& op_registry() {
     register_elementwise_ops(r);
     register_convolution_ops(r);
     register_chlo_ops(r);
+    register_structured_chlo_ops(r);
     register_shape_ops(r);
     register_dynamic_shape_ops(r);
     register_random_ops(r);
