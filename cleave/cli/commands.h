@@ -9,6 +9,7 @@ namespace cleave::cli {
 // another exit status throws CLI::RuntimeError(status).
 void add_reshard_command(CLI::App& app);
 void add_show_command(CLI::App& app);
+void add_discover_command(CLI::App& app);
 void add_solve_command(CLI::App& app);
 void add_run_command(CLI::App& app);
 void add_opt_command(CLI::App& app);

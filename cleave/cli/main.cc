@@ -11,6 +11,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   cleave::cli::add_reshard_command(app);
   cleave::cli::add_show_command(app);
+  cleave::cli::add_discover_command(app);
   cleave::cli::add_solve_command(app);
   cleave::cli::add_run_command(app);
   cleave::cli::add_opt_command(app);

@@ -11,12 +11,10 @@ namespace cleave {
 // What a tensor does along one mesh axis, as DTensor says it:
 //
 //   R        replicated
-//   S(0)     dimension 0 is split; where several mesh axes split one dimension, the first mesh axis
-//   is
-//            the major one
-//   SS(0,4)  strided: dimension 0 is split, and later mesh axes with 4 shards in all are major to
-//   this
-//            one (DTensor's _StridedShard with split_factor 4)
+//   S(0)     dimension 0 is split; where several mesh axes split one dimension, the first mesh
+//            axis is the major one
+//   SS(0,4)  strided: dimension 0 is split, and later mesh axes with 4 shards in all are major
+//            to this one (DTensor's _StridedShard with split_factor 4)
 //   P(sum)   partial, with a pending reduction
 //
 // On the mesh x=2,y=4:
@@ -37,6 +35,10 @@ struct Placement {
     return {Kind::StridedShard, dim, split_factor, ReduceOp::Sum};
   }
   static Placement partial(ReduceOp op) { return {Kind::Partial, 0, 1, op}; }
+
+  bool is_replicate() const { return kind == Kind::Replicate; }
+  bool is_shard() const { return kind == Kind::Shard; }  // not strided
+  bool is_partial() const { return kind == Kind::Partial; }
   bool operator==(const Placement&) const = default;
 };
 

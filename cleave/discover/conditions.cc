@@ -1,0 +1,174 @@
+#include "cleave/discover/conditions.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+namespace cleave {
+namespace {
+
+// A term of a condition, with its truth at every point.
+struct Atom {
+  std::string text;
+  std::vector<bool> truth;
+};
+
+using Predicate = std::function<bool(const SweepPoint&)>;
+
+std::vector<bool> truth_of(const std::vector<SweepPoint>& points, const Predicate& predicate) {
+  std::vector<bool> truth;
+  for (const SweepPoint& point : points) truth.push_back(predicate(point));
+  return truth;
+}
+
+class AtomTable {
+ public:
+  AtomTable(const std::vector<SweepPoint>& points, const std::vector<std::string>& dim_attrs)
+      : points_(points) {
+    const bool has_d = std::all_of(points.begin(), points.end(), [](const SweepPoint& p) { return p.d.has_value(); });
+    if (has_d)
+      for (const std::string& name : dim_attrs) add_dim(name);
+    for (const auto& [name, value] : points.front().attrs)
+      if (std::find(dim_attrs.begin(), dim_attrs.end(), name) == dim_attrs.end()) add_attr(name, has_d);
+    for (const std::string& name : dim_attrs)
+      if (!has_d && points.front().attrs.contains(name)) add_values(name);
+    if (has_d) add_position();
+  }
+  const std::vector<Atom>& atoms() const { return atoms_; }
+
+ private:
+  void add(std::string text, const Predicate& predicate) {
+    std::vector<bool> truth = truth_of(points_, predicate);
+    const bool constant = std::all_of(truth.begin(), truth.end(), [&](bool t) { return t == truth[0]; });
+    if (constant) return;
+    for (const Atom& atom : atoms_)
+      if (atom.truth == truth) return;
+    atoms_.push_back({std::move(text), std::move(truth)});
+  }
+
+  void add_dim(const std::string& name) {
+    auto value = [name](const SweepPoint& p) -> std::optional<int64_t> {
+      auto it = p.attrs.find(name);
+      if (it == p.attrs.end()) return std::nullopt;
+      if (auto* dim = std::get_if<int64_t>(&it->second)) return *dim;
+      return std::nullopt;
+    };
+    auto in_list = [name](const SweepPoint& p) {
+      auto it = p.attrs.find(name);
+      auto* dims = it == p.attrs.end() ? nullptr : std::get_if<std::vector<int64_t>>(&it->second);
+      return dims && std::find(dims->begin(), dims->end(), *p.d) != dims->end();
+    };
+    add("d != " + name, [value](const SweepPoint& p) { return value(p) && *p.d != *value(p); });
+    add("d == " + name, [value](const SweepPoint& p) { return value(p) && *p.d == *value(p); });
+    add("d < " + name, [value](const SweepPoint& p) { return value(p) && *p.d < *value(p); });
+    add("d > " + name, [value](const SweepPoint& p) { return value(p) && *p.d > *value(p); });
+    add("d not in " + name, [in_list](const SweepPoint& p) { return !in_list(p); });
+    add("d in " + name, in_list);
+  }
+
+  void add_attr(const std::string& name, bool has_d) {
+    const AttrValue& first = points_.front().attrs.at(name);
+    if (std::holds_alternative<bool>(first)) {
+      add(name, [name](const SweepPoint& p) { return std::get<bool>(p.attrs.at(name)); });
+      add("not " + name, [name](const SweepPoint& p) { return !std::get<bool>(p.attrs.at(name)); });
+      return;
+    }
+    if (std::holds_alternative<int64_t>(first) && has_d) {
+      add("d < " + name, [name](const SweepPoint& p) { return *p.d < std::get<int64_t>(p.attrs.at(name)); });
+      add("d >= " + name, [name](const SweepPoint& p) { return *p.d >= std::get<int64_t>(p.attrs.at(name)); });
+    }
+    add_values(name);
+  }
+
+  void add_values(const std::string& name) {
+    std::set<AttrValue> values;
+    for (const SweepPoint& p : points_)
+      if (auto it = p.attrs.find(name); it != p.attrs.end()) values.insert(it->second);
+    for (const AttrValue& value : values) {
+      auto equals = [name, value](const SweepPoint& p) {
+        auto it = p.attrs.find(name);
+        return it != p.attrs.end() && it->second == value;
+      };
+      add(name + " == " + to_string(value), equals);
+      add(name + " != " + to_string(value), [equals](const SweepPoint& p) { return !equals(p); });
+    }
+  }
+
+  void add_position() {
+    add("size(d) == 1", [](const SweepPoint& p) { return p.size_of_d == 1; });
+    add("size(d) != 1", [](const SweepPoint& p) { return p.size_of_d != 1; });
+    for (int64_t k = 0; k < 4; ++k) {
+      add(fmt::format("d == {}", k), [k](const SweepPoint& p) { return *p.d == k; });
+      add(fmt::format("d != {}", k), [k](const SweepPoint& p) { return *p.d != k; });
+    }
+    for (int64_t k = 1; k < 4; ++k) {
+      const std::string last = k == 1 ? "rank - 1" : fmt::format("rank - {}", k);
+      add("d == " + last, [k](const SweepPoint& p) { return *p.d == p.rank - k; });
+      add("d != " + last, [k](const SweepPoint& p) { return *p.d != p.rank - k; });
+      add("d < " + last, [k](const SweepPoint& p) { return *p.d < p.rank - k; });
+    }
+  }
+
+  const std::vector<SweepPoint>& points_;
+  std::vector<Atom> atoms_;
+};
+
+template <typename Combine>
+std::vector<bool> combine(const std::vector<bool>& a, const std::vector<bool>& b, Combine op) {
+  std::vector<bool> result(a.size());
+  for (size_t i = 0; i < a.size(); ++i) result[i] = op(a[i], b[i]);
+  return result;
+}
+
+bool covers(const std::vector<bool>& atom, const std::vector<bool>& target) {
+  for (size_t i = 0; i < atom.size(); ++i)
+    if (target[i] && !atom[i]) return false;
+  return true;
+}
+
+}  // namespace
+
+std::optional<std::string> smallest_condition(const std::vector<SweepPoint>& points,
+                                              const std::vector<std::string>& dim_attrs) {
+  std::vector<bool> target;
+  for (const SweepPoint& point : points) target.push_back(point.valid);
+  if (std::all_of(target.begin(), target.end(), [](bool t) { return t; })) return "";
+  const AtomTable table(points, dim_attrs);
+  const std::vector<Atom>& atoms = table.atoms();
+  for (const Atom& atom : atoms)
+    if (atom.truth == target) return atom.text;
+
+  auto both = [](bool a, bool b) { return a && b; };
+  auto either = [](bool a, bool b) { return a || b; };
+  std::vector<const Atom*> wide;  // only these can be part of a conjunction
+  for (const Atom& atom : atoms)
+    if (covers(atom.truth, target)) wide.push_back(&atom);
+  for (size_t i = 0; i < wide.size(); ++i)
+    for (size_t j = i + 1; j < wide.size(); ++j)
+      if (combine(wide[i]->truth, wide[j]->truth, both) == target)
+        return wide[i]->text + " and " + wide[j]->text;
+  for (size_t i = 0; i < atoms.size(); ++i)
+    for (size_t j = i + 1; j < atoms.size(); ++j)
+      if (combine(atoms[i].truth, atoms[j].truth, either) == target)
+        return atoms[i].text + " or " + atoms[j].text;
+  for (size_t i = 0; i < wide.size(); ++i)
+    for (size_t j = i + 1; j < wide.size(); ++j) {
+      const std::vector<bool> two = combine(wide[i]->truth, wide[j]->truth, both);
+      for (size_t k = j + 1; k < wide.size(); ++k)
+        if (combine(two, wide[k]->truth, both) == target)
+          return wide[i]->text + " and " + wide[j]->text + " and " + wide[k]->text;
+    }
+  // One term, or else two together:  d < dim or (keepdim and d != dim)
+  for (const Atom& alone : atoms) {
+    if (!covers(target, alone.truth)) continue;
+    for (size_t i = 0; i < atoms.size(); ++i)
+      for (size_t j = i + 1; j < atoms.size(); ++j)
+        if (combine(combine(atoms[i].truth, atoms[j].truth, both), alone.truth, either) == target)
+          return fmt::format("{} or ({} and {})", alone.text, atoms[i].text, atoms[j].text);
+  }
+  return std::nullopt;
+}
+
+}  // namespace cleave

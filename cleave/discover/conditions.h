@@ -1,0 +1,27 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cleave/discover/operator.h"
+
+namespace cleave {
+
+// One point of a sweep: what a condition may talk about, and whether the rule held there.
+struct SweepPoint {
+  AttrMap attrs;
+  std::optional<int64_t> d;  // the variable of the rule, if it has one
+  int64_t size_of_d = 0;
+  int64_t rank = 0;
+  bool valid = false;
+};
+
+// The smallest condition that is true exactly at the valid points: "" where all are valid, nothing where no
+// condition of up to three terms (or two alternatives) explains them.
+//   {d=0: no, d=1: yes} with dim=0, {d=0: yes, d=1: no} with dim=1   ->   "d != dim"
+std::optional<std::string> smallest_condition(const std::vector<SweepPoint>& points,
+                                              const std::vector<std::string>& dim_attrs);
+
+}  // namespace cleave

@@ -1,0 +1,287 @@
+#include "cleave/discover/engine.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <thread>
+
+#include "cleave/core/error.h"
+#include "cleave/core/shard_layout.h"
+
+namespace cleave {
+namespace {
+
+constexpr int kEnoughTests = 6;
+
+// One set of inputs for one number of devices, with the true results.
+struct Inputs {
+  int w;
+  size_t generator;
+  std::vector<Array> operands;
+  std::vector<Array> results;
+};
+
+bool is_informative(const Array& array) {
+  for (double x : to_doubles(array))
+    if (x != 0 && std::isfinite(x)) return true;
+  return false;
+}
+
+// Of the coarsest dtype that takes part; integer results are exact.
+double tolerance_of(const std::vector<Array>& operands, const Array& result) {
+  double tolerance = tolerance_of(result.dtype());
+  if (tolerance > 0)
+    for (const Array& operand : operands) tolerance = std::max(tolerance, tolerance_of(operand.dtype()));
+  return tolerance;
+}
+
+bool all_finite(const std::vector<std::vector<Array>>& devices) {
+  for (const auto& operand : devices)
+    for (const Array& device : operand)
+      for (double x : to_doubles(device))
+        if (!std::isfinite(x)) return false;
+  return true;
+}
+
+// NaN and Inf say nothing where they came in with the operands or are the true result; where finite operands
+// have a finite result and the devices make something else of them, they are a wrong result.
+MatchResult judge(MatchResult match, const std::vector<std::vector<Array>>& devices) {
+  if (match.match == Match::NonFinite && std::isfinite(match.expected) && all_finite(devices)) match.match = Match::No;
+  return match;
+}
+
+AttrMap local_attrs(const Operator& op, const AttrMap& attrs, const Placement& placement, int w, int device) {
+  if (op.shape_attr.empty() || !placement.is_shard()) return attrs;
+  AttrMap local = attrs;
+  auto& shape = std::get<std::vector<int64_t>>(local.at(op.shape_attr));
+  if (static_cast<size_t>(placement.dim) >= shape.size()) return attrs;
+  shape[placement.dim] = chunk_of(shape[placement.dim], w, device).size;
+  return local;
+}
+
+// The outputs of every device: [result][device].
+std::vector<std::vector<Array>> run_devices(const Operator& op, const AttrMap& attrs,
+                                            const Placement& placement,
+                                            const std::vector<std::vector<Array>>& devices, int w) {
+  std::vector<std::vector<Array>> outputs;
+  std::vector<Array> local(devices.size());
+  for (int device = 0; device < w; ++device) {
+    for (size_t i = 0; i < devices.size(); ++i) local[i] = devices[i][device];
+    std::vector<Array> results = op.run(local_attrs(op, attrs, placement, w, device), local);
+    outputs.resize(results.size());
+    for (size_t r = 0; r < results.size(); ++r) outputs[r].push_back(std::move(results[r]));
+  }
+  return outputs;
+}
+
+std::vector<Inputs> make_inputs(const Operator& op, const Sample& sample, const DiscoverOptions& options) {
+  std::vector<Inputs> all;
+  for (size_t wi = 0; wi < options.worlds.size(); ++wi) {
+    for (size_t g = 0; g < options.generators.size(); ++g) {
+      NumberStream random(options.seed * 1000003 + wi * 101 + g);
+      Inputs inputs{options.worlds[wi], g, {}, {}};
+      bool usable = true;
+      for (size_t i = 0; i < sample.operands.size(); ++i) {
+        const TensorDesc& desc = sample.operands[i];
+        // Operands share a generator on even worlds and differ on odd ones.
+        const size_t index = wi % 2 == 0 ? g : (g + 3 * i) % options.generators.size();
+        const InputGenerator& generator = options.generators[index];
+        if (generator.floats_only && !is_float(desc.dtype)) usable = i > 0 && usable;
+        inputs.operands.push_back(make_input(
+            generator.floats_only && !is_float(desc.dtype) ? options.generators[0] : generator, desc, random));
+      }
+      if (!usable && sample.operands.size() == 1) continue;
+      inputs.results = op.run(sample.attrs, inputs.operands);
+      all.push_back(std::move(inputs));
+    }
+  }
+  return all;
+}
+
+std::vector<std::vector<Placement>> all_combinations(const std::vector<TensorDesc>& operands) {
+  std::vector<std::vector<Placement>> rows = {{}};
+  for (const TensorDesc& desc : operands) {
+    std::vector<std::vector<Placement>> longer;
+    for (const auto& row : rows)
+      for (const Placement& placement : placements_of(desc)) {
+        longer.push_back(row);
+        longer.back().push_back(placement);
+      }
+    rows = std::move(longer);
+  }
+  return rows;
+}
+
+// Decides all result placements for one combination of operand placements.
+class RowDecider {
+ public:
+  RowDecider(const Operator& op, const Sample& sample, const std::vector<Inputs>& inputs,
+             std::vector<Placement> row, uint64_t seed)
+      : op_(op), sample_(sample), inputs_(inputs), row_(std::move(row)), seed_(seed) {
+    const std::vector<Array>& results = inputs.front().results;
+    for (size_t r = 0; r < results.size(); ++r)
+      for (const Placement& placement : placements_of({results[r].dtype(), results[r].shape()}))
+        decisions_.push_back({{row_, r, placement}, {}});
+  }
+
+  std::vector<Decision> run() {
+    bool partial = false;
+    for (const Placement& placement : row_) partial |= placement.is_partial();
+    const int repeats = partial ? kNumDecompositions + 2 : 1;
+    for (int repeat = 0; repeat < repeats && open(); ++repeat)
+      for (size_t i = 0; i < inputs_.size() && open(); ++i) test(inputs_[i], i, repeat);
+    for (Decision& decision : decisions_) conclude(decision.verdict);
+    return std::move(decisions_);
+  }
+
+ private:
+  static bool is_open(const Verdict& verdict) {
+    return verdict.kind != VerdictKind::Refuted && verdict.kind != VerdictKind::Rejected;
+  }
+  bool open() const {
+    return std::any_of(decisions_.begin(), decisions_.end(),
+                       [](const Decision& d) { return is_open(d.verdict); });
+  }
+
+  void test(const Inputs& inputs, size_t index, int repeat) {
+    NumberStream random(seed_ + index * 7919 + static_cast<uint64_t>(repeat) * 104729);
+    Trial trial{inputs.w, inputs.operands, {}};
+    // Beyond the pure ones, every operand gets a decomposition of its own.
+    for (size_t i = 0; i < row_.size(); ++i) {
+      const auto how = static_cast<Decomposition>(
+          repeat < kNumDecompositions ? (repeat + static_cast<int>(i)) % kNumDecompositions
+                                      : random.below(kNumDecompositions));
+      auto devices = represent(inputs.operands[i], row_[i], inputs.w, how, random);
+      if (!devices) return;
+      trial.devices.push_back(std::move(*devices));
+    }
+    if (op_.shape_attr.empty()) {
+      evaluate(inputs, trial, Placement::replicate(), [](const Placement&) { return true; });
+      return;
+    }
+    evaluate(inputs, trial, Placement::replicate(), [](const Placement& p) { return !p.is_shard(); });
+    for (int d = 0; d < static_cast<int>(inputs.results[0].rank()); ++d)
+      evaluate(inputs, trial, Placement::shard(d),
+               [d](const Placement& p) { return p.is_shard() && p.dim == d; });
+  }
+
+  template <typename Filter>
+  void evaluate(const Inputs& inputs, const Trial& trial, const Placement& shape_placement, Filter filter) {
+    auto concerns = [&](const Decision& d) { return filter(d.combination.placement) && is_open(d.verdict); };
+    if (std::none_of(decisions_.begin(), decisions_.end(), concerns)) return;
+    std::vector<std::vector<Array>> outputs;
+    try {
+      outputs = run_devices(op_, sample_.attrs, shape_placement, trial.devices, trial.w);
+    } catch (const UserError& error) {
+      for (Decision& d : decisions_)
+        if (concerns(d)) reject(d.verdict, error.what());
+      return;
+    }
+    for (Decision& d : decisions_) {
+      if (!concerns(d)) continue;
+      const Array& truth = inputs.results[d.combination.result];
+      const MatchResult match = judge(represents(outputs[d.combination.result], truth, d.combination.placement,
+                                                 tolerance_of(trial.operands, truth)),
+                                      trial.devices);
+      switch (match.match) {
+        case Match::Shape:
+          reject(d.verdict, "the shards have another shape");
+          break;
+        case Match::No:
+          d.verdict.kind = VerdictKind::Refuted;
+          d.verdict.witness = Witness{sample_,       d.combination, trial.w,        trial.operands,
+                                      trial.devices, match.element, match.expected, match.actual};
+          break;
+        case Match::NonFinite:
+          break;
+        case Match::Yes:
+          if (is_informative(truth)) ++d.verdict.tests;
+          break;
+      }
+    }
+  }
+
+  static void reject(Verdict& verdict, const std::string& reason) {
+    verdict.kind = VerdictKind::Rejected;
+    verdict.reason = reason;
+  }
+
+  static void conclude(Verdict& verdict) {
+    if (!is_open(verdict)) return;
+    verdict.kind = verdict.tests >= kEnoughTests ? VerdictKind::Tested : VerdictKind::Untestable;
+    if (verdict.kind == VerdictKind::Untestable)
+      verdict.reason = fmt::format("{} informative tests: results were zero or not finite, or no operand could be "
+                                   "decomposed", verdict.tests);
+  }
+
+  const Operator& op_;
+  const Sample& sample_;
+  const std::vector<Inputs>& inputs_;
+  std::vector<Placement> row_;
+  uint64_t seed_;
+  std::vector<Decision> decisions_;
+};
+
+}  // namespace
+
+std::string_view name(VerdictKind kind) {
+  constexpr std::string_view names[] = {"proved", "tested", "refuted", "rejected", "untestable"};
+  return names[static_cast<size_t>(kind)];
+}
+
+std::vector<Placement> placements_of(const TensorDesc& desc) {
+  std::vector<Placement> placements = {Placement::replicate()};
+  for (size_t d = 0; d < desc.shape.size(); ++d) placements.push_back(Placement::shard(static_cast<int>(d)));
+  if (desc.dtype != DType::Bool)
+    for (ReduceOp op : {ReduceOp::Sum, ReduceOp::Avg}) placements.push_back(Placement::partial(op));
+  for (ReduceOp op : {ReduceOp::Max, ReduceOp::Min}) placements.push_back(Placement::partial(op));
+  if (desc.dtype != DType::Bool) placements.push_back(Placement::partial(ReduceOp::Prod));
+  return placements;
+}
+
+std::vector<Decision> decide(const Operator& op, const Sample& sample, const DiscoverOptions& options) {
+  const std::vector<Inputs> inputs = make_inputs(op, sample, options);
+  const auto rows = all_combinations(sample.operands);
+  std::vector<std::vector<Decision>> decided(rows.size());
+  std::atomic<size_t> next = 0;
+  std::vector<std::exception_ptr> errors(rows.size());
+  auto work = [&] {
+    for (size_t i = next++; i < rows.size(); i = next++) {
+      try {
+        decided[i] = RowDecider(op, sample, inputs, rows[i], options.seed * 7368787 + i * 15485863).run();
+      } catch (...) {
+        errors[i] = std::current_exception();
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  const int count = std::min<int>(options.threads, static_cast<int>(rows.size() / 16) + 1);
+  for (int t = 1; t < count; ++t) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
+  std::vector<Decision> all;
+  for (auto& part : decided) std::move(part.begin(), part.end(), std::back_inserter(all));
+  return all;
+}
+
+TrialResult run_trial(const Operator& op, const Sample& sample, const Combination& combination,
+                      const Trial& trial) {
+  TrialResult result;
+  try {
+    const std::vector<Array> truth = op.run(sample.attrs, trial.operands);
+    const auto outputs = run_devices(op, sample.attrs, combination.placement, trial.devices, trial.w);
+    result.detail = judge(represents(outputs[combination.result], truth[combination.result], combination.placement,
+                                     tolerance_of(trial.operands, truth[combination.result])),
+                          trial.devices);
+    result.match = result.detail.match;
+    result.informative = is_informative(truth[combination.result]);
+  } catch (const UserError& error) {
+    result.rejected = true;
+    result.error = error.what();
+  }
+  return result;
+}
+
+}  // namespace cleave

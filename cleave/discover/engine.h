@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cleave/core/placement.h"
+#include "cleave/discover/inputs.h"
+#include "cleave/discover/operator.h"
+#include "cleave/discover/represent.h"
+
+namespace cleave {
+
+// Operand placements -> the placement of one result, on one mesh axis of w devices.
+struct Combination {
+  std::vector<Placement> operands;
+  size_t result = 0;  // which one
+  Placement placement;
+  bool operator==(const Combination&) const = default;
+};
+std::string to_string(const Combination& combination);  // "P(sum), R -> P(sum)"
+
+// What shows that a combination is wrong: every operand as the devices hold it, and the first number that
+// differs.
+struct Witness {
+  Sample sample;
+  Combination combination;
+  int w = 2;
+  std::vector<Array> operands;               // global
+  std::vector<std::vector<Array>> devices;   // [operand][device]
+  int64_t element = -1;
+  double expected = 0;
+  double actual = 0;
+};
+std::string to_string(const std::string& op, const Witness& witness);  // a five-line reproduction
+
+enum class VerdictKind : uint8_t {
+  Proved,      // follows from the operator's visible definition
+  Tested,      // held in `tests` informative tests
+  Refuted,     // wrong: there is a witness
+  Rejected,    // the operator does not accept the local shapes, or returns another shape
+  Untestable,  // no informative test was found
+};
+std::string_view name(VerdictKind kind);
+
+struct Verdict {
+  VerdictKind kind = VerdictKind::Untestable;
+  int tests = 0;
+  std::string reason;
+  std::optional<Witness> witness;
+  bool valid() const { return kind == VerdictKind::Proved || kind == VerdictKind::Tested; }
+};
+
+struct Decision {
+  Combination combination;
+  Verdict verdict;
+};
+
+struct DiscoverOptions {
+  std::vector<int> worlds = {2, 3, 4};
+  uint64_t seed = 0;
+  int threads = 2;
+  std::vector<InputGenerator> generators = default_generators();
+  // Called now and then with the share that is done; may be empty.
+  std::function<void(const std::string&, double)> progress;
+};
+
+// Every combination of one concrete call, each result decided on its own. The operator runs once per
+// combination of operand placements and decomposition; all result placements are tested on those outputs.
+std::vector<Decision> decide(const Operator& op, const Sample& sample, const DiscoverOptions& options);
+
+// The placements that a tensor may have: R, S(0).., P(sum), P(avg), P(max), P(min), P(prod).
+std::vector<Placement> placements_of(const TensorDesc& desc);
+
+// Runs one test: the witness where the combination fails. Used by `decide` and by the shrinking of
+// witnesses.
+struct Trial {
+  int w = 2;
+  std::vector<Array> operands;
+  std::vector<std::vector<Array>> devices;
+};
+struct TrialResult {
+  Match match = Match::Yes;
+  bool informative = false;
+  bool rejected = false;
+  MatchResult detail;
+  std::string error;
+};
+TrialResult run_trial(const Operator& op, const Sample& sample, const Combination& combination,
+                      const Trial& trial);
+
+// The same refutation with the smallest shapes, fewest devices and simplest numbers that still show it.
+Witness shrink(const Operator& op, const Witness& witness);
+
+}  // namespace cleave

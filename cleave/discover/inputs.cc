@@ -1,0 +1,126 @@
+#include "cleave/discover/inputs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace cleave {
+namespace {
+
+using Fill = std::function<std::vector<double>(const Shape&, NumberStream&)>;
+
+// Every element on its own, from its index.
+template <typename F>
+Fill each(F value) {
+  return [value](const Shape& shape, NumberStream& random) {
+    std::vector<double> numbers(static_cast<size_t>(num_elements(shape)));
+    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = value(i, random);
+    return numbers;
+  };
+}
+
+Fill scaled_normal(double scale) {
+  return each([scale](size_t, NumberStream& r) { return scale * r.normal(); });
+}
+
+// Every row along the last dimension at once.
+template <typename F>
+Fill rows(F fill_row) {
+  return [fill_row](const Shape& shape, NumberStream& random) {
+    std::vector<double> numbers(static_cast<size_t>(num_elements(shape)));
+    const size_t n = shape.empty() ? 1 : static_cast<size_t>(shape.back());
+    for (size_t begin = 0; n && begin < numbers.size(); begin += n)
+      fill_row(std::span(numbers).subspan(begin, n), begin / n, random);
+    return numbers;
+  };
+}
+
+void unit_row(std::span<double> row, size_t, NumberStream& random) {
+  double norm = 0;
+  for (double& x : row) {
+    x = random.normal();
+    norm += x * x;
+  }
+  for (double& x : row) x /= std::sqrt(norm) + 1e-300;
+}
+
+// Rows are multiples of one vector: parallel, and as a matrix of rank one.
+void parallel_row(std::span<double> row, size_t index, NumberStream& random) {
+  const double factor = static_cast<double>(random.below(7)) - 3;
+  for (size_t i = 0; i < row.size(); ++i)
+    row[i] = (index == 0 ? 1 : factor) * (1.0 + 0.5 * static_cast<double>(i));
+}
+
+double nonfinite(size_t, NumberStream& random) {
+  const double u = random.uniform();
+  if (u < 0.15) return std::numeric_limits<double>::quiet_NaN();
+  if (u < 0.25) return std::numeric_limits<double>::infinity();
+  if (u < 0.35) return -std::numeric_limits<double>::infinity();
+  return random.normal();
+}
+
+void sort_rows(std::vector<double>& numbers, const Shape& shape) {
+  const size_t n = shape.empty() ? 1 : static_cast<size_t>(shape.back());
+  for (size_t begin = 0; n && begin < numbers.size(); begin += n)
+    std::sort(numbers.begin() + static_cast<std::ptrdiff_t>(begin),
+              numbers.begin() + static_cast<std::ptrdiff_t>(begin + n));
+}
+
+double into_domain(double x, const TensorDesc& desc) {
+  switch (desc.domain) {
+    case Domain::NonZero:
+      return x == 0 ? 1 : x;
+    case Domain::Positive:
+      return x == 0 ? 0.5 : std::fabs(x);
+    case Domain::Bool:
+      return std::fmod(std::fabs(std::isfinite(x) ? x : 1), 2) >= 1 ? 1 : 0;
+    case Domain::Index:
+      return std::isfinite(x) ? std::fmod(std::floor(std::fabs(x)), static_cast<double>(desc.limit)) : 0;
+    default:
+      return x;
+  }
+}
+
+// Narrow integer types: keep products of a few numbers inside.
+double into_range(double x, DType dtype) {
+  if (is_float(dtype) || dtype == DType::Bool) return x;
+  const double limit = bit_width(dtype) <= 8 ? 11 : bit_width(dtype) <= 16 ? 101 : 100003;
+  x = std::fmod(std::round(x), limit);
+  return is_unsigned_integer(dtype) ? std::fabs(x) : x;
+}
+
+}  // namespace
+
+std::vector<InputGenerator> default_generators() {
+  return {
+      {"ordered", each([](size_t i, NumberStream&) { return 1.0 + static_cast<double>(i); })},
+      {"normal", scaled_normal(1)},
+      {"mixed_integers",
+       each([](size_t, NumberStream& r) { return static_cast<double>(r.below(19)) - 9; })},
+      {"ties", each([](size_t, NumberStream& r) { return static_cast<double>(r.below(3)) - 1; })},
+      {"negative", each([](size_t i, NumberStream& r) { return -1.0 - static_cast<double>(i) - r.uniform(); })},
+      {"tiny", scaled_normal(1e-3), true},
+      {"small", scaled_normal(1e-1), true},
+      {"large", scaled_normal(1e2)},
+      {"huge", scaled_normal(1e5)},
+      {"zeros", each([](size_t, NumberStream&) { return 0.0; })},
+      {"ones", each([](size_t, NumberStream&) { return 1.0; })},
+      {"one_hot", each([](size_t i, NumberStream& r) { return i % 3 == 1 && r.chance(0.7) ? 5.0 : 0.0; })},
+      {"unit_vectors", rows(unit_row), true},
+      {"parallel", rows(parallel_row)},
+      {"descending", each([](size_t i, NumberStream&) { return 40.0 - 1.5 * static_cast<double>(i); })},
+      {"nonfinite", each(nonfinite), true},
+  };
+}
+
+Array make_input(const InputGenerator& generator, const TensorDesc& desc, NumberStream& random) {
+  std::vector<double> numbers = generator.fill(desc.shape, random);
+  for (double& x : numbers) x = into_range(into_domain(x, desc), desc.dtype);
+  if (desc.domain == Domain::Sorted) {
+    std::replace_if(numbers.begin(), numbers.end(), [](double x) { return std::isnan(x); }, 0.0);
+    sort_rows(numbers, desc.shape);
+  }
+  return from_doubles(desc.dtype, desc.shape, numbers);
+}
+
+}  // namespace cleave

@@ -1,0 +1,100 @@
+#include "cleave/discover/library.h"
+
+#include <map>
+#include <mutex>
+
+#include "cleave/runtime/interpreter.h"
+
+namespace cleave {
+namespace {
+
+// Graphs by shapes and attributes, built at first use; safe to share between threads.
+class BodyCache {
+ public:
+  explicit BodyCache(BodyFn body) : body_(std::move(body)) {}
+
+  struct Entry {
+    Graph graph;
+    std::shared_ptr<const Schedule> schedule;
+  };
+
+  std::shared_ptr<const Entry> get(const AttrMap& attrs, std::span<const Array> operands) {
+    Key key;
+    key.second = attrs;
+    for (const Array& operand : operands) {
+      key.first.push_back(static_cast<int64_t>(operand.dtype()));
+      key.first.push_back(static_cast<int64_t>(operand.rank()));
+      key.first.insert(key.first.end(), operand.shape().begin(), operand.shape().end());
+    }
+    {
+      std::lock_guard lock(mutex_);
+      if (auto it = entries_.find(key); it != entries_.end()) return it->second;
+    }
+    std::vector<TensorDesc> descs;
+    for (const Array& operand : operands) descs.push_back({operand.dtype(), operand.shape()});
+    auto entry = std::make_shared<Entry>();
+    entry->graph = build_body(body_, descs, attrs);
+    entry->schedule = std::make_shared<const Schedule>(entry->graph);
+    std::lock_guard lock(mutex_);
+    return entries_.emplace(std::move(key), std::move(entry)).first->second;
+  }
+
+ private:
+  using Key = std::pair<std::vector<int64_t>, AttrMap>;
+  BodyFn body_;
+  std::mutex mutex_;
+  std::map<Key, std::shared_ptr<const Entry>> entries_;
+};
+
+}  // namespace
+
+Graph build_body(const BodyFn& body, std::span<const TensorDesc> operands, const AttrMap& attrs) {
+  Graph graph;
+  std::vector<Type> types;
+  for (const TensorDesc& desc : operands) types.push_back(Type::tensor(desc.dtype, desc.shape));
+  GraphBuilder builder = GraphBuilder::function(graph, "main", types);
+  const std::vector<ValueId> args = graph.region(builder.region()).args;
+  builder.finish(body(builder, attrs, args));
+  return graph;
+}
+
+Operator operator_with_body(std::string name, BodyFn body, std::vector<Sample> samples) {
+  Operator op;
+  op.name = std::move(name);
+  op.samples = std::move(samples);
+  op.define = [body](const Sample& sample) { return build_body(body, sample.operands, sample.attrs); };
+  auto cache = std::make_shared<BodyCache>(std::move(body));
+  op.run = [cache](const AttrMap& attrs, std::span<const Array> operands) {
+    auto entry = cache->get(attrs, operands);
+    Interpreter interpreter(entry->graph, entry->schedule, {});
+    return interpreter.call("main", operands);
+  };
+  return op;
+}
+
+std::vector<Sample> cross_samples(const std::vector<std::vector<TensorDesc>>& operand_sets,
+                                  const std::vector<AttrMap>& attr_sets) {
+  std::vector<Sample> samples;
+  for (const auto& operands : operand_sets)
+    for (const AttrMap& attrs : attr_sets) samples.push_back({operands, attrs});
+  return samples;
+}
+
+const std::vector<Operator>& operator_library() {
+  static const std::vector<Operator> library = [] {
+    std::vector<Operator> ops;
+    add_elementwise_operators(ops);
+    add_reduction_operators(ops);
+    add_array_operators(ops);
+    return ops;
+  }();
+  return library;
+}
+
+const Operator* find_operator(std::string_view name) {
+  for (const Operator& op : operator_library())
+    if (op.name == name) return &op;
+  return nullptr;
+}
+
+}  // namespace cleave

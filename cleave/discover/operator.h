@@ -1,0 +1,63 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "cleave/core/dtype.h"
+#include "cleave/core/shape.h"
+#include "cleave/graph/graph.h"
+#include "cleave/kernels/array.h"
+
+namespace cleave {
+
+// The value of one attribute in a sweep: dim=0, keepdim=true, reduction='sum', shape=[4, 2].
+using AttrValue = std::variant<int64_t, bool, double, std::string, std::vector<int64_t>>;
+using AttrMap = std::map<std::string, AttrValue>;
+std::string to_string(const AttrValue& value);
+std::string to_string(const AttrMap& attrs);  // "dim=0, keepdim=true"
+
+// Which numbers an operand may hold. Inputs stay inside; parts of a partial operand need not.
+enum class Domain : uint8_t {
+  Any,
+  NonZero,
+  Positive,
+  Bool,
+  Index,   // integers in [0, limit)
+  Sorted,  // along the last dimension
+};
+
+struct TensorDesc {
+  DType dtype = DType::F64;
+  Shape shape;
+  Domain domain = Domain::Any;
+  int64_t limit = 0;  // of Index
+};
+
+// One concrete call: global shapes and attributes.
+struct Sample {
+  std::vector<TensorDesc> operands;
+  AttrMap attrs;
+};
+std::string to_string(const Sample& sample);  // "cross(8x3 f64, 8x3 f64; dim=1)" without the name
+
+// Any operator, as a black box.
+struct Operator {
+  std::string name;
+  // Runs on one device's arrays. Throws UserError where the operator does not accept them; that is told
+  // apart from a wrong result.
+  std::function<std::vector<Array>(const AttrMap&, std::span<const Array>)> run;
+  std::vector<Sample> samples;
+  // The attribute that holds the global shape of result 0 (view, broadcast_to), if there is one. On a
+  // device it becomes the shape of the result's shard, so the operator runs once per result placement.
+  std::string shape_attr;
+  // The visible definition of a call, a graph with a function "main"; empty for a true black box.
+  std::function<Graph(const Sample&)> define;
+  // Attributes that name a dimension; they may be negative in calls, never in samples.
+  std::vector<std::string> dim_attrs;
+};
+
+}  // namespace cleave

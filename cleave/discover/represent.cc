@@ -1,0 +1,282 @@
+#include "cleave/discover/represent.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "cleave/core/error.h"
+#include "cleave/core/shard_layout.h"
+
+namespace cleave {
+namespace {
+
+using Numbers = std::vector<double>;
+
+Array shard_of(const Array& value, int dim, int w, int index) {
+  const Chunk chunk = chunk_of(value.shape()[dim], w, index);
+  Shape start(value.rank(), 0), size = value.shape();
+  start[dim] = chunk.offset;
+  size[dim] = chunk.size;
+  return value.slice(start, size).contiguous();
+}
+
+// A magnitude over many scales, now and then a small integer; whole where the dtype is an integer.
+double gap(double x, bool whole, NumberStream& random) {
+  if (random.chance(0.3)) return static_cast<double>(1 + random.below(2));  // meets other small integers
+  const double scale = std::max(std::fabs(x), 0.5);
+  const double size = scale * std::pow(10.0, random.uniform() * 4 - 2);
+  return whole ? std::round(size) + static_cast<double>(random.below(2)) : size;
+}
+
+// Parts whose sum is x.
+void split_sum(double x, std::span<double> parts, Decomposition how, bool whole, NumberStream& random) {
+  const auto w = static_cast<int64_t>(parts.size());
+  const size_t holder = static_cast<size_t>(random.below(w));
+  std::fill(parts.begin(), parts.end(), 0.0);
+  if (!std::isfinite(x)) {
+    parts[holder] = x;
+    return;
+  }
+  double rest = x;
+  auto give = [&](size_t i, double part) {
+    parts[i] = part;
+    rest -= part;
+  };
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (i == holder) continue;
+    switch (how) {
+      case Decomposition::Holder:
+        break;
+      case Decomposition::Gaps:
+        give(i, (random.chance(0.5) ? 1 : -1) * gap(x, whole, random));
+        break;
+      case Decomposition::Ties:
+        give(i, random.chance(0.5) ? x : 0);
+        break;
+      case Decomposition::Equal:
+        give(i, whole ? std::trunc(x / static_cast<double>(w)) : x / static_cast<double>(w));
+        break;
+      case Decomposition::Opposite:
+        give(i, (i % 2 ? -1 : 1) * (whole ? 16 : 7.25 * std::max(std::fabs(x), 1.0)));
+        break;
+    }
+  }
+  parts[holder] = rest;
+}
+
+// Parts whose maximum (sign = 1) or minimum (sign = -1) is x.
+void split_extreme(double x, double sign, std::span<double> parts, Decomposition how, bool whole,
+                   double lowest, NumberStream& random) {
+  const size_t holder = static_cast<size_t>(random.below(static_cast<int64_t>(parts.size())));
+  for (size_t i = 0; i < parts.size(); ++i) {
+    double below = 0;
+    switch (how) {
+      case Decomposition::Holder:
+        // The identity, as an empty shard has it, or far less than x.
+        below = !whole && random.chance(0.2) ? std::numeric_limits<double>::infinity()
+                                             : gap(100 * std::max(std::fabs(x), 1.0), whole, random);
+        break;
+      case Decomposition::Gaps:
+        below = gap(x, whole, random);
+        break;
+      case Decomposition::Ties:
+        below = random.chance(0.5) ? 0 : gap(x, whole, random);
+        break;
+      case Decomposition::Equal:
+        break;
+      case Decomposition::Opposite:
+        below = std::isfinite(x) ? 2 * std::fabs(x) + (whole ? 1 : 0.25) : 1;
+        break;
+    }
+    parts[i] = std::isnan(x) ? random.normal() : x - sign * below;
+    if (sign > 0) parts[i] = std::max(parts[i], lowest);
+    if (!std::isfinite(x) && !std::isnan(x) && x * sign < 0) parts[i] = x;
+    if (!std::isfinite(x) && !std::isnan(x) && x * sign > 0) parts[i] = whole ? 0 : 3 * random.normal();
+  }
+  parts[holder] = x;
+}
+
+// Parts whose product is x: powers of two, so that nothing is rounded, and signs in pairs.
+bool split_prod(double x, std::span<double> parts, Decomposition how, bool whole, NumberStream& random) {
+  std::fill(parts.begin(), parts.end(), 1.0);
+  const size_t holder = static_cast<size_t>(random.below(static_cast<int64_t>(parts.size())));
+  if (!std::isfinite(x)) {
+    parts[holder] = x;
+    return true;
+  }
+  double rest = x;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (i == holder) continue;
+    double factor = 1;
+    if (!whole && how != Decomposition::Holder)
+      factor = std::ldexp(1.0, static_cast<int>(random.below(9)) - 4);
+    if (how != Decomposition::Holder && how != Decomposition::Equal && random.chance(0.5)) factor = -factor;
+    parts[i] = factor;
+    rest /= factor;
+  }
+  parts[holder] = rest;
+  return true;
+}
+
+double lowest_of(DType dtype) {
+  if (is_unsigned_integer(dtype) || dtype == DType::Bool) return 0;
+  if (is_float(dtype)) return -std::numeric_limits<double>::infinity();
+  return -std::ldexp(1.0, bit_width(dtype) - 1);
+}
+
+double highest_of(DType dtype) {
+  if (dtype == DType::Bool) return 1;
+  if (is_float(dtype)) return std::numeric_limits<double>::infinity();
+  return std::ldexp(1.0, bit_width(dtype) - (is_unsigned_integer(dtype) ? 0 : 1)) - 1;
+}
+
+bool fits(const Numbers& parts, DType dtype) {
+  const double low = lowest_of(dtype), high = highest_of(dtype);
+  return std::all_of(parts.begin(), parts.end(), [&](double x) { return std::isnan(x) || (x >= low && x <= high); });
+}
+
+double combine(double a, double b, ReduceOp op) {
+  switch (op) {
+    case ReduceOp::Max:
+      return std::isnan(a) || std::isnan(b) ? NAN : std::max(a, b);
+    case ReduceOp::Min:
+      return std::isnan(a) || std::isnan(b) ? NAN : std::min(a, b);
+    case ReduceOp::Prod:
+      return a * b;
+    case ReduceOp::And:
+      return a != 0 && b != 0;
+    case ReduceOp::Or:
+      return a != 0 || b != 0;
+    default:
+      return a + b;
+  }
+}
+
+// Compares row-major numbers; `scale` is the magnitude that rounding is relative to.
+MatchResult compare(const Numbers& expected, const Numbers& actual, double relative, double scale) {
+  MatchResult result;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const double e = expected[i], a = actual[i];
+    if (e == a || (std::isnan(e) && std::isnan(a))) continue;
+    if (!std::isfinite(e) || !std::isfinite(a)) {
+      // A finite value that devices turn into NaN or Inf is the stronger finding.
+      if (result.match == Match::Yes || std::isfinite(e)) result = {Match::NonFinite, static_cast<int64_t>(i), e, a};
+      continue;
+    }
+    if (std::fabs(e - a) <= relative * std::max({std::fabs(e), std::fabs(a), scale})) continue;
+    return {Match::No, static_cast<int64_t>(i), e, a};
+  }
+  return result;
+}
+
+double magnitude(const Numbers& numbers) {
+  double largest = 0;
+  for (double x : numbers)
+    if (std::isfinite(x)) largest = std::max(largest, std::fabs(x));
+  return largest;
+}
+
+MatchResult match_partial(const std::vector<Array>& devices, const Array& value, ReduceOp op,
+                          double tolerance) {
+  for (const Array& device : devices)
+    if (device.shape() != value.shape()) return {Match::Shape};
+  Numbers total = to_doubles(devices[0]);
+  double scale = magnitude(total);
+  for (size_t i = 1; i < devices.size(); ++i) {
+    const Numbers part = to_doubles(devices[i]);
+    scale = std::max(scale, magnitude(part));
+    for (size_t e = 0; e < total.size(); ++e) total[e] = combine(total[e], part[e], op);
+  }
+  if (op == ReduceOp::Avg)
+    for (double& x : total) x /= static_cast<double>(devices.size());
+  if (value.dtype() == DType::Bool && (op == ReduceOp::Sum || op == ReduceOp::Avg || op == ReduceOp::Prod))
+    return {Match::Shape};
+  return compare(to_doubles(value), total, tolerance, scale);
+}
+
+}  // namespace
+
+double tolerance_of(DType dtype) {
+  switch (dtype) {
+    case DType::F64: return 1e-9;
+    case DType::F32: return 3e-5;
+    case DType::F16: return 2e-2;
+    case DType::BF16: return 1e-1;
+    default: return 0;
+  }
+}
+
+std::string_view name(Decomposition decomposition) {
+  constexpr std::array<std::string_view, kNumDecompositions> names = {"holder", "gaps", "ties", "equal",
+                                                                      "opposite"};
+  return names[static_cast<size_t>(decomposition)];
+}
+
+std::optional<std::vector<Array>> represent(const Array& value, const Placement& placement, int w,
+                                            Decomposition how, NumberStream& random) {
+  if (placement.is_replicate()) return std::vector<Array>(static_cast<size_t>(w), value);
+  std::vector<Array> devices;
+  if (placement.is_shard()) {
+    for (int i = 0; i < w; ++i) devices.push_back(shard_of(value, placement.dim, w, i));
+    return devices;
+  }
+  const DType dtype = value.dtype();
+  const bool whole = !is_float(dtype);
+  const ReduceOp op = placement.reduce;
+  if (dtype == DType::Bool && (op == ReduceOp::Sum || op == ReduceOp::Avg || op == ReduceOp::Prod))
+    return std::nullopt;
+  const Numbers numbers = to_doubles(value);
+  std::vector<Numbers> parts(static_cast<size_t>(w), Numbers(numbers.size()));
+  Numbers split(static_cast<size_t>(w));
+  for (size_t e = 0; e < numbers.size(); ++e) {
+    switch (op) {
+      case ReduceOp::Avg:
+        split_sum(numbers[e] * w, split, how, whole, random);
+        break;
+      case ReduceOp::Max:
+      case ReduceOp::Or:
+        split_extreme(numbers[e], 1, split, how, whole, lowest_of(dtype), random);
+        break;
+      case ReduceOp::Min:
+      case ReduceOp::And:
+        split_extreme(numbers[e], -1, split, how, whole, 0, random);
+        break;
+      case ReduceOp::Prod:
+        split_prod(numbers[e], split, how, whole, random);
+        break;
+      case ReduceOp::Sum:
+        split_sum(numbers[e], split, how, whole, random);
+        break;
+    }
+    if (dtype == DType::Bool)
+      for (double& x : split) x = std::clamp(x, 0.0, 1.0);
+    for (size_t i = 0; i < split.size(); ++i) parts[i][e] = split[i];
+  }
+  for (const Numbers& part : parts) {
+    if (!fits(part, dtype)) return std::nullopt;
+    devices.push_back(from_doubles(dtype, value.shape(), part));
+  }
+  return devices;
+}
+
+MatchResult represents(const std::vector<Array>& devices, const Array& value, const Placement& placement,
+                       double tolerance) {
+  if (placement.is_partial()) return match_partial(devices, value, placement.reduce, tolerance);
+  MatchResult result;
+  const double scale = is_float(value.dtype()) ? magnitude(to_doubles(value)) : 0;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    Array expected = value;
+    if (placement.is_shard())
+      expected = shard_of(value, placement.dim, static_cast<int>(devices.size()),
+                          static_cast<int>(i));
+    if (devices[i].shape() != expected.shape()) return {Match::Shape};
+    const MatchResult part =
+        compare(to_doubles(expected), to_doubles(devices[i]), tolerance, scale);
+    if (part.match == Match::No) return part;
+    if (part.match == Match::NonFinite && (result.match == Match::Yes || std::isfinite(part.expected))) result = part;
+  }
+  return result;
+}
+
+}  // namespace cleave

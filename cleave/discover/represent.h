@@ -1,0 +1,48 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cleave/core/placement.h"
+#include "cleave/discover/numbers.h"
+
+namespace cleave {
+
+// How the parts of a partial operand are made. A rule must hold for every decomposition; each of these
+// breaks rules that the others let pass.
+enum class Decomposition : uint8_t {
+  Holder,    // one random device holds an element, the others the identity (sum) or far less (max)
+  Gaps,      // parts differ over many scales, signs mixed, every device different
+  Ties,      // several devices hold the same
+  Equal,     // x/w everywhere; identical copies for max and min
+  Opposite,  // large parts that cancel
+};
+inline constexpr int kNumDecompositions = 5;
+std::string_view name(Decomposition decomposition);
+
+// The arrays of `w` devices that represent `value` under `placement` on one mesh axis. Nothing where this
+// dtype cannot be decomposed so (P(avg) of integers that w does not divide, P(sum) of bool, ...).
+std::optional<std::vector<Array>> represent(const Array& value, const Placement& placement, int w,
+                                            Decomposition how, NumberStream& random);
+
+// Whether the arrays of the devices represent `value` under `placement`.
+enum class Match : uint8_t {
+  Yes,
+  No,         // another number, and both are finite
+  Shape,      // the arrays have another shape than the placement asks for
+  NonFinite,  // differs only where the value or an array is NaN or infinite
+};
+struct MatchResult {
+  Match match = Match::Yes;
+  int64_t element = -1;  // the first that differs, row-major in the value
+  double expected = 0;
+  double actual = 0;
+};
+// `tolerance` is relative to the largest number around; zero compares exactly.
+MatchResult represents(const std::vector<Array>& devices, const Array& value, const Placement& placement,
+                       double tolerance);
+// What rounding in this dtype may change, with room for a few operations; 0 for integers.
+double tolerance_of(DType dtype);
+
+}  // namespace cleave

@@ -1,0 +1,197 @@
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "cleave/core/error.h"
+#include "cleave/discover/engine.h"
+
+namespace cleave {
+namespace {
+
+bool still_refuted(const Operator& op, Witness& witness) {
+  const TrialResult result = run_trial(op, witness.sample, witness.combination,
+                                       {witness.w, witness.operands, witness.devices});
+  if (result.rejected || result.match != Match::No) return false;
+  witness.element = result.detail.element;
+  witness.expected = result.detail.expected;
+  witness.actual = result.detail.actual;
+  return true;
+}
+
+// Fresh inputs of the sample's shapes: small integers first, then any generator and decomposition.
+bool find_refutation(const Operator& op, Witness& witness) {
+  const std::vector<InputGenerator> generators = default_generators();
+  for (size_t g = 0; g < generators.size(); ++g) {
+    for (int how = 0; how < kNumDecompositions; ++how) {
+      NumberStream random(g * 31 + static_cast<uint64_t>(how));
+      Witness candidate = witness;
+      candidate.operands.clear();
+      candidate.devices.clear();
+      bool usable = true;
+      for (size_t i = 0; i < witness.sample.operands.size(); ++i) {
+        const TensorDesc desc = witness.sample.operands[i];
+        if (generators[g].floats_only && !is_float(desc.dtype)) usable = false;
+        candidate.operands.push_back(make_input(generators[g], desc, random));
+        auto devices = represent(candidate.operands.back(), witness.combination.operands[i], witness.w,
+                                 static_cast<Decomposition>(how), random);
+        if (!devices) usable = false;
+        if (!usable) break;
+        candidate.devices.push_back(std::move(*devices));
+      }
+      if (!usable || !still_refuted(op, candidate)) continue;
+      witness = std::move(candidate);
+      return true;
+    }
+  }
+  return false;
+}
+
+// Replaces every dimension of one size by another size, in all operands at once, so that dimensions that
+// must agree go on agreeing.
+Sample with_size(Sample sample, int64_t from, int64_t to) {
+  for (TensorDesc& desc : sample.operands) std::replace(desc.shape.begin(), desc.shape.end(), from, to);
+  return sample;
+}
+
+bool shrink_shapes(const Operator& op, Witness& witness) {
+  std::set<int64_t> sizes;
+  for (const TensorDesc& desc : witness.sample.operands) sizes.insert(desc.shape.begin(), desc.shape.end());
+  for (auto it = sizes.rbegin(); it != sizes.rend(); ++it) {
+    for (int64_t smaller = 1; smaller < *it; ++smaller) {
+      Witness candidate = witness;
+      candidate.sample = with_size(witness.sample, *it, smaller);
+      if (!find_refutation(op, candidate)) continue;
+      witness = std::move(candidate);
+      return true;
+    }
+  }
+  return false;
+}
+
+bool shrink_world(const Operator& op, Witness& witness) {
+  for (int w = 2; w < witness.w; ++w) {
+    Witness candidate = witness;
+    candidate.w = w;
+    if (!find_refutation(op, candidate)) continue;
+    witness = std::move(candidate);
+    return true;
+  }
+  return false;
+}
+
+// Simpler numbers, element by element: zero, one, a small whole number. A sharded or replicated operand
+// changes as a whole; the parts of a partial one change in pairs that keep the value out of it: the value
+// is what the parts say.
+bool simplify_numbers(const Operator& op, Witness& witness) {
+  bool changed = false;
+  for (size_t i = 0; i < witness.operands.size(); ++i) {
+    const TensorDesc desc = witness.sample.operands[i];
+    const Placement placement = witness.combination.operands[i];
+    if (placement.is_partial() || desc.domain == Domain::Sorted) continue;
+    std::vector<double> numbers = to_doubles(witness.operands[i]);
+    for (double& x : numbers) {
+      const double before = x;
+      for (double simple : {0.0, 1.0, std::round(before)}) {
+        if (simple == before) break;
+        if (simple == 0 && (desc.domain == Domain::NonZero || desc.domain == Domain::Positive)) continue;
+        x = simple;
+        Witness candidate = witness;
+        candidate.operands[i] = from_doubles(desc.dtype, desc.shape, numbers);
+        NumberStream random(0);
+        candidate.devices[i] =
+            *represent(candidate.operands[i], placement, witness.w, Decomposition::Equal, random);
+        if (still_refuted(op, candidate)) {
+          witness = std::move(candidate);
+          changed = true;
+          break;
+        }
+        x = before;
+      }
+    }
+  }
+  return changed;
+}
+
+// The parts of a sum that is partial, made whole or zero, with the value following them.
+bool simplify_parts(const Operator& op, Witness& witness) {
+  bool changed = false;
+  for (size_t i = 0; i < witness.operands.size(); ++i) {
+    const Placement placement = witness.combination.operands[i];
+    const TensorDesc desc = witness.sample.operands[i];
+    if (!placement.is_partial() || desc.domain != Domain::Any) continue;
+    if (placement.reduce != ReduceOp::Sum && placement.reduce != ReduceOp::Max &&
+        placement.reduce != ReduceOp::Min)
+      continue;
+    std::vector<std::vector<double>> parts;
+    for (const Array& part : witness.devices[i]) parts.push_back(to_doubles(part));
+    auto total = [&](size_t e) {
+      double sum = parts[0][e];
+      for (size_t d = 1; d < parts.size(); ++d) {
+        if (placement.reduce == ReduceOp::Sum) sum += parts[d][e];
+        if (placement.reduce == ReduceOp::Max) sum = std::max(sum, parts[d][e]);
+        if (placement.reduce == ReduceOp::Min) sum = std::min(sum, parts[d][e]);
+      }
+      return sum;
+    };
+    for (size_t d = 0; d < parts.size(); ++d) {
+      for (size_t e = 0; e < parts[d].size(); ++e) {
+        const double before = parts[d][e];
+        for (double simple : {0.0, 1.0, -1.0, 2.0, std::round(before)}) {
+          if (simple == before || (is_unsigned_integer(desc.dtype) && simple < 0)) continue;
+          parts[d][e] = simple;
+          Witness candidate = witness;
+          std::vector<double> value = to_doubles(witness.operands[i]);
+          value[e] = total(e);
+          candidate.operands[i] = from_doubles(desc.dtype, desc.shape, value);
+          candidate.devices[i][d] = from_doubles(desc.dtype, desc.shape, parts[d]);
+          if (still_refuted(op, candidate)) {
+            witness = std::move(candidate);
+            changed = true;
+            break;
+          }
+          parts[d][e] = before;
+        }
+      }
+    }
+  }
+  return changed;
+}
+
+std::string numbers_text(const Array& array) {
+  std::string text = "[";
+  const std::vector<double> numbers = to_doubles(array);
+  for (size_t i = 0; i < numbers.size(); ++i) text += fmt::format("{}{:.6g}", i ? ", " : "", numbers[i]);
+  return text + "]";
+}
+
+}  // namespace
+
+Witness shrink(const Operator& op, const Witness& witness) {
+  Witness smallest = witness;
+  while (shrink_shapes(op, smallest) || shrink_world(op, smallest)) {
+  }
+  for (int round = 0; round < 2; ++round) {
+    const bool numbers = simplify_numbers(op, smallest);
+    if (!simplify_parts(op, smallest) && !numbers) break;
+  }
+  return smallest;
+}
+
+std::string to_string(const std::string& op, const Witness& witness) {
+  std::string text = fmt::format("{}({})  {}  on {} devices\n", op, to_string(witness.sample),
+                                 to_string(witness.combination), witness.w);
+  for (size_t i = 0; i < witness.operands.size(); ++i) {
+    text += fmt::format("  operand {} {} = {}", i, to_string(witness.combination.operands[i]),
+                        numbers_text(witness.operands[i]));
+    if (witness.combination.operands[i].is_partial()) {
+      text += " as";
+      for (const Array& part : witness.devices[i]) text += " " + numbers_text(part);
+    }
+    text += "\n";
+  }
+  text += fmt::format("  element {}: expected {:.6g}, the devices give {:.6g}", witness.element, witness.expected,
+                      witness.actual);
+  return text;
+}
+
+}  // namespace cleave
