@@ -6,6 +6,7 @@
 #include "cleave/core/error.h"
 #include "cleave/core/text_cursor.h"
 #include "cleave/discover/discover.h"
+#include "cleave/discover/emit.h"
 #include "cleave/discover/library.h"
 
 namespace cleave::cli {
@@ -17,6 +18,7 @@ struct Options {
   std::vector<std::string> attrs;
   std::string worlds = "2,3,4";
   std::string format = "table";
+  std::string emit;
   uint64_t seed = 0;
   bool list = false;
 };
@@ -55,7 +57,8 @@ Shape parse_shape(const std::string& text) {
 // A value as the operator's own samples write this attribute.
 AttrValue parse_value(const std::string& name, const std::string& text, const AttrValue& like) {
   if (std::holds_alternative<bool>(like)) {
-    if (text != "true" && text != "false") throw_user("--attr {}: '{}' is neither true nor false", name, text);
+    if (text != "true" && text != "false")
+      throw_user("--attr {}: '{}' is neither true nor false", name, text);
     return text == "true";
   }
   if (std::holds_alternative<int64_t>(like)) return parse_int(text, "--attr");
@@ -67,13 +70,15 @@ AttrValue parse_value(const std::string& name, const std::string& text, const At
 void apply_attrs(Operator& op, const std::vector<std::string>& attrs) {
   for (const std::string& assignment : attrs) {
     const size_t equals = assignment.find('=');
-    if (equals == std::string::npos) throw_user("--attr '{}': write it as name=value[,value...]", assignment);
+    if (equals == std::string::npos)
+      throw_user("--attr '{}': write it as name=value[,value...]", assignment);
     const std::string name = assignment.substr(0, equals);
     std::vector<Sample> samples;
     for (const Sample& sample : op.samples) {
       auto it = sample.attrs.find(name);
       if (it == sample.attrs.end())
-        throw_user("--attr {}: {} has no such attribute; it has: {}", name, op.name, to_string(sample.attrs));
+        throw_user("--attr {}: {} has no such attribute; it has: {}", name, op.name,
+                   to_string(sample.attrs));
       for (const std::string& value : split(assignment.substr(equals + 1), ',')) {
         Sample changed = sample;
         changed.attrs[name] = parse_value(name, value, it->second);
@@ -92,10 +97,12 @@ void apply_shapes(Operator& op, const std::string& text) {
   std::vector<Sample> samples;
   for (Sample sample : op.samples) {
     if (sample.operands.size() != shapes.size())
-      throw_user("--shape: {} takes {} operands, {} shapes given", op.name, sample.operands.size(), shapes.size());
+      throw_user("--shape: {} takes {} operands, {} shapes given", op.name, sample.operands.size(),
+                 shapes.size());
     for (size_t i = 0; i < shapes.size(); ++i) sample.operands[i].shape = parse_shape(shapes[i]);
-    const bool known = std::any_of(samples.begin(), samples.end(),
-                                   [&](const Sample& s) { return to_string(s) == to_string(sample); });
+    const bool known = std::any_of(samples.begin(), samples.end(), [&](const Sample& s) {
+      return to_string(s) == to_string(sample);
+    });
     if (!known) samples.push_back(std::move(sample));
   }
   op.samples = std::move(samples);
@@ -120,7 +127,12 @@ void run(const Options& options) {
     if (settings.worlds.back() < 2) throw_user("--world: a mesh axis needs at least 2 devices");
   }
   const Discovery discovery = discover(op, settings);
-  if (options.format == "yaml") {
+  if (!options.emit.empty()) {
+    fmt::print("{}", options.emit == "cleave"    ? emit_cleave(discovery)
+                     : options.emit == "dtensor" ? emit_dtensor(discovery)
+                     : options.emit == "shardy"  ? emit_shardy(discovery)
+                                                 : emit_dtensor_tests(discovery));
+  } else if (options.format == "yaml") {
     fmt::print("{}", report_yaml(discovery));
   } else if (options.format == "json") {
     fmt::print("{}", report_json(discovery));
@@ -133,15 +145,23 @@ void run(const Options& options) {
 
 void add_discover_command(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("discover", "Find out which placements an operator really supports");
-  command->add_option("operator", options->op, "an operator of the library, such as cross or softmax");
+  CLI::App* command =
+      app.add_subcommand("discover", "Find out which placements an operator really supports");
+  command->add_option("operator", options->op,
+                      "an operator of the library, such as cross or softmax");
   command->add_option("--shape", options->shapes, "a shape per operand, such as 8x3,8x3");
   command->add_option("--attr", options->attrs, "values to sweep: dim=0,1")->take_all();
-  command->add_option("--world", options->worlds, "numbers of devices to try")->capture_default_str();
+  command->add_option("--world", options->worlds, "numbers of devices to try")
+      ->capture_default_str();
   command->add_option("--format", options->format, "table, yaml or json")
       ->check(CLI::IsMember({"table", "yaml", "json"}))
       ->capture_default_str();
-  command->add_option("--seed", options->seed, "of the random inputs and decompositions")->capture_default_str();
+  command
+      ->add_option("--emit", options->emit,
+                   "rule code for review: cleave, dtensor, shardy or tests")
+      ->check(CLI::IsMember({"cleave", "dtensor", "shardy", "tests"}));
+  command->add_option("--seed", options->seed, "of the random inputs and decompositions")
+      ->capture_default_str();
   command->add_flag("--list", options->list, "the operators that are known");
   command->callback([options] { run(*options); });
 }

@@ -25,7 +25,8 @@ std::string duration(double seconds) {
   return fmt::format("{:.3f} s", seconds);
 }
 
-// Steps that the user gives as kind=spec, priced and not searched.
+// Steps that the user gives as kind=spec, priced and not searched; a spec that ends in `@to` is on
+// the target's mesh.
 ReshardPlan price(const Options& options, const ShardingSpec& from, const ShardingSpec& to,
                   const Shape& shape, DType dtype, const MachineProfile& profile) {
   ReshardPlan plan;
@@ -35,8 +36,10 @@ ReshardPlan price(const Options& options, const ShardingSpec& from, const Shardi
     auto kind = step_kind_from_name(text.substr(0, equals));
     if (!kind || equals == std::string::npos)
       throw_user("--via '{}': expected kind=spec, such as all_gather='[{{\"x\"}}, {{}}]'", text);
-    const std::string spec = text.substr(equals + 1);
-    const ShardingSpec after = parse_sharding(spec, before.mesh);
+    std::string spec = text.substr(equals + 1);
+    const bool on_target = spec.ends_with("@to");
+    if (on_target) spec.resize(spec.size() - 3);
+    const ShardingSpec after = parse_sharding(spec, on_target ? to.mesh : before.mesh);
     plan.steps.push_back(make_step(*kind, before, after, shape, dtype, profile));
     plan.seconds += plan.steps.back().seconds;
     plan.bytes += plan.steps.back().bytes;
@@ -45,7 +48,7 @@ ReshardPlan price(const Options& options, const ShardingSpec& from, const Shardi
     plan.peak_bytes = std::max(plan.peak_bytes, held * byte_size(dtype));
     before = after;
   }
-  if (!before.same_layout(to))
+  if (!before.same_layout(to) && !(before.is_fully_replicated() && to.is_fully_replicated()))
     throw_user("--via ends at {} and not at {}", to_string(before), to_string(to));
   return plan;
 }
@@ -134,7 +137,8 @@ void add_reshard_command(CLI::App& app) {
   command->add_option("--memory", options->memory,
                       "bound on the bytes of a step's operand and result on one device; 2GiB");
   command->add_option("--via", options->via,
-                      "price these steps instead of searching: all_gather='[{}, {}]' ...");
+                      "price these steps instead of searching: all_gather='[{}, {}]' ...; a spec "
+                      "followed by @to is on the mesh of --to");
   command->add_flag("--json", options->json, "print JSON");
   command->callback([options] { run(*options); });
 }

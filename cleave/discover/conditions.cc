@@ -27,11 +27,13 @@ class AtomTable {
  public:
   AtomTable(const std::vector<SweepPoint>& points, const std::vector<std::string>& dim_attrs)
       : points_(points) {
-    const bool has_d = std::all_of(points.begin(), points.end(), [](const SweepPoint& p) { return p.d.has_value(); });
+    const bool has_d = std::all_of(points.begin(), points.end(),
+                                   [](const SweepPoint& p) { return p.d.has_value(); });
     if (has_d)
       for (const std::string& name : dim_attrs) add_dim(name);
     for (const auto& [name, value] : points.front().attrs)
-      if (std::find(dim_attrs.begin(), dim_attrs.end(), name) == dim_attrs.end()) add_attr(name, has_d);
+      if (std::find(dim_attrs.begin(), dim_attrs.end(), name) == dim_attrs.end())
+        add_attr(name, has_d);
     for (const std::string& name : dim_attrs)
       if (!has_d && points.front().attrs.contains(name)) add_values(name);
     if (has_d) add_position();
@@ -41,7 +43,8 @@ class AtomTable {
  private:
   void add(std::string text, const Predicate& predicate) {
     std::vector<bool> truth = truth_of(points_, predicate);
-    const bool constant = std::all_of(truth.begin(), truth.end(), [&](bool t) { return t == truth[0]; });
+    const bool constant =
+        std::all_of(truth.begin(), truth.end(), [&](bool t) { return t == truth[0]; });
     if (constant) return;
     for (const Atom& atom : atoms_)
       if (atom.truth == truth) return;
@@ -76,8 +79,10 @@ class AtomTable {
       return;
     }
     if (std::holds_alternative<int64_t>(first) && has_d) {
-      add("d < " + name, [name](const SweepPoint& p) { return *p.d < std::get<int64_t>(p.attrs.at(name)); });
-      add("d >= " + name, [name](const SweepPoint& p) { return *p.d >= std::get<int64_t>(p.attrs.at(name)); });
+      add("d < " + name,
+          [name](const SweepPoint& p) { return *p.d < std::get<int64_t>(p.attrs.at(name)); });
+      add("d >= " + name,
+          [name](const SweepPoint& p) { return *p.d >= std::get<int64_t>(p.attrs.at(name)); });
     }
     add_values(name);
   }

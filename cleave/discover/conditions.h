@@ -18,8 +18,8 @@ struct SweepPoint {
   bool valid = false;
 };
 
-// The smallest condition that is true exactly at the valid points: "" where all are valid, nothing where no
-// condition of up to three terms (or two alternatives) explains them.
+// The smallest condition that is true exactly at the valid points: "" where all are valid, nothing
+// where no condition of up to three terms (or two alternatives) explains them.
 //   {d=0: no, d=1: yes} with dim=0, {d=0: yes, d=1: no} with dim=1   ->   "d != dim"
 std::optional<std::string> smallest_condition(const std::vector<SweepPoint>& points,
                                               const std::vector<std::string>& dim_attrs);

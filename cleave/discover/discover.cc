@@ -24,7 +24,8 @@ struct Schema {
 
 bool Schema::has_shard() const {
   return placement.kind == Kind::ShardOfD ||
-         std::any_of(operands.begin(), operands.end(), [](const PlacePattern& p) { return p.kind == Kind::ShardOfD; });
+         std::any_of(operands.begin(), operands.end(),
+                     [](const PlacePattern& p) { return p.kind == Kind::ShardOfD; });
 }
 
 struct Instance {
@@ -50,7 +51,8 @@ PlacePattern pattern_of(const Placement& placement, std::optional<int64_t> d) {
 Schema schema_of(const Combination& combination) {
   const std::optional<int64_t> d = base_dim(combination);
   Schema schema;
-  for (const Placement& placement : combination.operands) schema.operands.push_back(pattern_of(placement, d));
+  for (const Placement& placement : combination.operands)
+    schema.operands.push_back(pattern_of(placement, d));
   schema.result = combination.result;
   schema.placement = pattern_of(combination.placement, d);
   return schema;
@@ -92,10 +94,13 @@ std::string justify(const Schema& schema) {
     return fmt::format("reduction ({}) over the sharded dimension", name(out.reduce));
   if (partial > 0 && out.kind == Kind::Partial) {
     if (sum_like && (out.reduce == ReduceOp::Sum || out.reduce == ReduceOp::Avg))
-      return partial == 1 ? fmt::format("linear in operand {}", which) : "additive in the partial operands";
+      return partial == 1 ? fmt::format("linear in operand {}", which)
+                          : "additive in the partial operands";
     if (sum_like && out.reduce == ReduceOp::Prod) return "turns sums into products";
-    if (op == ReduceOp::Prod) return out.reduce == ReduceOp::Sum ? "turns products into sums" : "multiplicative";
-    if (op == out.reduce) return partial == 1 ? fmt::format("monotone in operand {}", which) : "monotone";
+    if (op == ReduceOp::Prod)
+      return out.reduce == ReduceOp::Sum ? "turns products into sums" : "multiplicative";
+    if (op == out.reduce)
+      return partial == 1 ? fmt::format("monotone in operand {}", which) : "monotone";
     return fmt::format("antitone in operand {}", which);
   }
   return "holds for every decomposition tested";
@@ -132,8 +137,8 @@ void add_rules(const Operator& op, const Schema& schema, const std::vector<Insta
                Discovery& discovery) {
   const std::vector<SweepPoint> points = sweep_points(discovery, schema, instances);
   const bool per_sample = !op.shape_attr.empty() && schema.has_shard();
-  DiscoveredRule rule{schema.operands, schema.result, schema.placement, {}, justify(schema), false,
-                      VerdictKind::Proved, 0};
+  DiscoveredRule rule{schema.operands, schema.result, schema.placement,    {},
+                      justify(schema), false,         VerdictKind::Proved, 0};
   std::map<int64_t, int> valid_d;
   for (const Instance& instance : instances) {
     const Verdict& verdict = instance.decision->verdict;
@@ -161,7 +166,8 @@ void add_rules(const Operator& op, const Schema& schema, const std::vector<Insta
   }
   const std::optional<std::string> condition = smallest_condition(points, op.dim_attrs);
   // A condition on the position alone that one d fulfils is said best by naming that d.
-  const bool positional = condition && valid_d.size() == 1 && condition->find("size") == std::string::npos &&
+  const bool positional = condition && valid_d.size() == 1 &&
+                          condition->find("size") == std::string::npos &&
                           !mentions_attribute(*condition, discovery);
   if (condition && !positional) {
     rule.condition = *condition;
@@ -238,13 +244,15 @@ void prove(const Operator& op, const DiscoverOptions& options, SampleDecisions& 
     bool follows = true;
     for (int w : options.worlds) {
       const auto results = transfer_through(definition, decision.combination.operands, w);
-      follows &= results && (*results)[decision.combination.result] == decision.combination.placement;
+      follows &=
+          results && (*results)[decision.combination.result] == decision.combination.placement;
     }
     if (follows) decision.verdict.kind = VerdictKind::Proved;
   }
 }
 
-// Families that a reader would ask about: one operand is not replicated, or all have the same placement.
+// Families that a reader would ask about: one operand is not replicated, or all have the same
+// placement.
 bool is_tempting(const Schema& schema) {
   int placed = 0;
   for (const PlacePattern& pattern : schema.operands) placed += pattern.kind != Kind::Replicate;
@@ -261,7 +269,8 @@ void explain_by_rules(const Operator& op, Discovery& discovery) {
   std::map<Schema, std::vector<Instance>> schemas;
   for (size_t s = 0; s < discovery.samples.size(); ++s)
     for (const Decision& decision : discovery.samples[s].decisions)
-      schemas[schema_of(decision.combination)].push_back({s, &decision, base_dim(decision.combination)});
+      schemas[schema_of(decision.combination)].push_back(
+          {s, &decision, base_dim(decision.combination)});
   for (const auto& [schema, instances] : schemas) {
     const Instance* refuted = nullptr;
     bool any_valid = false, all_untestable = true;
@@ -277,12 +286,16 @@ void explain_by_rules(const Operator& op, Discovery& discovery) {
     if (any_valid) {
       add_rules(op, schema, instances, discovery);
     } else if (all_untestable) {
-      discovery.untestable.push_back({schema.operands, schema.result, schema.placement,
-                                      VerdictKind::Untestable, instances.front().decision->verdict.reason, {}});
+      discovery.untestable.push_back({schema.operands,
+                                      schema.result,
+                                      schema.placement,
+                                      VerdictKind::Untestable,
+                                      instances.front().decision->verdict.reason,
+                                      {}});
     } else if (refuted && is_tempting(schema)) {
       const Verdict& verdict = refuted->decision->verdict;
-      discovery.refuted.push_back(
-          {schema.operands, schema.result, schema.placement, verdict.kind, verdict.reason, verdict.witness});
+      discovery.refuted.push_back({schema.operands, schema.result, schema.placement, verdict.kind,
+                                   verdict.reason, verdict.witness});
     }
   }
   mark_implied(discovery.rules);
@@ -295,14 +308,16 @@ void explain_by_rules(const Operator& op, Discovery& discovery) {
 }
 
 Discovery discover(const Operator& op, const DiscoverOptions& options) {
-  if (op.samples.empty()) throw_user("discover {}: no shapes to try; give some with --shape", op.name);
+  if (op.samples.empty())
+    throw_user("discover {}: no shapes to try; give some with --shape", op.name);
   const auto begin = std::chrono::steady_clock::now();
   Discovery discovery;
   discovery.op = op.name;
   discovery.num_operands = op.samples.front().operands.size();
   discovery.worlds = options.worlds;
   discovery.seed = options.seed;
-  for (const InputGenerator& generator : options.generators) discovery.generators.push_back(generator.name);
+  for (const InputGenerator& generator : options.generators)
+    discovery.generators.push_back(generator.name);
   for (size_t i = 0; i < op.samples.size(); ++i) {
     if (options.progress)
       options.progress(op.name, static_cast<double>(i) / static_cast<double>(op.samples.size()));
@@ -316,8 +331,9 @@ Discovery discover(const Operator& op, const DiscoverOptions& options) {
   }
   explain_by_rules(op, discovery);
   for (RefutedRule& rule : discovery.refuted)
-    if (rule.witness) rule.witness = shrink(op, *rule.witness);
-  discovery.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    if (rule.witness && options.shrink_witnesses) rule.witness = shrink(op, *rule.witness);
+  discovery.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return discovery;
 }
 

@@ -64,8 +64,8 @@ struct Discovery {
   double seconds = 0;
 };
 
-// Decides every combination over all samples of the operator, explains the valid ones by rules with the
-// smallest conditions, and shrinks a witness for each family that fails.
+// Decides every combination over all samples of the operator, explains the valid ones by rules with
+// the smallest conditions, and shrinks a witness for each family that fails.
 Discovery discover(const Operator& op, const DiscoverOptions& options);
 
 // For every decision, the rules that explain the valid ones; part of `discover`, visible for tests.

@@ -37,7 +37,8 @@ std::string dims_text(const std::vector<TensorFactors>& tensors, FactorIndex fac
   for (const TensorFactors& tensor : tensors) {
     std::string text = "kNoDim";
     for (size_t d = 0; d < tensor.size(); ++d)
-      if (std::find(tensor[d].begin(), tensor[d].end(), factor) != tensor[d].end()) text = std::to_string(d);
+      if (std::find(tensor[d].begin(), tensor[d].end(), factor) != tensor[d].end())
+        text = std::to_string(d);
     dims.push_back(std::move(text));
   }
   return fmt::format("{{{}}}", fmt::join(dims, ", "));
@@ -48,8 +49,10 @@ std::string size_text(const OpShardingRule& rule, FactorIndex factor) {
   for (size_t i = 0; i < rule.num_tensors(); ++i)
     for (size_t d = 0; d < rule.tensor(i).size(); ++d)
       if (rule.tensor(i)[d].front() == factor)
-        return i < rule.operands.size() ? fmt::format("graph.operand_type(node, {}).shape[{}]", i, d)
-                                        : fmt::format("graph.result_type(node, {}).shape[{}]", i - rule.operands.size(), d);
+        return i < rule.operands.size()
+                   ? fmt::format("graph.operand_type(node, {}).shape[{}]", i, d)
+                   : fmt::format("graph.result_type(node, {}).shape[{}]", i - rule.operands.size(),
+                                 d);
   return "1";
 }
 
@@ -58,8 +61,8 @@ std::string cpp_rule(const OpShardingRule& rule) {
   for (size_t f = 0; f < rule.factors.size(); ++f) {
     const auto index = static_cast<FactorIndex>(f);
     const Factor& factor = rule.factors[f];
-    text += fmt::format("      .factor({}, {}, {}", dims_text(rule.operands, index), dims_text(rule.results, index),
-                        size_text(rule, index));
+    text += fmt::format("      .factor({}, {}, {}", dims_text(rule.operands, index),
+                        dims_text(rule.results, index), size_text(rule, index));
     if (factor.kind == FactorKind::Reduction && factor.reduce != ReduceOp::Sum) {
       text += fmt::format(", {}, false, {}", kind_text(factor.kind), enum_text(factor.reduce));
     } else if (factor.kind != FactorKind::PassThrough) {
@@ -74,8 +77,8 @@ std::string cpp_partial(const PartialTransfer& partial) {
   std::string text = "  return {";
   for (size_t i = 0; i < partial.size(); ++i) {
     std::vector<int> mask(partial[i].operands.begin(), partial[i].operands.end());
-    text += fmt::format("{}{{{}, {{{}}}, {}}}", i ? ",\n          " : "", enum_text(partial[i].in), fmt::join(mask, ", "),
-                        enum_text(partial[i].out));
+    text += fmt::format("{}{{{}, {{{}}}, {}}}", i ? ",\n          " : "", enum_text(partial[i].in),
+                        fmt::join(mask, ", "), enum_text(partial[i].out));
   }
   return text + "};\n";
 }
@@ -83,17 +86,20 @@ std::string cpp_partial(const PartialTransfer& partial) {
 }  // namespace
 
 std::string emit_cleave(const Discovery& discovery) {
-  std::string text = fmt::format("// {}: made from {} decided combinations.\n", discovery.op, discovery.combinations);
+  std::string text = fmt::format("// {}: made from {} decided combinations.\n", discovery.op,
+                                 discovery.combinations);
   std::set<std::string> seen;
   for (const SampleDecisions& sample : discovery.samples) {
     const SynthesizedRule made = synthesize(sample);
     if (!seen.insert(to_short_string(made.rule) + cpp_partial(made.partial)).second) continue;
-    text += fmt::format("\n// {}({})\n//   \"{}\"\n", discovery.op, to_string(sample.sample), to_short_string(made.rule));
-    for (const std::string& line : made.not_expressible) text += "//   valid, but not expressible: " + line + "\n";
-    text += fmt::format("OpShardingRule {}_rule(const Graph& graph, const Node& node) {{\n{}}}\n", discovery.op,
-                        cpp_rule(made.rule));
-    text += fmt::format("PartialTransfer {}_partial(const Graph&, const Node&) {{\n{}}}\n", discovery.op,
-                        cpp_partial(made.partial));
+    text += fmt::format("\n// {}({})\n//   \"{}\"\n", discovery.op, to_string(sample.sample),
+                        to_short_string(made.rule));
+    for (const std::string& line : made.not_expressible)
+      text += "//   valid, but not expressible: " + line + "\n";
+    text += fmt::format("OpShardingRule {}_rule(const Graph& graph, const Node& node) {{\n{}}}\n",
+                        discovery.op, cpp_rule(made.rule));
+    text += fmt::format("PartialTransfer {}_partial(const Graph&, const Node&) {{\n{}}}\n",
+                        discovery.op, cpp_partial(made.partial));
   }
   return text;
 }
@@ -102,9 +108,10 @@ std::string emit_shardy(const Discovery& discovery) {
   std::string text;
   for (const SampleDecisions& sample : discovery.samples) {
     const SynthesizedRule made = synthesize(sample);
-    text += fmt::format("// {}({})\n#sdy.op_sharding_rule<{}, custom>\n", discovery.op, to_string(sample.sample),
-                        to_string(made.rule));
-    for (const std::string& line : made.not_expressible) text += "// valid, but not expressible: " + line + "\n";
+    text += fmt::format("// {}({})\n#sdy.op_sharding_rule<{}, custom>\n", discovery.op,
+                        to_string(sample.sample), to_string(made.rule));
+    for (const std::string& line : made.not_expressible)
+      text += "// valid, but not expressible: " + line + "\n";
   }
   return text;
 }
@@ -112,7 +119,9 @@ std::string emit_shardy(const Discovery& discovery) {
 std::string emit_dtensor_tests(const Discovery& discovery) {
   auto placement = [](const Placement& p) -> std::string {
     if (p.is_shard()) return fmt::format("Shard({})", p.dim);
-    if (p.is_partial()) return fmt::format("Partial(\"{}\")", p.reduce == ReduceOp::Prod ? "product" : name(p.reduce));
+    if (p.is_partial())
+      return fmt::format("Partial(\"{}\")",
+                         p.reduce == ReduceOp::Prod ? "product" : name(p.reduce));
     return "Replicate()";
   };
   std::string text =
@@ -120,7 +129,9 @@ std::string emit_dtensor_tests(const Discovery& discovery) {
       "import torch\n"
       "from torch.distributed.tensor import DTensor, Partial, Replicate, Shard\n"
       "from torch.distributed.tensor.debug import CommDebugMode\n\n";
-  text += "# (shapes, arguments, operand placements, result placement); `mesh` is a 1-D device mesh.\nCASES = [\n";
+  text +=
+      "# (shapes, arguments, operand placements, result placement); `mesh` is a 1-D device "
+      "mesh.\nCASES = [\n";
   for (const SampleDecisions& sample : discovery.samples) {
     std::vector<std::string> shapes, values;
     for (const TensorDesc& desc : sample.sample.operands) {
@@ -134,7 +145,8 @@ std::string emit_dtensor_tests(const Discovery& discovery) {
       values.push_back(fmt::format("\"{}\": {}", name, literal));
     }
     for (const Decision& d : sample.decisions) {
-      if (!d.verdict.valid() || d.combination.result != 0 || d.combination.placement.is_partial()) continue;
+      if (!d.verdict.valid() || d.combination.result != 0 || d.combination.placement.is_partial())
+        continue;
       std::vector<std::string> operands;
       bool partial = false;
       for (const Placement& p : d.combination.operands) {
@@ -142,8 +154,9 @@ std::string emit_dtensor_tests(const Discovery& discovery) {
         partial |= p.is_partial();
       }
       if (partial) continue;
-      text += fmt::format("    ([{}], {{{}}}, [{}], {}),\n", fmt::join(shapes, ", "), fmt::join(values, ", "),
-                          fmt::join(operands, ", "), placement(d.combination.placement));
+      text += fmt::format("    ([{}], {{{}}}, [{}], {}),\n", fmt::join(shapes, ", "),
+                          fmt::join(values, ", "), fmt::join(operands, ", "),
+                          placement(d.combination.placement));
     }
   }
   text += fmt::format(
@@ -152,7 +165,8 @@ std::string emit_dtensor_tests(const Discovery& discovery) {
       "def test_{0}(mesh, shapes, kwargs, placements, expected):\n"
       "    torch.manual_seed(0)\n"
       "    full = [torch.randn(s, dtype=torch.float64) for s in shapes]\n"
-      "    shards = [DTensor.from_local(t, mesh, [Replicate()]).redistribute(mesh, [p]) for t, p in zip(full, placements)]\n"
+      "    shards = [DTensor.from_local(t, mesh, [Replicate()]).redistribute(mesh, [p]) for t, p "
+      "in zip(full, placements)]\n"
       "    with CommDebugMode() as comm:\n"
       "        result = torch.{0}(*shards, **kwargs)\n"
       "    assert comm.get_total_counts() == 0\n"

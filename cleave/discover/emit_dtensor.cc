@@ -14,11 +14,14 @@ std::string python_placement(const PlacePattern& pattern) {
     case Kind::Replicate:
       return "Replicate()";
     case Kind::Partial:
-      return fmt::format("Partial(\"{}\")", pattern.reduce == ReduceOp::Prod ? "product" : name(pattern.reduce));
+      return fmt::format("Partial(\"{}\")",
+                         pattern.reduce == ReduceOp::Prod ? "product" : name(pattern.reduce));
     case Kind::Shard:
       return fmt::format("_ShardingPlaceholder({})", pattern.dim);
     case Kind::ShardOfD:
-      return pattern.dim == 0 ? "_ShardingPlaceholder(d)" : fmt::format("_ShardingPlaceholder(d {} {})", pattern.dim < 0 ? "-" : "+", std::abs(pattern.dim));
+      return pattern.dim == 0 ? "_ShardingPlaceholder(d)"
+                              : fmt::format("_ShardingPlaceholder(d {} {})",
+                                            pattern.dim < 0 ? "-" : "+", std::abs(pattern.dim));
   }
   return "Replicate()";
 }
@@ -37,7 +40,8 @@ bool is_trivial(const DiscoveredRule& rule) {
 
 std::string python_condition(std::string condition) {
   auto replace = [&](const std::string& from, const std::string& to) {
-    for (size_t at = condition.find(from); at != std::string::npos; at = condition.find(from, at + to.size()))
+    for (size_t at = condition.find(from); at != std::string::npos;
+         at = condition.find(from, at + to.size()))
       condition.replace(at, from.size(), to);
   };
   replace("size(d)", "shape[d]");
@@ -68,7 +72,8 @@ std::vector<std::string> attribute_names(const Discovery& discovery) {
 std::string emit_dtensor(const Discovery& discovery) {
   const size_t n = discovery.num_operands;
   std::string schema = "";
-  if (!discovery.attributes.empty()) schema = fmt::format(", schema_info=RuntimeSchemaInfo(static_argnum={})", n);
+  if (!discovery.attributes.empty())
+    schema = fmt::format(", schema_info=RuntimeSchemaInfo(static_argnum={})", n);
   std::string text =
       "import torch\n"
       "from torch.distributed.tensor._op_schema import RuntimeSchemaInfo\n"
@@ -77,14 +82,20 @@ std::string emit_dtensor(const Discovery& discovery) {
       "    register_single_dim_strategy,\n"
       ")\n"
       "from torch.distributed.tensor.placement_types import Partial, Replicate\n\n\n";
-  text += fmt::format("@register_single_dim_strategy(torch.ops.aten.{}.default{})\n", discovery.op, schema);
-  text += fmt::format("def {}_single_dim_strategy(op, args_schema, kwargs_schema):\n", discovery.op);
-  text += fmt::format("    # {} combinations decided; each row below held in every test.\n", discovery.combinations);
+  text += fmt::format("@register_single_dim_strategy(torch.ops.aten.{}.default{})\n", discovery.op,
+                      schema);
+  text +=
+      fmt::format("def {}_single_dim_strategy(op, args_schema, kwargs_schema):\n", discovery.op);
+  text += fmt::format("    # {} combinations decided; each row below held in every test.\n",
+                      discovery.combinations);
   size_t position = n;
   for (const std::string& name : attribute_names(discovery)) {
     const bool needed = std::find(discovery.attributes.begin(), discovery.attributes.end(), name) !=
                         discovery.attributes.end();
-    if (needed) text += fmt::format("    {0} = args_schema[{1}] if len(args_schema) > {1} else kwargs_schema[\"{0}\"]\n", name, position);
+    if (needed)
+      text += fmt::format(
+          "    {0} = args_schema[{1}] if len(args_schema) > {1} else kwargs_schema[\"{0}\"]\n",
+          name, position);
     ++position;
   }
   text += "    rows = []\n";
@@ -92,7 +103,9 @@ std::string emit_dtensor(const Discovery& discovery) {
     if (rule.implied || rule.result != 0 || is_trivial(rule)) continue;
     std::string pad = "    ";
     if (uses_d(rule)) {
-      text += fmt::format("    shape = args_schema[{}].shape\n    rank = len(shape)\n    for d in range(rank):\n", base_operand(rule));
+      text += fmt::format(
+          "    shape = args_schema[{}].shape\n    rank = len(shape)\n    for d in range(rank):\n",
+          base_operand(rule));
       pad += "    ";
     }
     if (!rule.condition.empty()) {

@@ -31,7 +31,8 @@ bool is_informative(const Array& array) {
 double tolerance_of(const std::vector<Array>& operands, const Array& result) {
   double tolerance = tolerance_of(result.dtype());
   if (tolerance > 0)
-    for (const Array& operand : operands) tolerance = std::max(tolerance, tolerance_of(operand.dtype()));
+    for (const Array& operand : operands)
+      tolerance = std::max(tolerance, tolerance_of(operand.dtype()));
   return tolerance;
 }
 
@@ -43,14 +44,17 @@ bool all_finite(const std::vector<std::vector<Array>>& devices) {
   return true;
 }
 
-// NaN and Inf say nothing where they came in with the operands or are the true result; where finite operands
-// have a finite result and the devices make something else of them, they are a wrong result.
+// NaN and Inf say nothing where they came in with the operands or are the true result; where finite
+// operands have a finite result and the devices make something else of them, they are a wrong
+// result.
 MatchResult judge(MatchResult match, const std::vector<std::vector<Array>>& devices) {
-  if (match.match == Match::NonFinite && std::isfinite(match.expected) && all_finite(devices)) match.match = Match::No;
+  if (match.match == Match::NonFinite && std::isfinite(match.expected) && all_finite(devices))
+    match.match = Match::No;
   return match;
 }
 
-AttrMap local_attrs(const Operator& op, const AttrMap& attrs, const Placement& placement, int w, int device) {
+AttrMap local_attrs(const Operator& op, const AttrMap& attrs, const Placement& placement, int w,
+                    int device) {
   if (op.shape_attr.empty() || !placement.is_shard()) return attrs;
   AttrMap local = attrs;
   auto& shape = std::get<std::vector<int64_t>>(local.at(op.shape_attr));
@@ -74,7 +78,8 @@ std::vector<std::vector<Array>> run_devices(const Operator& op, const AttrMap& a
   return outputs;
 }
 
-std::vector<Inputs> make_inputs(const Operator& op, const Sample& sample, const DiscoverOptions& options) {
+std::vector<Inputs> make_inputs(const Operator& op, const Sample& sample,
+                                const DiscoverOptions& options) {
   std::vector<Inputs> all;
   for (size_t wi = 0; wi < options.worlds.size(); ++wi) {
     for (size_t g = 0; g < options.generators.size(); ++g) {
@@ -88,7 +93,8 @@ std::vector<Inputs> make_inputs(const Operator& op, const Sample& sample, const 
         const InputGenerator& generator = options.generators[index];
         if (generator.floats_only && !is_float(desc.dtype)) usable = i > 0 && usable;
         inputs.operands.push_back(make_input(
-            generator.floats_only && !is_float(desc.dtype) ? options.generators[0] : generator, desc, random));
+            generator.floats_only && !is_float(desc.dtype) ? options.generators[0] : generator,
+            desc, random));
       }
       if (!usable && sample.operands.size() == 1) continue;
       inputs.results = op.run(sample.attrs, inputs.operands);
@@ -159,15 +165,19 @@ class RowDecider {
       evaluate(inputs, trial, Placement::replicate(), [](const Placement&) { return true; });
       return;
     }
-    evaluate(inputs, trial, Placement::replicate(), [](const Placement& p) { return !p.is_shard(); });
+    evaluate(inputs, trial, Placement::replicate(),
+             [](const Placement& p) { return !p.is_shard(); });
     for (int d = 0; d < static_cast<int>(inputs.results[0].rank()); ++d)
       evaluate(inputs, trial, Placement::shard(d),
                [d](const Placement& p) { return p.is_shard() && p.dim == d; });
   }
 
   template <typename Filter>
-  void evaluate(const Inputs& inputs, const Trial& trial, const Placement& shape_placement, Filter filter) {
-    auto concerns = [&](const Decision& d) { return filter(d.combination.placement) && is_open(d.verdict); };
+  void evaluate(const Inputs& inputs, const Trial& trial, const Placement& shape_placement,
+                Filter filter) {
+    auto concerns = [&](const Decision& d) {
+      return filter(d.combination.placement) && is_open(d.verdict);
+    };
     if (std::none_of(decisions_.begin(), decisions_.end(), concerns)) return;
     std::vector<std::vector<Array>> outputs;
     try {
@@ -180,9 +190,10 @@ class RowDecider {
     for (Decision& d : decisions_) {
       if (!concerns(d)) continue;
       const Array& truth = inputs.results[d.combination.result];
-      const MatchResult match = judge(represents(outputs[d.combination.result], truth, d.combination.placement,
-                                                 tolerance_of(trial.operands, truth)),
-                                      trial.devices);
+      const MatchResult match =
+          judge(represents(outputs[d.combination.result], truth, d.combination.placement,
+                           tolerance_of(trial.operands, truth)),
+                trial.devices);
       switch (match.match) {
         case Match::Shape:
           reject(d.verdict, "the shards have another shape");
@@ -210,8 +221,10 @@ class RowDecider {
     if (!is_open(verdict)) return;
     verdict.kind = verdict.tests >= kEnoughTests ? VerdictKind::Tested : VerdictKind::Untestable;
     if (verdict.kind == VerdictKind::Untestable)
-      verdict.reason = fmt::format("{} informative tests: results were zero or not finite, or no operand could be "
-                                   "decomposed", verdict.tests);
+      verdict.reason = fmt::format(
+          "{} informative tests: results were zero or not finite, or no operand could be "
+          "decomposed",
+          verdict.tests);
   }
 
   const Operator& op_;
@@ -231,7 +244,8 @@ std::string_view name(VerdictKind kind) {
 
 std::vector<Placement> placements_of(const TensorDesc& desc) {
   std::vector<Placement> placements = {Placement::replicate()};
-  for (size_t d = 0; d < desc.shape.size(); ++d) placements.push_back(Placement::shard(static_cast<int>(d)));
+  for (size_t d = 0; d < desc.shape.size(); ++d)
+    placements.push_back(Placement::shard(static_cast<int>(d)));
   if (desc.dtype != DType::Bool)
     for (ReduceOp op : {ReduceOp::Sum, ReduceOp::Avg}) placements.push_back(Placement::partial(op));
   for (ReduceOp op : {ReduceOp::Max, ReduceOp::Min}) placements.push_back(Placement::partial(op));
@@ -239,7 +253,8 @@ std::vector<Placement> placements_of(const TensorDesc& desc) {
   return placements;
 }
 
-std::vector<Decision> decide(const Operator& op, const Sample& sample, const DiscoverOptions& options) {
+std::vector<Decision> decide(const Operator& op, const Sample& sample,
+                             const DiscoverOptions& options) {
   const std::vector<Inputs> inputs = make_inputs(op, sample, options);
   const auto rows = all_combinations(sample.operands);
   std::vector<std::vector<Decision>> decided(rows.size());
@@ -248,7 +263,8 @@ std::vector<Decision> decide(const Operator& op, const Sample& sample, const Dis
   auto work = [&] {
     for (size_t i = next++; i < rows.size(); i = next++) {
       try {
-        decided[i] = RowDecider(op, sample, inputs, rows[i], options.seed * 7368787 + i * 15485863).run();
+        decided[i] =
+            RowDecider(op, sample, inputs, rows[i], options.seed * 7368787 + i * 15485863).run();
       } catch (...) {
         errors[i] = std::current_exception();
       }
@@ -271,10 +287,12 @@ TrialResult run_trial(const Operator& op, const Sample& sample, const Combinatio
   TrialResult result;
   try {
     const std::vector<Array> truth = op.run(sample.attrs, trial.operands);
-    const auto outputs = run_devices(op, sample.attrs, combination.placement, trial.devices, trial.w);
-    result.detail = judge(represents(outputs[combination.result], truth[combination.result], combination.placement,
-                                     tolerance_of(trial.operands, truth[combination.result])),
-                          trial.devices);
+    const auto outputs =
+        run_devices(op, sample.attrs, combination.placement, trial.devices, trial.w);
+    result.detail = judge(
+        represents(outputs[combination.result], truth[combination.result], combination.placement,
+                   tolerance_of(trial.operands, truth[combination.result])),
+        trial.devices);
     result.match = result.detail.match;
     result.informative = is_informative(truth[combination.result]);
   } catch (const UserError& error) {

@@ -22,14 +22,14 @@ struct Combination {
 };
 std::string to_string(const Combination& combination);  // "P(sum), R -> P(sum)"
 
-// What shows that a combination is wrong: every operand as the devices hold it, and the first number that
-// differs.
+// What shows that a combination is wrong: every operand as the devices hold it, and the first
+// number that differs.
 struct Witness {
   Sample sample;
   Combination combination;
   int w = 2;
-  std::vector<Array> operands;               // global
-  std::vector<std::vector<Array>> devices;   // [operand][device]
+  std::vector<Array> operands;              // global
+  std::vector<std::vector<Array>> devices;  // [operand][device]
   int64_t element = -1;
   double expected = 0;
   double actual = 0;
@@ -62,14 +62,17 @@ struct DiscoverOptions {
   std::vector<int> worlds = {2, 3, 4};
   uint64_t seed = 0;
   int threads = 2;
+  bool shrink_witnesses = true;
   std::vector<InputGenerator> generators = default_generators();
   // Called now and then with the share that is done; may be empty.
   std::function<void(const std::string&, double)> progress;
 };
 
-// Every combination of one concrete call, each result decided on its own. The operator runs once per
-// combination of operand placements and decomposition; all result placements are tested on those outputs.
-std::vector<Decision> decide(const Operator& op, const Sample& sample, const DiscoverOptions& options);
+// Every combination of one concrete call, each result decided on its own. The operator runs once
+// per combination of operand placements and decomposition; all result placements are tested on
+// those outputs.
+std::vector<Decision> decide(const Operator& op, const Sample& sample,
+                             const DiscoverOptions& options);
 
 // The placements that a tensor may have: R, S(0).., P(sum), P(avg), P(max), P(min), P(prod).
 std::vector<Placement> placements_of(const TensorDesc& desc);
@@ -91,7 +94,8 @@ struct TrialResult {
 TrialResult run_trial(const Operator& op, const Sample& sample, const Combination& combination,
                       const Trial& trial);
 
-// The same refutation with the smallest shapes, fewest devices and simplest numbers that still show it.
+// The same refutation with the smallest shapes, fewest devices and simplest numbers that still show
+// it.
 Witness shrink(const Operator& op, const Witness& witness);
 
 }  // namespace cleave

@@ -75,7 +75,8 @@ double into_domain(double x, const TensorDesc& desc) {
     case Domain::Bool:
       return std::fmod(std::fabs(std::isfinite(x) ? x : 1), 2) >= 1 ? 1 : 0;
     case Domain::Index:
-      return std::isfinite(x) ? std::fmod(std::floor(std::fabs(x)), static_cast<double>(desc.limit)) : 0;
+      return std::isfinite(x) ? std::fmod(std::floor(std::fabs(x)), static_cast<double>(desc.limit))
+                              : 0;
     default:
       return x;
   }
@@ -98,17 +99,20 @@ std::vector<InputGenerator> default_generators() {
       {"mixed_integers",
        each([](size_t, NumberStream& r) { return static_cast<double>(r.below(19)) - 9; })},
       {"ties", each([](size_t, NumberStream& r) { return static_cast<double>(r.below(3)) - 1; })},
-      {"negative", each([](size_t i, NumberStream& r) { return -1.0 - static_cast<double>(i) - r.uniform(); })},
+      {"negative",
+       each([](size_t i, NumberStream& r) { return -1.0 - static_cast<double>(i) - r.uniform(); })},
       {"tiny", scaled_normal(1e-3), true},
       {"small", scaled_normal(1e-1), true},
       {"large", scaled_normal(1e2)},
       {"huge", scaled_normal(1e5)},
       {"zeros", each([](size_t, NumberStream&) { return 0.0; })},
       {"ones", each([](size_t, NumberStream&) { return 1.0; })},
-      {"one_hot", each([](size_t i, NumberStream& r) { return i % 3 == 1 && r.chance(0.7) ? 5.0 : 0.0; })},
+      {"one_hot",
+       each([](size_t i, NumberStream& r) { return i % 3 == 1 && r.chance(0.7) ? 5.0 : 0.0; })},
       {"unit_vectors", rows(unit_row), true},
       {"parallel", rows(parallel_row)},
-      {"descending", each([](size_t i, NumberStream&) { return 40.0 - 1.5 * static_cast<double>(i); })},
+      {"descending",
+       each([](size_t i, NumberStream&) { return 40.0 - 1.5 * static_cast<double>(i); })},
       {"nonfinite", each(nonfinite), true},
   };
 }
@@ -117,7 +121,8 @@ Array make_input(const InputGenerator& generator, const TensorDesc& desc, Number
   std::vector<double> numbers = generator.fill(desc.shape, random);
   for (double& x : numbers) x = into_range(into_domain(x, desc), desc.dtype);
   if (desc.domain == Domain::Sorted) {
-    std::replace_if(numbers.begin(), numbers.end(), [](double x) { return std::isnan(x); }, 0.0);
+    std::replace_if(
+        numbers.begin(), numbers.end(), [](double x) { return std::isnan(x); }, 0.0);
     sort_rows(numbers, desc.shape);
   }
   return from_doubles(desc.dtype, desc.shape, numbers);

@@ -9,16 +9,17 @@
 
 namespace cleave {
 
-// A way to fill an operand. Adversarial on purpose: each one exposes rules that the others let pass.
-// `fill` gets the shape and returns row-major numbers; `adapt` then moves them into the operand's domain.
+// A way to fill an operand. Adversarial on purpose: each one exposes rules that the others let
+// pass. `fill` gets the shape and returns row-major numbers; `adapt` then moves them into the
+// operand's domain.
 struct InputGenerator {
   std::string name;
   std::function<std::vector<double>(const Shape&, NumberStream&)> fill;
   bool floats_only = false;  // NaN, Inf and fractions: skipped for integer operands
 };
 
-// The general generators and those for categories of ops (unit vectors, singular matrices, ...). A caller
-// may append own ones.
+// The general generators and those for categories of ops (unit vectors, singular matrices, ...). A
+// caller may append own ones.
 std::vector<InputGenerator> default_generators();
 
 // Numbers for one operand: generated, then moved into its domain and rounded to its dtype.

@@ -62,7 +62,9 @@ Operator operator_with_body(std::string name, BodyFn body, std::vector<Sample> s
   Operator op;
   op.name = std::move(name);
   op.samples = std::move(samples);
-  op.define = [body](const Sample& sample) { return build_body(body, sample.operands, sample.attrs); };
+  op.define = [body](const Sample& sample) {
+    return build_body(body, sample.operands, sample.attrs);
+  };
   auto cache = std::make_shared<BodyCache>(std::move(body));
   op.run = [cache](const AttrMap& attrs, std::span<const Array> operands) {
     auto entry = cache->get(attrs, operands);

@@ -11,7 +11,8 @@
 
 namespace cleave {
 
-// Writes the body of an operator for given operands and attributes; throws UserError where they do not fit.
+// Writes the body of an operator for given operands and attributes; throws UserError where they do
+// not fit.
 using BodyFn =
     std::function<std::vector<ValueId>(GraphBuilder&, const AttrMap&, std::span<const ValueId>)>;
 
@@ -21,8 +22,8 @@ Operator operator_with_body(std::string name, BodyFn body, std::vector<Sample> s
 // The graph of one call, with a function "main".
 Graph build_body(const BodyFn& body, std::span<const TensorDesc> operands, const AttrMap& attrs);
 
-// The operators that `cleave discover NAME` knows beside the ops of the registry: array functions such as
-// cross, softmax, cumsum, argmax, norm, matmul, where, embedding, bucketize, view.
+// The operators that `cleave discover NAME` knows beside the ops of the registry: array functions
+// such as cross, softmax, cumsum, argmax, norm, matmul, where, embedding, bucketize, view.
 const std::vector<Operator>& operator_library();
 const Operator* find_operator(std::string_view name);  // null where there is none
 

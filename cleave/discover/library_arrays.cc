@@ -9,18 +9,24 @@ namespace {
 using Values = std::span<const ValueId>;
 using V = std::vector<ValueId>;
 
-TensorDesc f64(Shape shape, Domain domain = Domain::Any) { return {DType::F64, std::move(shape), domain}; }
-TensorDesc index(Shape shape, int64_t limit) { return {DType::I64, std::move(shape), Domain::Index, limit}; }
+TensorDesc f64(Shape shape, Domain domain = Domain::Any) {
+  return {DType::F64, std::move(shape), domain};
+}
+TensorDesc index(Shape shape, int64_t limit) {
+  return {DType::I64, std::move(shape), Domain::Index, limit};
+}
 
 int64_t int_of(const AttrMap& attrs, const char* name) { return std::get<int64_t>(attrs.at(name)); }
 
 int64_t dim_of(const AttrMap& attrs, size_t rank, const char* op) {
   const int64_t dim = int_of(attrs, "dim");
-  if (dim < 0 || dim >= static_cast<int64_t>(rank)) throw_user("{}: dim {} of a tensor of rank {}", op, dim, rank);
+  if (dim < 0 || dim >= static_cast<int64_t>(rank))
+    throw_user("{}: dim {} of a tensor of rank {}", op, dim, rank);
   return dim;
 }
 
-ValueId dot(GraphBuilder& b, ValueId x, ValueId y, std::vector<int64_t> batch, int64_t contract_x, int64_t contract_y) {
+ValueId dot(GraphBuilder& b, ValueId x, ValueId y, std::vector<int64_t> batch, int64_t contract_x,
+            int64_t contract_y) {
   StructAttr numbers{"stablehlo.dot", {}};
   auto ints = [](std::vector<int64_t> values) {
     ArrayAttr array;
@@ -36,21 +42,26 @@ ValueId dot(GraphBuilder& b, ValueId x, ValueId y, std::vector<int64_t> batch, i
   Shape shape;
   for (int64_t d : batch) shape.push_back(b.shape(x)[d]);
   if (b.shape(x)[contract_x] != b.shape(y)[contract_y])
-    throw_user("matmul: contracting dimensions of <{}> and <{}> differ", to_string(b.shape(x)), to_string(b.shape(y)));
+    throw_user("matmul: contracting dimensions of <{}> and <{}> differ", to_string(b.shape(x)),
+               to_string(b.shape(y)));
   for (size_t i = 0; i < batch.size(); ++i)
     if (b.shape(x)[batch[i]] != b.shape(y)[batch[i]])
-      throw_user("matmul: batch dimensions of <{}> and <{}> differ", to_string(b.shape(x)), to_string(b.shape(y)));
+      throw_user("matmul: batch dimensions of <{}> and <{}> differ", to_string(b.shape(x)),
+                 to_string(b.shape(y)));
   const auto nb = static_cast<int64_t>(batch.size());
   shape.push_back(b.shape(x)[contract_x == nb + 1 ? nb : nb + 1]);
   shape.push_back(b.shape(y)[contract_y == nb ? nb + 1 : nb]);
-  return b.emit_as(Type::tensor(b.dtype(x), shape), "stablehlo.dot_general", {x, y}, std::move(attrs));
+  return b.emit_as(Type::tensor(b.dtype(x), shape), "stablehlo.dot_general", {x, y},
+                   std::move(attrs));
 }
 
 V cross(GraphBuilder& b, const AttrMap& attrs, Values x) {
   const Shape shape = b.shape(x[0]);
   const int64_t dim = dim_of(attrs, shape.size(), "cross");
-  if (b.shape(x[1]) != shape) throw_user("cross: shapes <{}> and <{}> differ", to_string(shape), to_string(b.shape(x[1])));
-  if (shape[dim] != 3) throw_user("cross: dimension {} of <{}> must have size 3", dim, to_string(shape));
+  if (b.shape(x[1]) != shape)
+    throw_user("cross: shapes <{}> and <{}> differ", to_string(shape), to_string(b.shape(x[1])));
+  if (shape[dim] != 3)
+    throw_user("cross: dimension {} of <{}> must have size 3", dim, to_string(shape));
   auto part = [&](ValueId v, int64_t i) {
     std::vector<int64_t> start(shape.size(), 0), limit = shape;
     start[dim] = i;
@@ -59,8 +70,10 @@ V cross(GraphBuilder& b, const AttrMap& attrs, Values x) {
   };
   V parts;
   for (int64_t i = 0; i < 3; ++i) {
-    const ValueId plus = b.emit("stablehlo.multiply", {part(x[0], (i + 1) % 3), part(x[1], (i + 2) % 3)});
-    const ValueId minus = b.emit("stablehlo.multiply", {part(x[0], (i + 2) % 3), part(x[1], (i + 1) % 3)});
+    const ValueId plus =
+        b.emit("stablehlo.multiply", {part(x[0], (i + 1) % 3), part(x[1], (i + 2) % 3)});
+    const ValueId minus =
+        b.emit("stablehlo.multiply", {part(x[0], (i + 2) % 3), part(x[1], (i + 1) % 3)});
     parts.push_back(b.emit("stablehlo.subtract", {plus, minus}));
   }
   AttrDict concat;
@@ -72,14 +85,16 @@ V cross(GraphBuilder& b, const AttrMap& attrs, Values x) {
 V embedding(GraphBuilder& b, const AttrMap&, Values x) {
   const int64_t n = b.shape(x[1])[0], rows = b.shape(x[0])[0];
   const ValueId index_rows = b.broadcast(x[1], {n, rows}, {0});
-  const ValueId one_hot = b.convert(b.compare("EQ", index_rows, b.iota(DType::I64, {n, rows}, 1)), b.dtype(x[0]));
+  const ValueId one_hot =
+      b.convert(b.compare("EQ", index_rows, b.iota(DType::I64, {n, rows}, 1)), b.dtype(x[0]));
   return {dot(b, one_hot, x[0], {}, 1, 0)};
 }
 
 // How many boundaries are below each element.
 V bucketize(GraphBuilder& b, const AttrMap&, Values x) {
   const int64_t n = b.shape(x[0])[0], m = b.shape(x[1])[0];
-  const ValueId below = b.compare("LT", b.broadcast(x[1], {n, m}, {1}), b.broadcast(x[0], {n, m}, {0}));
+  const ValueId below =
+      b.compare("LT", b.broadcast(x[1], {n, m}, {1}), b.broadcast(x[0], {n, m}, {0}));
   return {b.reduce(b.convert(below, DType::I64), "stablehlo.add", 0, {1})};
 }
 
@@ -99,14 +114,16 @@ V sort(GraphBuilder& b, const AttrMap& attrs, Values x) {
   const NodeId node = g.add_node("stablehlo.sort", {x[0]}, {b.type(x[0])}, std::move(sort_attrs));
   GraphBuilder body(g, g.add_region(node));
   const Type scalar = Type::tensor(b.dtype(x[0]), {});
-  const ValueId a = g.add_argument(body.region(), scalar), c = g.add_argument(body.region(), scalar);
+  const ValueId a = g.add_argument(body.region(), scalar),
+                c = g.add_argument(body.region(), scalar);
   body.finish({body.compare("LT", a, c)});
   g.append(b.region(), node);
   return {g.node(node).results.front()};
 }
 
 template <typename Body>
-void with_dim(std::vector<Operator>& library, std::string name, Body body, std::vector<Sample> samples) {
+void with_dim(std::vector<Operator>& library, std::string name, Body body,
+              std::vector<Sample> samples) {
   Operator op = operator_with_body(std::move(name), body, std::move(samples));
   op.dim_attrs = {"dim"};
   library.push_back(std::move(op));
@@ -122,10 +139,12 @@ std::vector<AttrMap> dims(std::initializer_list<int64_t> values) {
 
 void add_array_operators(std::vector<Operator>& library) {
   library.push_back(operator_with_body(
-      "matmul", [](GraphBuilder& b, const AttrMap&, Values x) { return V{dot(b, x[0], x[1], {}, 1, 0)}; },
+      "matmul",
+      [](GraphBuilder& b, const AttrMap&, Values x) { return V{dot(b, x[0], x[1], {}, 1, 0)}; },
       {{{f64({5, 4}), f64({4, 7})}, {}}, {{f64({3, 6}), f64({6, 2})}, {}}}));
   library.push_back(operator_with_body(
-      "bmm", [](GraphBuilder& b, const AttrMap&, Values x) { return V{dot(b, x[0], x[1], {0}, 2, 1)}; },
+      "bmm",
+      [](GraphBuilder& b, const AttrMap&, Values x) { return V{dot(b, x[0], x[1], {0}, 2, 1)}; },
       {{{f64({3, 5, 4}), f64({3, 4, 2})}, {}}}));
   with_dim(library, "cross", cross,
            {{{f64({4, 3}), f64({4, 3})}, {{"dim", int64_t{1}}}},
@@ -133,21 +152,26 @@ void add_array_operators(std::vector<Operator>& library) {
             {{f64({2, 3, 4}), f64({2, 3, 4})}, {{"dim", int64_t{1}}}},
             {{f64({3, 3}), f64({3, 3})}, {{"dim", int64_t{0}}}},
             {{f64({3, 3}), f64({3, 3})}, {{"dim", int64_t{1}}}}});
+  library.push_back(operator_with_body("transpose",
+                                       [](GraphBuilder& b, const AttrMap&, Values x) {
+                                         return V{b.transpose(x[0], {1, 0})};
+                                       },
+                                       {{{f64({5, 3})}, {}}, {{f64({4, 7})}, {}}}));
+  library.push_back(
+      operator_with_body("embedding", embedding, {{{f64({6, 4}), index({5}, 6)}, {}}}));
   library.push_back(operator_with_body(
-      "transpose", [](GraphBuilder& b, const AttrMap&, Values x) { return V{b.transpose(x[0], {1, 0})}; },
-      {{{f64({5, 3})}, {}}, {{f64({4, 7})}, {}}}));
-  library.push_back(operator_with_body("embedding", embedding, {{{f64({6, 4}), index({5}, 6)}, {}}}));
-  library.push_back(operator_with_body(
-      "bucketize", bucketize, {{{f64({7}), f64({5}, Domain::Sorted)}, {}}, {{f64({4}), f64({9}, Domain::Sorted)}, {}}}));
+      "bucketize", bucketize,
+      {{{f64({7}), f64({5}, Domain::Sorted)}, {}}, {{f64({4}), f64({9}, Domain::Sorted)}, {}}}));
   with_dim(library, "flip", flip, cross_samples({{f64({5, 3})}, {f64({4, 7})}}, dims({0, 1})));
   with_dim(library, "sort", sort, cross_samples({{f64({5, 3})}, {f64({4, 7})}}, dims({0, 1})));
-  with_dim(library, "concat",
-           [](GraphBuilder& b, const AttrMap& attrs, Values x) {
-             AttrDict concat;
-             concat.set("dimension", int_attr(dim_of(attrs, b.shape(x[0]).size(), "concat")));
-             return V{b.emit("stablehlo.concatenate", {x[0], x[1]}, std::move(concat))};
-           },
-           cross_samples({{f64({5, 3}), f64({5, 3})}}, dims({0, 1})));
+  with_dim(
+      library, "concat",
+      [](GraphBuilder& b, const AttrMap& attrs, Values x) {
+        AttrDict concat;
+        concat.set("dimension", int_attr(dim_of(attrs, b.shape(x[0]).size(), "concat")));
+        return V{b.emit("stablehlo.concatenate", {x[0], x[1]}, std::move(concat))};
+      },
+      cross_samples({{f64({5, 3}), f64({5, 3})}}, dims({0, 1})));
   Operator view = operator_with_body(
       "view",
       [](GraphBuilder& b, const AttrMap& attrs, Values x) {

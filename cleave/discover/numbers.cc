@@ -31,18 +31,30 @@ void write(Array& array, std::span<const double> values) {
 template <typename Visit>
 void with_type(DType dtype, Visit visit) {
   switch (dtype) {
-    case DType::F64: return visit(double{});
-    case DType::F32: return visit(float{});
-    case DType::F16: return visit(_Float16{});
-    case DType::I8: return visit(int8_t{});
-    case DType::I16: return visit(int16_t{});
-    case DType::I32: return visit(int32_t{});
-    case DType::I64: return visit(int64_t{});
-    case DType::U8: return visit(uint8_t{});
-    case DType::U16: return visit(uint16_t{});
-    case DType::U32: return visit(uint32_t{});
-    case DType::U64: return visit(uint64_t{});
-    default: throw_user("discovery does not cover arrays of {}", name(dtype));
+    case DType::F64:
+      return visit(double{});
+    case DType::F32:
+      return visit(float{});
+    case DType::F16:
+      return visit(_Float16{});
+    case DType::I8:
+      return visit(int8_t{});
+    case DType::I16:
+      return visit(int16_t{});
+    case DType::I32:
+      return visit(int32_t{});
+    case DType::I64:
+      return visit(int64_t{});
+    case DType::U8:
+      return visit(uint8_t{});
+    case DType::U16:
+      return visit(uint16_t{});
+    case DType::U32:
+      return visit(uint32_t{});
+    case DType::U64:
+      return visit(uint64_t{});
+    default:
+      throw_user("discovery does not cover arrays of {}", name(dtype));
   }
 }
 

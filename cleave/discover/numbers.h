@@ -8,8 +8,8 @@
 
 namespace cleave {
 
-// Numbers of an array as doubles, row-major, and back (rounded to the dtype; bool: non-zero is true). Exact
-// for every integer that discovery makes. Complex numbers are not covered.
+// Numbers of an array as doubles, row-major, and back (rounded to the dtype; bool: non-zero is
+// true). Exact for every integer that discovery makes. Complex numbers are not covered.
 std::vector<double> to_doubles(const Array& array);
 Array from_doubles(DType dtype, const Shape& shape, std::span<const double> values);
 

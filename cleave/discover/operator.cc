@@ -21,7 +21,8 @@ std::string to_string(const AttrValue& value) {
 
 std::string to_string(const AttrMap& attrs) {
   std::string text;
-  for (const auto& [name, value] : attrs) text += (text.empty() ? "" : ", ") + name + "=" + to_string(value);
+  for (const auto& [name, value] : attrs)
+    text += (text.empty() ? "" : ", ") + name + "=" + to_string(value);
   return text;
 }
 
@@ -29,7 +30,8 @@ std::string to_string(const Sample& sample) {
   std::string text;
   for (const TensorDesc& desc : sample.operands) {
     if (!text.empty()) text += ", ";
-    text += fmt::format("{}{}{}", to_string(desc.shape), desc.shape.empty() ? "" : " ", name(desc.dtype));
+    text += fmt::format("{}{}{}", to_string(desc.shape), desc.shape.empty() ? "" : " ",
+                        name(desc.dtype));
   }
   if (!sample.attrs.empty()) text += "; " + to_string(sample.attrs);
   return text;

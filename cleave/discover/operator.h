@@ -47,12 +47,13 @@ std::string to_string(const Sample& sample);  // "cross(8x3 f64, 8x3 f64; dim=1)
 // Any operator, as a black box.
 struct Operator {
   std::string name;
-  // Runs on one device's arrays. Throws UserError where the operator does not accept them; that is told
-  // apart from a wrong result.
+  // Runs on one device's arrays. Throws UserError where the operator does not accept them; that is
+  // told apart from a wrong result.
   std::function<std::vector<Array>(const AttrMap&, std::span<const Array>)> run;
   std::vector<Sample> samples;
-  // The attribute that holds the global shape of result 0 (view, broadcast_to), if there is one. On a
-  // device it becomes the shape of the result's shard, so the operator runs once per result placement.
+  // The attribute that holds the global shape of result 0 (view, broadcast_to), if there is one. On
+  // a device it becomes the shape of the result's shard, so the operator runs once per result
+  // placement.
   std::string shape_attr;
   // The visible definition of a call, a graph with a function "main"; empty for a true black box.
   std::function<Graph(const Sample&)> define;

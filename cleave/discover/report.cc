@@ -12,12 +12,13 @@ namespace {
 
 std::string join(const std::vector<PlacePattern>& patterns) {
   std::string text;
-  for (const PlacePattern& pattern : patterns) text += (text.empty() ? "" : ", ") + to_string(pattern);
+  for (const PlacePattern& pattern : patterns)
+    text += (text.empty() ? "" : ", ") + to_string(pattern);
   return text;
 }
 
-std::string arrow(const std::vector<PlacePattern>& operands, size_t result, const PlacePattern& placement,
-                  size_t num_results) {
+std::string arrow(const std::vector<PlacePattern>& operands, size_t result,
+                  const PlacePattern& placement, size_t num_results) {
   return join(operands) + " -> " + (num_results > 1 ? fmt::format("result {}: ", result) : "") +
          to_string(placement);
 }
@@ -26,12 +27,12 @@ std::string verdict_text(const DiscoveredRule& rule) {
   return rule.kind == VerdictKind::Proved ? "proved" : fmt::format("tested({})", rule.tests);
 }
 
-
 }  // namespace
 
 std::string to_string(const Combination& combination) {
   std::string text;
-  for (const Placement& placement : combination.operands) text += (text.empty() ? "" : ", ") + to_string(placement);
+  for (const Placement& placement : combination.operands)
+    text += (text.empty() ? "" : ", ") + to_string(placement);
   return text + " -> " + to_string(combination.placement);
 }
 
@@ -60,9 +61,9 @@ std::string to_string(const RefutedRule& rule) {
 }
 
 std::string report_table(const Discovery& discovery) {
-  std::string text = fmt::format("{}: {} combinations over {} samples, w in {}, {:.2f} s\n", discovery.op,
-                                 discovery.combinations, discovery.samples.size(), fmt::join(discovery.worlds, "/"),
-                                 discovery.seconds);
+  std::string text = fmt::format("{}: {} combinations over {} samples, w in {}, {:.2f} s\n",
+                                 discovery.op, discovery.combinations, discovery.samples.size(),
+                                 fmt::join(discovery.worlds, "/"), discovery.seconds);
   size_t width = 0;
   std::vector<std::string> left;
   for (const DiscoveredRule& rule : discovery.rules) {
@@ -73,8 +74,8 @@ std::string report_table(const Discovery& discovery) {
   }
   for (size_t i = 0; i < left.size(); ++i) {
     const DiscoveredRule& rule = discovery.rules[i];
-    text += fmt::format("  {:<{}}  {}{}; {}\n", left[i], width, rule.implied ? "implied: " : "", verdict_text(rule),
-                        rule.justification);
+    text += fmt::format("  {:<{}}  {}{}; {}\n", left[i], width, rule.implied ? "implied: " : "",
+                        verdict_text(rule), rule.justification);
   }
   text += discovery.attributes.empty()
               ? "  The rules depend on no attribute.\n"
@@ -82,8 +83,9 @@ std::string report_table(const Discovery& discovery) {
   size_t refuted = 0, rejected = 0;
   for (const RefutedRule& rule : discovery.refuted)
     (rule.kind == VerdictKind::Refuted ? refuted : rejected) += 1;
-  text += fmt::format("  Refuted: {} families with a witness, {} that the operator rejects, {} untestable.\n", refuted,
-                      rejected, discovery.untestable.size());
+  text += fmt::format(
+      "  Refuted: {} families with a witness, {} that the operator rejects, {} untestable.\n",
+      refuted, rejected, discovery.untestable.size());
   return text;
 }
 
@@ -110,7 +112,8 @@ std::string report_yaml(const Discovery& discovery) {
   out << YAML::Key << "generators" << YAML::Value << YAML::Flow << discovery.generators;
   out << YAML::Key << "seed" << YAML::Value << discovery.seed;
   out << YAML::Key << "combinations" << YAML::Value << discovery.combinations;
-  out << YAML::Key << "seconds" << YAML::Value << fmt::format("{:.3f}", discovery.seconds) << YAML::EndMap;
+  out << YAML::Key << "seconds" << YAML::Value << fmt::format("{:.3f}", discovery.seconds)
+      << YAML::EndMap;
   out << YAML::Key << "inputs_tested" << YAML::Value << YAML::BeginSeq;
   for (const SampleDecisions& sample : discovery.samples) out << to_string(sample.sample);
   out << YAML::EndSeq;
@@ -125,7 +128,8 @@ std::string report_yaml(const Discovery& discovery) {
     out << YAML::BeginMap << YAML::Key << "rule" << YAML::Value
         << arrow(rule.operands, rule.result, rule.placement, discovery.num_results);
     if (rule.witness) {
-      out << YAML::Key << "witness" << YAML::Value << YAML::Literal << to_string(discovery.op, *rule.witness);
+      out << YAML::Key << "witness" << YAML::Value << YAML::Literal
+          << to_string(discovery.op, *rule.witness);
     } else {
       out << YAML::Key << "rejected" << YAML::Value << rule.reason;
     }
@@ -135,8 +139,8 @@ std::string report_yaml(const Discovery& discovery) {
   out << YAML::Key << "untestable" << YAML::Value << YAML::BeginSeq;
   for (const RefutedRule& rule : discovery.untestable)
     out << YAML::BeginMap << YAML::Key << "rule" << YAML::Value
-        << arrow(rule.operands, rule.result, rule.placement, discovery.num_results) << YAML::Key << "reason"
-        << YAML::Value << rule.reason << YAML::EndMap;
+        << arrow(rule.operands, rule.result, rule.placement, discovery.num_results) << YAML::Key
+        << "reason" << YAML::Value << rule.reason << YAML::EndMap;
   out << YAML::EndSeq << YAML::EndMap;
   return std::string(out.c_str()) + "\n";
 }
@@ -151,7 +155,8 @@ std::string report_json(const Discovery& discovery) {
   json["generators"] = discovery.generators;
   json["depends_on_attributes"] = discovery.attributes;
   json["inputs_tested"] = nlohmann::json::array();
-  for (const SampleDecisions& sample : discovery.samples) json["inputs_tested"].push_back(to_string(sample.sample));
+  for (const SampleDecisions& sample : discovery.samples)
+    json["inputs_tested"].push_back(to_string(sample.sample));
   auto patterns = [](const std::vector<PlacePattern>& list) {
     std::vector<std::string> texts;
     for (const PlacePattern& pattern : list) texts.push_back(to_string(pattern));
@@ -168,11 +173,12 @@ std::string report_json(const Discovery& discovery) {
                              {"verdict", verdict_text(rule)}});
   json["refuted"] = nlohmann::json::array();
   for (const RefutedRule& rule : discovery.refuted)
-    json["refuted"].push_back({{"operands", patterns(rule.operands)},
-                               {"result", rule.result},
-                               {"placement", to_string(rule.placement)},
-                               {"verdict", std::string(name(rule.kind))},
-                               {"witness", rule.witness ? to_string(discovery.op, *rule.witness) : rule.reason}});
+    json["refuted"].push_back(
+        {{"operands", patterns(rule.operands)},
+         {"result", rule.result},
+         {"placement", to_string(rule.placement)},
+         {"verdict", std::string(name(rule.kind))},
+         {"witness", rule.witness ? to_string(discovery.op, *rule.witness) : rule.reason}});
   return json.dump(2) + "\n";
 }
 

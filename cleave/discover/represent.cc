@@ -23,14 +23,16 @@ Array shard_of(const Array& value, int dim, int w, int index) {
 
 // A magnitude over many scales, now and then a small integer; whole where the dtype is an integer.
 double gap(double x, bool whole, NumberStream& random) {
-  if (random.chance(0.3)) return static_cast<double>(1 + random.below(2));  // meets other small integers
+  if (random.chance(0.3))
+    return static_cast<double>(1 + random.below(2));  // meets other small integers
   const double scale = std::max(std::fabs(x), 0.5);
   const double size = scale * std::pow(10.0, random.uniform() * 4 - 2);
   return whole ? std::round(size) + static_cast<double>(random.below(2)) : size;
 }
 
 // Parts whose sum is x.
-void split_sum(double x, std::span<double> parts, Decomposition how, bool whole, NumberStream& random) {
+void split_sum(double x, std::span<double> parts, Decomposition how, bool whole,
+               NumberStream& random) {
   const auto w = static_cast<int64_t>(parts.size());
   const size_t holder = static_cast<size_t>(random.below(w));
   std::fill(parts.begin(), parts.end(), 0.0);
@@ -74,8 +76,9 @@ void split_extreme(double x, double sign, std::span<double> parts, Decomposition
     switch (how) {
       case Decomposition::Holder:
         // The identity, as an empty shard has it, or far less than x.
-        below = !whole && random.chance(0.2) ? std::numeric_limits<double>::infinity()
-                                             : gap(100 * std::max(std::fabs(x), 1.0), whole, random);
+        below = !whole && random.chance(0.2)
+                    ? std::numeric_limits<double>::infinity()
+                    : gap(100 * std::max(std::fabs(x), 1.0), whole, random);
         break;
       case Decomposition::Gaps:
         below = gap(x, whole, random);
@@ -92,13 +95,15 @@ void split_extreme(double x, double sign, std::span<double> parts, Decomposition
     parts[i] = std::isnan(x) ? random.normal() : x - sign * below;
     if (sign > 0) parts[i] = std::max(parts[i], lowest);
     if (!std::isfinite(x) && !std::isnan(x) && x * sign < 0) parts[i] = x;
-    if (!std::isfinite(x) && !std::isnan(x) && x * sign > 0) parts[i] = whole ? 0 : 3 * random.normal();
+    if (!std::isfinite(x) && !std::isnan(x) && x * sign > 0)
+      parts[i] = whole ? 0 : 3 * random.normal();
   }
   parts[holder] = x;
 }
 
 // Parts whose product is x: powers of two, so that nothing is rounded, and signs in pairs.
-bool split_prod(double x, std::span<double> parts, Decomposition how, bool whole, NumberStream& random) {
+bool split_prod(double x, std::span<double> parts, Decomposition how, bool whole,
+                NumberStream& random) {
   std::fill(parts.begin(), parts.end(), 1.0);
   const size_t holder = static_cast<size_t>(random.below(static_cast<int64_t>(parts.size())));
   if (!std::isfinite(x)) {
@@ -111,7 +116,8 @@ bool split_prod(double x, std::span<double> parts, Decomposition how, bool whole
     double factor = 1;
     if (!whole && how != Decomposition::Holder)
       factor = std::ldexp(1.0, static_cast<int>(random.below(9)) - 4);
-    if (how != Decomposition::Holder && how != Decomposition::Equal && random.chance(0.5)) factor = -factor;
+    if (how != Decomposition::Holder && how != Decomposition::Equal && random.chance(0.5))
+      factor = -factor;
     parts[i] = factor;
     rest /= factor;
   }
@@ -133,7 +139,8 @@ double highest_of(DType dtype) {
 
 bool fits(const Numbers& parts, DType dtype) {
   const double low = lowest_of(dtype), high = highest_of(dtype);
-  return std::all_of(parts.begin(), parts.end(), [&](double x) { return std::isnan(x) || (x >= low && x <= high); });
+  return std::all_of(parts.begin(), parts.end(),
+                     [&](double x) { return std::isnan(x) || (x >= low && x <= high); });
 }
 
 double combine(double a, double b, ReduceOp op) {
@@ -161,7 +168,8 @@ MatchResult compare(const Numbers& expected, const Numbers& actual, double relat
     if (e == a || (std::isnan(e) && std::isnan(a))) continue;
     if (!std::isfinite(e) || !std::isfinite(a)) {
       // A finite value that devices turn into NaN or Inf is the stronger finding.
-      if (result.match == Match::Yes || std::isfinite(e)) result = {Match::NonFinite, static_cast<int64_t>(i), e, a};
+      if (result.match == Match::Yes || std::isfinite(e))
+        result = {Match::NonFinite, static_cast<int64_t>(i), e, a};
       continue;
     }
     if (std::fabs(e - a) <= relative * std::max({std::fabs(e), std::fabs(a), scale})) continue;
@@ -190,7 +198,8 @@ MatchResult match_partial(const std::vector<Array>& devices, const Array& value,
   }
   if (op == ReduceOp::Avg)
     for (double& x : total) x /= static_cast<double>(devices.size());
-  if (value.dtype() == DType::Bool && (op == ReduceOp::Sum || op == ReduceOp::Avg || op == ReduceOp::Prod))
+  if (value.dtype() == DType::Bool &&
+      (op == ReduceOp::Sum || op == ReduceOp::Avg || op == ReduceOp::Prod))
     return {Match::Shape};
   return compare(to_doubles(value), total, tolerance, scale);
 }
@@ -199,17 +208,22 @@ MatchResult match_partial(const std::vector<Array>& devices, const Array& value,
 
 double tolerance_of(DType dtype) {
   switch (dtype) {
-    case DType::F64: return 1e-9;
-    case DType::F32: return 3e-5;
-    case DType::F16: return 2e-2;
-    case DType::BF16: return 1e-1;
-    default: return 0;
+    case DType::F64:
+      return 1e-9;
+    case DType::F32:
+      return 3e-5;
+    case DType::F16:
+      return 2e-2;
+    case DType::BF16:
+      return 1e-1;
+    default:
+      return 0;
   }
 }
 
 std::string_view name(Decomposition decomposition) {
-  constexpr std::array<std::string_view, kNumDecompositions> names = {"holder", "gaps", "ties", "equal",
-                                                                      "opposite"};
+  constexpr std::array<std::string_view, kNumDecompositions> names = {"holder", "gaps", "ties",
+                                                                      "equal", "opposite"};
   return names[static_cast<size_t>(decomposition)];
 }
 
@@ -260,21 +274,23 @@ std::optional<std::vector<Array>> represent(const Array& value, const Placement&
   return devices;
 }
 
-MatchResult represents(const std::vector<Array>& devices, const Array& value, const Placement& placement,
-                       double tolerance) {
+MatchResult represents(const std::vector<Array>& devices, const Array& value,
+                       const Placement& placement, double tolerance) {
   if (placement.is_partial()) return match_partial(devices, value, placement.reduce, tolerance);
   MatchResult result;
   const double scale = is_float(value.dtype()) ? magnitude(to_doubles(value)) : 0;
   for (size_t i = 0; i < devices.size(); ++i) {
     Array expected = value;
     if (placement.is_shard())
-      expected = shard_of(value, placement.dim, static_cast<int>(devices.size()),
-                          static_cast<int>(i));
+      expected =
+          shard_of(value, placement.dim, static_cast<int>(devices.size()), static_cast<int>(i));
     if (devices[i].shape() != expected.shape()) return {Match::Shape};
     const MatchResult part =
         compare(to_doubles(expected), to_doubles(devices[i]), tolerance, scale);
     if (part.match == Match::No) return part;
-    if (part.match == Match::NonFinite && (result.match == Match::Yes || std::isfinite(part.expected))) result = part;
+    if (part.match == Match::NonFinite &&
+        (result.match == Match::Yes || std::isfinite(part.expected)))
+      result = part;
   }
   return result;
 }

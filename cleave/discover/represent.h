@@ -9,8 +9,8 @@
 
 namespace cleave {
 
-// How the parts of a partial operand are made. A rule must hold for every decomposition; each of these
-// breaks rules that the others let pass.
+// How the parts of a partial operand are made. A rule must hold for every decomposition; each of
+// these breaks rules that the others let pass.
 enum class Decomposition : uint8_t {
   Holder,    // one random device holds an element, the others the identity (sum) or far less (max)
   Gaps,      // parts differ over many scales, signs mixed, every device different
@@ -21,8 +21,9 @@ enum class Decomposition : uint8_t {
 inline constexpr int kNumDecompositions = 5;
 std::string_view name(Decomposition decomposition);
 
-// The arrays of `w` devices that represent `value` under `placement` on one mesh axis. Nothing where this
-// dtype cannot be decomposed so (P(avg) of integers that w does not divide, P(sum) of bool, ...).
+// The arrays of `w` devices that represent `value` under `placement` on one mesh axis. Nothing
+// where this dtype cannot be decomposed so (P(avg) of integers that w does not divide, P(sum) of
+// bool, ...).
 std::optional<std::vector<Array>> represent(const Array& value, const Placement& placement, int w,
                                             Decomposition how, NumberStream& random);
 
@@ -40,8 +41,8 @@ struct MatchResult {
   double actual = 0;
 };
 // `tolerance` is relative to the largest number around; zero compares exactly.
-MatchResult represents(const std::vector<Array>& devices, const Array& value, const Placement& placement,
-                       double tolerance);
+MatchResult represents(const std::vector<Array>& devices, const Array& value,
+                       const Placement& placement, double tolerance);
 // What rounding in this dtype may change, with room for a few operations; 0 for integers.
 double tolerance_of(DType dtype);
 

@@ -9,33 +9,37 @@ namespace cleave {
 namespace {
 
 size_t num_sharded(const std::vector<Placement>& operands) {
-  return static_cast<size_t>(
-      std::count_if(operands.begin(), operands.end(), [](const Placement& p) { return p.is_shard(); }));
+  return static_cast<size_t>(std::count_if(operands.begin(), operands.end(),
+                                           [](const Placement& p) { return p.is_shard(); }));
 }
 
 bool has_partial(const std::vector<Placement>& operands) {
-  return std::any_of(operands.begin(), operands.end(), [](const Placement& p) { return p.is_partial(); });
+  return std::any_of(operands.begin(), operands.end(),
+                     [](const Placement& p) { return p.is_partial(); });
 }
 
 bool is_valid(const SampleDecisions& sample, const std::vector<Placement>& operands, size_t result,
               const Placement& placement) {
   for (const Decision& d : sample.decisions)
-    if (d.combination.result == result && d.combination.placement == placement && d.combination.operands == operands)
+    if (d.combination.result == result && d.combination.placement == placement &&
+        d.combination.operands == operands)
       return d.verdict.valid();
   return false;
 }
 
-// A replicated result is also P(avg), P(max) and P(min); so is the result of operands that are replicated in
-// place of any partial ones.
+// A replicated result is also P(avg), P(max) and P(min); so is the result of operands that are
+// replicated in place of any partial ones.
 bool is_implied(const SampleDecisions& sample, const Combination& c) {
   if (!c.placement.is_partial()) return false;
   if (c.placement.reduce == ReduceOp::Sum || c.placement.reduce == ReduceOp::Prod) return false;
   return is_valid(sample, c.operands, c.result, Placement::replicate());
 }
 
-// The placement of every result for one row of operands: sharded before partial, sum before the others.
+// The placement of every result for one row of operands: sharded before partial, sum before the
+// others.
 std::vector<std::optional<Placement>> best_results(const SampleDecisions& sample,
-                                                   const std::vector<Placement>& operands, size_t num_results) {
+                                                   const std::vector<Placement>& operands,
+                                                   size_t num_results) {
   std::vector<std::optional<Placement>> best(num_results);
   for (const Decision& d : sample.decisions) {
     const Combination& c = d.combination;
@@ -52,7 +56,8 @@ SynthesizedRule synthesize(const SampleDecisions& sample) {
   const std::vector<Shape>& result_shapes = sample.result_shapes;
   SynthesizedRule synthesized;
   OpShardingRule& rule = synthesized.rule;
-  for (const TensorDesc& desc : sample.sample.operands) rule.operands.emplace_back(desc.shape.size());
+  for (const TensorDesc& desc : sample.sample.operands)
+    rule.operands.emplace_back(desc.shape.size());
   for (const Shape& shape : result_shapes) rule.results.emplace_back(shape.size());
 
   // Rows that shard the most operands first: they are the factors; others repeat a part of them.
@@ -96,7 +101,8 @@ SynthesizedRule synthesize(const SampleDecisions& sample) {
       for (size_t d = 0; d < tensors[t].size(); ++d)
         if (tensors[t][d].empty()) {
           tensors[t][d].push_back(static_cast<FactorIndex>(rule.factors.size()));
-          rule.factors.push_back({size_of(t, d), FactorKind::NeedReplication, false, ReduceOp::Sum});
+          rule.factors.push_back(
+              {size_of(t, d), FactorKind::NeedReplication, false, ReduceOp::Sum});
         }
   };
   complete(rule.operands, [&](size_t t, size_t d) { return sample.sample.operands[t].shape[d]; });
@@ -104,7 +110,9 @@ SynthesizedRule synthesize(const SampleDecisions& sample) {
 
   for (const Decision& d : sample.decisions) {
     const Combination& c = d.combination;
-    if (!d.verdict.valid() || c.result != 0 || !has_partial(c.operands) || num_sharded(c.operands) > 0) continue;
+    if (!d.verdict.valid() || c.result != 0 || !has_partial(c.operands) ||
+        num_sharded(c.operands) > 0)
+      continue;
     if (!c.placement.is_partial()) continue;
     std::optional<ReduceOp> in;
     bool uniform = true;
@@ -130,8 +138,8 @@ SynthesizedRule synthesize(const SampleDecisions& sample) {
   return synthesized;
 }
 
-RuleDiff diff_rule(const OpShardingRule& rule, const PartialTransfer& partial, const SampleDecisions& sample,
-                   const std::vector<int>& worlds) {
+RuleDiff diff_rule(const OpShardingRule& rule, const PartialTransfer& partial,
+                   const SampleDecisions& sample, const std::vector<int>& worlds) {
   RuleDiff diff;
   for (const Decision& decision : sample.decisions) {
     const Combination& c = decision.combination;
@@ -140,10 +148,11 @@ RuleDiff diff_rule(const OpShardingRule& rule, const PartialTransfer& partial, c
       const auto results = transfer(rule, partial, c.operands, w);
       claimed &= results && (*results)[c.result] == c.placement;
     }
-    if (claimed &&
-        (decision.verdict.kind == VerdictKind::Refuted || decision.verdict.kind == VerdictKind::Rejected))
+    if (claimed && (decision.verdict.kind == VerdictKind::Refuted ||
+                    decision.verdict.kind == VerdictKind::Rejected))
       diff.incorrect.push_back(decision);
-    if (!claimed && decision.verdict.valid() && !is_implied(sample, c)) diff.missing.push_back(decision);
+    if (!claimed && decision.verdict.valid() && !is_implied(sample, c))
+      diff.missing.push_back(decision);
   }
   return diff;
 }

@@ -8,8 +8,8 @@
 
 namespace cleave {
 
-// A factor rule and a partial transfer made from the valid combinations of one call, and what they cannot
-// say: valid combinations that they do not claim, with the reason.
+// A factor rule and a partial transfer made from the valid combinations of one call, and what they
+// cannot say: valid combinations that they do not claim, with the reason.
 struct SynthesizedRule {
   OpShardingRule rule;
   PartialTransfer partial;
@@ -22,7 +22,7 @@ struct RuleDiff {
   std::vector<Decision> incorrect;  // claimed, and refuted or rejected: a bug in the rule
   std::vector<Decision> missing;    // valid, not claimed; implied ones left out
 };
-RuleDiff diff_rule(const OpShardingRule& rule, const PartialTransfer& partial, const SampleDecisions& sample,
-                   const std::vector<int>& worlds);
+RuleDiff diff_rule(const OpShardingRule& rule, const PartialTransfer& partial,
+                   const SampleDecisions& sample, const std::vector<int>& worlds);
 
 }  // namespace cleave

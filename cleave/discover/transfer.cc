@@ -31,7 +31,8 @@ std::optional<std::vector<Placement>> along_factor(const OpShardingRule& rule,
     }
   for (size_t i = 0; i < operands.size(); ++i) {
     const std::optional<int64_t> dim = dim_of_factor(rule.operands[i], factor);
-    if (operands[i].is_shard() ? dim != operands[i].dim : mentions(rule.operands[i], factor)) return std::nullopt;
+    if (operands[i].is_shard() ? dim != operands[i].dim : mentions(rule.operands[i], factor))
+      return std::nullopt;
   }
   const Factor& what = rule.factors[factor];
   std::vector<Placement> results;
@@ -49,7 +50,8 @@ std::optional<std::vector<Placement>> along_factor(const OpShardingRule& rule,
   return results;
 }
 
-std::optional<std::vector<Placement>> through_partial(const OpShardingRule& rule, const PartialTransfer& partial,
+std::optional<std::vector<Placement>> through_partial(const OpShardingRule& rule,
+                                                      const PartialTransfer& partial,
                                                       const std::vector<Placement>& operands) {
   std::vector<bool> mask;
   std::optional<ReduceOp> op;
@@ -65,26 +67,29 @@ std::optional<std::vector<Placement>> through_partial(const OpShardingRule& rule
   for (const PartialRow& row : partial) {
     if (row.in != (average ? ReduceOp::Sum : *op) || row.operands != mask) continue;
     if (average && row.out != ReduceOp::Sum) continue;
-    return std::vector<Placement>(rule.results.size(), Placement::partial(average ? ReduceOp::Avg : row.out));
+    return std::vector<Placement>(rule.results.size(),
+                                  Placement::partial(average ? ReduceOp::Avg : row.out));
   }
   return std::nullopt;
 }
 
 }  // namespace
 
-std::optional<std::vector<Placement>> transfer(const OpShardingRule& rule, const PartialTransfer& partial,
+std::optional<std::vector<Placement>> transfer(const OpShardingRule& rule,
+                                               const PartialTransfer& partial,
                                                const std::vector<Placement>& operands, int w) {
-  const bool any_partial =
-      std::any_of(operands.begin(), operands.end(), [](const Placement& p) { return p.is_partial(); });
-  const bool any_shard =
-      std::any_of(operands.begin(), operands.end(), [](const Placement& p) { return p.is_shard(); });
+  const bool any_partial = std::any_of(operands.begin(), operands.end(),
+                                       [](const Placement& p) { return p.is_partial(); });
+  const bool any_shard = std::any_of(operands.begin(), operands.end(),
+                                     [](const Placement& p) { return p.is_shard(); });
   if (any_partial) return through_partial(rule, partial, operands);
   if (any_shard) return along_factor(rule, operands, w);
   return std::vector<Placement>(rule.results.size(), Placement::replicate());
 }
 
 std::optional<std::vector<Placement>> transfer_through(const Graph& definition,
-                                                       const std::vector<Placement>& operands, int w) {
+                                                       const std::vector<Placement>& operands,
+                                                       int w) {
   const Function& main = definition.functions.front();
   const Region& body = definition.region(main.body);
   // Nothing: a splat constant, which fits wherever it is needed.
@@ -94,12 +99,14 @@ std::optional<std::vector<Placement>> transfer_through(const Graph& definition,
     const Node& node = definition.node(id);
     if (node.def && node.def->has(kTerminator)) {
       std::vector<Placement> results;
-      for (ValueId value : node.operands) results.push_back(placements[value.index].value_or(Placement::replicate()));
+      for (ValueId value : node.operands)
+        results.push_back(placements[value.index].value_or(Placement::replicate()));
       return results;
     }
     const Attribute* value = node.attrs.find("value");
     if (node.operands.empty()) {
-      const bool splat = value && value->as<ElementsAttr>() && value->as<ElementsAttr>()->literal.splat;
+      const bool splat =
+          value && value->as<ElementsAttr>() && value->as<ElementsAttr>()->literal.splat;
       if (!splat) placements[node.results[0].index] = Placement::replicate();
       continue;
     }
@@ -121,13 +128,16 @@ std::optional<std::vector<Placement>> transfer_through(const Graph& definition,
       const FactorIndex factor = rule.operands[sharded_operand][(*sharded)->dim].front();
       for (size_t i = 0; i < node.operands.size(); ++i) {
         if (placements[node.operands[i].index]) continue;
-        if (auto dim = dim_of_factor(rule.operands[i], factor)) inputs[i] = Placement::shard(static_cast<int>(*dim));
+        if (auto dim = dim_of_factor(rule.operands[i], factor))
+          inputs[i] = Placement::shard(static_cast<int>(*dim));
       }
     }
-    const PartialTransfer partial = node.def->partial ? node.def->partial(definition, node) : PartialTransfer{};
+    const PartialTransfer partial =
+        node.def->partial ? node.def->partial(definition, node) : PartialTransfer{};
     const auto results = transfer(rule, partial, inputs, w);
     if (!results) return std::nullopt;
-    for (size_t r = 0; r < node.results.size(); ++r) placements[node.results[r].index] = (*results)[r];
+    for (size_t r = 0; r < node.results.size(); ++r)
+      placements[node.results[r].index] = (*results)[r];
   }
   return std::nullopt;
 }

@@ -9,18 +9,21 @@
 
 namespace cleave {
 
-// What a rule and a partial transfer claim on one mesh axis of w devices: the placements of the results for
-// given placements of the operands, or nothing where they claim nothing.
+// What a rule and a partial transfer claim on one mesh axis of w devices: the placements of the
+// results for given placements of the operands, or nothing where they claim nothing.
 //
 //   matmul "m k, k n -> m n":   S(1), S(0) -> P(sum)    P(sum), R -> P(sum)    S(1), R -> nothing
 //
 // A dimension that is a product of factors is split along its first factor, which w must divide.
-std::optional<std::vector<Placement>> transfer(const OpShardingRule& rule, const PartialTransfer& partial,
+std::optional<std::vector<Placement>> transfer(const OpShardingRule& rule,
+                                               const PartialTransfer& partial,
                                                const std::vector<Placement>& operands, int w);
 
-// Follows one call through the ops of its definition. Returns the placements of the results, or nothing where
-// some op's rule does not carry them. Splat constants may have any placement but a partial one.
+// Follows one call through the ops of its definition. Returns the placements of the results, or
+// nothing where some op's rule does not carry them. Splat constants may have any placement but a
+// partial one.
 std::optional<std::vector<Placement>> transfer_through(const Graph& definition,
-                                                       const std::vector<Placement>& operands, int w);
+                                                       const std::vector<Placement>& operands,
+                                                       int w);
 
 }  // namespace cleave

@@ -32,8 +32,8 @@ bool find_refutation(const Operator& op, Witness& witness) {
         const TensorDesc desc = witness.sample.operands[i];
         if (generators[g].floats_only && !is_float(desc.dtype)) usable = false;
         candidate.operands.push_back(make_input(generators[g], desc, random));
-        auto devices = represent(candidate.operands.back(), witness.combination.operands[i], witness.w,
-                                 static_cast<Decomposition>(how), random);
+        auto devices = represent(candidate.operands.back(), witness.combination.operands[i],
+                                 witness.w, static_cast<Decomposition>(how), random);
         if (!devices) usable = false;
         if (!usable) break;
         candidate.devices.push_back(std::move(*devices));
@@ -46,16 +46,18 @@ bool find_refutation(const Operator& op, Witness& witness) {
   return false;
 }
 
-// Replaces every dimension of one size by another size, in all operands at once, so that dimensions that
-// must agree go on agreeing.
+// Replaces every dimension of one size by another size, in all operands at once, so that dimensions
+// that must agree go on agreeing.
 Sample with_size(Sample sample, int64_t from, int64_t to) {
-  for (TensorDesc& desc : sample.operands) std::replace(desc.shape.begin(), desc.shape.end(), from, to);
+  for (TensorDesc& desc : sample.operands)
+    std::replace(desc.shape.begin(), desc.shape.end(), from, to);
   return sample;
 }
 
 bool shrink_shapes(const Operator& op, Witness& witness) {
   std::set<int64_t> sizes;
-  for (const TensorDesc& desc : witness.sample.operands) sizes.insert(desc.shape.begin(), desc.shape.end());
+  for (const TensorDesc& desc : witness.sample.operands)
+    sizes.insert(desc.shape.begin(), desc.shape.end());
   for (auto it = sizes.rbegin(); it != sizes.rend(); ++it) {
     for (int64_t smaller = 1; smaller < *it; ++smaller) {
       Witness candidate = witness;
@@ -79,9 +81,9 @@ bool shrink_world(const Operator& op, Witness& witness) {
   return false;
 }
 
-// Simpler numbers, element by element: zero, one, a small whole number. A sharded or replicated operand
-// changes as a whole; the parts of a partial one change in pairs that keep the value out of it: the value
-// is what the parts say.
+// Simpler numbers, element by element: zero, one, a small whole number. A sharded or replicated
+// operand changes as a whole; the parts of a partial one change in pairs that keep the value out of
+// it: the value is what the parts say.
 bool simplify_numbers(const Operator& op, Witness& witness) {
   bool changed = false;
   for (size_t i = 0; i < witness.operands.size(); ++i) {
@@ -93,7 +95,8 @@ bool simplify_numbers(const Operator& op, Witness& witness) {
       const double before = x;
       for (double simple : {0.0, 1.0, std::round(before)}) {
         if (simple == before) break;
-        if (simple == 0 && (desc.domain == Domain::NonZero || desc.domain == Domain::Positive)) continue;
+        if (simple == 0 && (desc.domain == Domain::NonZero || desc.domain == Domain::Positive))
+          continue;
         x = simple;
         Witness candidate = witness;
         candidate.operands[i] = from_doubles(desc.dtype, desc.shape, numbers);
@@ -160,7 +163,8 @@ bool simplify_parts(const Operator& op, Witness& witness) {
 std::string numbers_text(const Array& array) {
   std::string text = "[";
   const std::vector<double> numbers = to_doubles(array);
-  for (size_t i = 0; i < numbers.size(); ++i) text += fmt::format("{}{:.6g}", i ? ", " : "", numbers[i]);
+  for (size_t i = 0; i < numbers.size(); ++i)
+    text += fmt::format("{}{:.6g}", i ? ", " : "", numbers[i]);
   return text + "]";
 }
 
@@ -189,8 +193,8 @@ std::string to_string(const std::string& op, const Witness& witness) {
     }
     text += "\n";
   }
-  text += fmt::format("  element {}: expected {:.6g}, the devices give {:.6g}", witness.element, witness.expected,
-                      witness.actual);
+  text += fmt::format("  element {}: expected {:.6g}, the devices give {:.6g}", witness.element,
+                      witness.expected, witness.actual);
   return text;
 }
 

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "cleave/core/all_to_all.h"
 #include "cleave/core/sharding.h"
 #include "cleave/core/sharding_rule.h"
 #include "cleave/graph/literal.h"
@@ -140,12 +141,6 @@ struct AxisListsAttr {
   bool operator==(const AxisListsAttr& other) const;
 };
 // The moves of an sdy.all_to_all:  [{"x"}: 0->2, {"y"}: 1->3]
-struct AllToAllMove {
-  AxisList axes;
-  int64_t source_dim = 0;
-  int64_t target_dim = 0;
-  bool operator==(const AllToAllMove&) const = default;
-};
 struct AllToAllAttr {
   std::vector<AllToAllMove> moves;
   MeshPtr mesh;

@@ -39,8 +39,10 @@ ValueId GraphBuilder::emit(std::string_view op, std::vector<ValueId> operands, A
 
 ValueId GraphBuilder::emit_as(Type result, std::string_view op, std::vector<ValueId> operands,
                               AttrDict attrs) {
-  const NodeId node = graph_.add_node(op, std::move(operands), {std::move(result)}, std::move(attrs));
-  if (const OpDef* def = graph_.node(node).def; def && def->verify) def->verify(graph_, graph_.node(node));
+  const NodeId node =
+      graph_.add_node(op, std::move(operands), {std::move(result)}, std::move(attrs));
+  if (const OpDef* def = graph_.node(node).def; def && def->verify)
+    def->verify(graph_, graph_.node(node));
   graph_.append(region_, node);
   return graph_.node(node).results.front();
 }
@@ -56,8 +58,8 @@ ValueId GraphBuilder::constant(double value, DType dtype, Shape shape) {
 ValueId GraphBuilder::broadcast(ValueId value, Shape shape, std::vector<int64_t> dims) {
   AttrDict attrs;
   attrs.set("broadcast_dimensions", ints_attr(std::move(dims)));
-  return emit_as(Type::tensor(dtype(value), std::move(shape)), "stablehlo.broadcast_in_dim", {value},
-                 std::move(attrs));
+  return emit_as(Type::tensor(dtype(value), std::move(shape)), "stablehlo.broadcast_in_dim",
+                 {value}, std::move(attrs));
 }
 
 ValueId GraphBuilder::reshape(ValueId value, Shape new_shape) {
@@ -79,7 +81,8 @@ ValueId GraphBuilder::convert(ValueId value, DType to) {
 
 ValueId GraphBuilder::compare(std::string_view direction, ValueId a, ValueId b) {
   AttrDict attrs;
-  attrs.set("comparison_direction", EnumAttr{"stablehlo.comparison_direction", std::string(direction)});
+  attrs.set("comparison_direction",
+            EnumAttr{"stablehlo.comparison_direction", std::string(direction)});
   return emit("stablehlo.compare", {a, b}, std::move(attrs));
 }
 
@@ -97,7 +100,8 @@ ValueId GraphBuilder::slice(ValueId value, std::vector<int64_t> start, std::vect
   return emit("stablehlo.slice", {value}, std::move(attrs));
 }
 
-ValueId GraphBuilder::reduce(ValueId value, std::string_view op, double init, std::vector<int64_t> dims) {
+ValueId GraphBuilder::reduce(ValueId value, std::string_view op, double init,
+                             std::vector<int64_t> dims) {
   const ValueId start = constant(init, dtype(value));
   Shape reduced;
   for (size_t d = 0; d < shape(value).size(); ++d)
@@ -106,8 +110,9 @@ ValueId GraphBuilder::reduce(ValueId value, std::string_view op, double init, st
   const Type scalar = Type::tensor(dtype(value), {});
   AttrDict attrs;
   attrs.set("dimensions", ints_attr(std::move(dims)));
-  const NodeId node = graph_.add_node("stablehlo.reduce", {value, start},
-                                      {Type::tensor(dtype(value), std::move(reduced))}, std::move(attrs));
+  const NodeId node =
+      graph_.add_node("stablehlo.reduce", {value, start},
+                      {Type::tensor(dtype(value), std::move(reduced))}, std::move(attrs));
   GraphBuilder body(graph_, graph_.add_region(node));
   const ValueId a = graph_.add_argument(body.region(), scalar);
   const ValueId b = graph_.add_argument(body.region(), scalar);

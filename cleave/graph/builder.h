@@ -27,16 +27,20 @@ class GraphBuilder {
   const Shape& shape(ValueId value) const { return graph_.type(value).shape; }
   DType dtype(ValueId value) const { return graph_.type(value).dtype; }
 
-  // Any op whose result types follow from operands and attributes. Throws UserError where they do not fit;
-  // the graph is then unchanged but for a dead node.
+  // Any op whose result types follow from operands and attributes. Throws UserError where they do
+  // not fit; the graph is then unchanged but for a dead node.
   ValueId emit(std::string_view op, std::vector<ValueId> operands, AttrDict attrs = {});
-  std::vector<ValueId> emit_all(std::string_view op, std::vector<ValueId> operands, AttrDict attrs = {});
+  std::vector<ValueId> emit_all(std::string_view op, std::vector<ValueId> operands,
+                                AttrDict attrs = {});
   // An op whose result type is part of it: reshape, broadcast_in_dim, iota, convert.
-  ValueId emit_as(Type result, std::string_view op, std::vector<ValueId> operands, AttrDict attrs = {});
+  ValueId emit_as(Type result, std::string_view op, std::vector<ValueId> operands,
+                  AttrDict attrs = {});
 
   // A splat constant; `value` is rounded to the dtype.
   ValueId constant(double value, DType dtype, Shape shape = {});
-  ValueId constant_like(double value, ValueId like) { return constant(value, dtype(like), shape(like)); }
+  ValueId constant_like(double value, ValueId like) {
+    return constant(value, dtype(like), shape(like));
+  }
   ValueId binary(std::string_view op, ValueId a, ValueId b) { return emit(op, {a, b}); }
   ValueId broadcast(ValueId value, Shape shape, std::vector<int64_t> dims);
   ValueId reshape(ValueId value, Shape shape);
@@ -48,10 +52,11 @@ class GraphBuilder {
   // A reduction with a one-op body ("stablehlo.add") from a scalar start.
   ValueId reduce(ValueId value, std::string_view op, double init, std::vector<int64_t> dims);
   // The same with the reduced dimensions put back at size 1, broadcast to the shape of `value`.
-  ValueId reduce_and_broadcast(ValueId value, std::string_view op, double init, std::vector<int64_t> dims);
+  ValueId reduce_and_broadcast(ValueId value, std::string_view op, double init,
+                               std::vector<int64_t> dims);
 
-  // Ends the region with func.return (of a function) or stablehlo.return, and sets the function's result
-  // types.
+  // Ends the region with func.return (of a function) or stablehlo.return, and sets the function's
+  // result types.
   void finish(std::vector<ValueId> results);
 
  private:

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cleave/core/all_to_all.h"
 #include "cleave/core/dtype.h"
 #include "cleave/core/shape.h"
 #include "cleave/core/sharding.h"
@@ -55,13 +56,6 @@ enum class StepKind : uint8_t {
 };
 std::string_view name(StepKind kind);  // "all_gather", ...
 std::optional<StepKind> step_kind_from_name(std::string_view name);
-
-struct AllToAllMove {
-  AxisList axes;
-  int src_dim = 0;
-  int dst_dim = 0;
-  bool operator==(const AllToAllMove&) const = default;
-};
 
 struct ReshardStep {
   StepKind kind = StepKind::Relabel;

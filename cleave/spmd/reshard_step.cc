@@ -271,7 +271,7 @@ std::string to_string(const ReshardStep& step) {
     text += " [";
     for (size_t i = 0; i < step.moves.size(); ++i)
       text += fmt::format("{}{{{}}}: {}->{}", i ? ", " : "", to_string(step.moves[i].axes, mesh),
-                          step.moves[i].src_dim, step.moves[i].dst_dim);
+                          step.moves[i].source_dim, step.moves[i].target_dim);
     text += "]";
   } else if (!step.axes.empty()) {
     text += " {" + to_string(step.axes, mesh) + "}";

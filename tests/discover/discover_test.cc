@@ -1,0 +1,156 @@
+#include "cleave/discover/discover.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "cleave/core/error.h"
+#include "cleave/core/sharding_rule_text.h"
+#include "cleave/discover/conditions.h"
+#include "cleave/discover/emit.h"
+#include "cleave/discover/library.h"
+#include "cleave/discover/synthesize.h"
+
+namespace cleave {
+namespace {
+
+const Verdict& verdict_of(const std::vector<Decision>& decisions, const std::string& text,
+                          size_t result = 0) {
+  for (const Decision& d : decisions)
+    if (d.combination.result == result && to_string(d.combination) == text) return d.verdict;
+  throw std::runtime_error("no combination " + text);
+}
+
+std::vector<Decision> decide_first(const std::string& name, size_t sample = 0) {
+  const Operator& op = *find_operator(name);
+  return decide(op, op.samples[sample], {});
+}
+
+TEST(Decide, RefutesWhatOthersGotWrong) {
+  EXPECT_EQ(verdict_of(decide_first("argmax"), "S(0) -> P(max)").kind, VerdictKind::Refuted);
+  EXPECT_EQ(verdict_of(decide_first("max_with_index"), "S(0) -> P(max)", 1).kind,
+            VerdictKind::Refuted);
+  EXPECT_EQ(verdict_of(decide_first("add_scalar"), "P(sum) -> P(sum)").kind, VerdictKind::Refuted);
+  EXPECT_EQ(verdict_of(decide_first("norm"), "P(sum) -> P(sum)").kind, VerdictKind::Refuted);
+  for (const char* name : {"abs", "relu", "square"})
+    EXPECT_EQ(verdict_of(decide_first(name), "P(sum) -> P(sum)").kind, VerdictKind::Refuted)
+        << name;
+  for (const char* name : {"abs", "square"})
+    for (const char* rule : {"P(min) -> P(min)", "P(max) -> P(min)"})
+      EXPECT_EQ(verdict_of(decide_first(name), rule).kind, VerdictKind::Refuted)
+          << name << " " << rule;
+  EXPECT_EQ(verdict_of(decide_first("relu"), "P(max) -> P(sum)").kind, VerdictKind::Refuted);
+  EXPECT_EQ(verdict_of(decide_first("softmax"), "S(0) -> S(0)").kind, VerdictKind::Refuted);
+  EXPECT_EQ(verdict_of(decide_first("cumsum"), "S(0) -> S(0)").kind, VerdictKind::Refuted);
+  EXPECT_EQ(verdict_of(decide_first("view"), "S(1) -> S(0)").kind, VerdictKind::Refuted);
+  EXPECT_FALSE(verdict_of(decide_first("view"), "S(1) -> S(1)").valid());
+}
+
+TEST(Decide, TellsRejectionFromAWrongResult) {
+  const Verdict& verdict = verdict_of(decide_first("matmul"), "S(1), R -> S(1)");
+  EXPECT_EQ(verdict.kind, VerdictKind::Rejected);
+  EXPECT_NE(verdict.reason.find("contracting dimensions"), std::string::npos) << verdict.reason;
+}
+
+TEST(Decide, AResultThatIsAlwaysZeroIsUntestable) {
+  Operator op;
+  op.name = "zero";
+  op.run = [](const AttrMap&, std::span<const Array> x) {
+    return std::vector{Array::zeros(DType::F64, x[0].shape())};
+  };
+  const std::vector<Decision> decisions = decide(op, {{{DType::F64, {5, 3}}}, {}}, {});
+  EXPECT_EQ(verdict_of(decisions, "P(sum) -> P(sum)").kind, VerdictKind::Untestable);
+}
+
+TEST(Decide, IsTheSameForOneThreadAndTwo) {
+  const Operator& op = *find_operator("cross");
+  DiscoverOptions one, two;
+  one.threads = 1;
+  two.threads = 2;
+  const auto a = decide(op, op.samples[0], one), b = decide(op, op.samples[0], two);
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i].verdict.kind, b[i].verdict.kind);
+    EXPECT_EQ(a[i].verdict.tests, b[i].verdict.tests);
+  }
+}
+
+TEST(Witness, IsSmall) {
+  const Operator& op = *find_operator("relu");
+  const auto decisions = decide(op, op.samples[0], {});
+  const Witness witness = shrink(op, *verdict_of(decisions, "P(sum) -> P(sum)").witness);
+  EXPECT_EQ(witness.w, 2);
+  EXPECT_EQ(num_elements(witness.sample.operands[0].shape), 1);
+  const std::string text = to_string("relu", witness);
+  EXPECT_LE(std::count(text.begin(), text.end(), '\n') + 1, 5) << text;
+  EXPECT_NE(witness.expected, witness.actual);
+}
+
+SweepPoint point(int64_t dim, int64_t d, bool valid) { return {{{"dim", dim}}, d, 4, 3, valid}; }
+
+TEST(Conditions, FindsTheSmallest) {
+  std::vector<SweepPoint> points;
+  for (int64_t dim = 0; dim < 3; ++dim)
+    for (int64_t d = 0; d < 3; ++d) points.push_back(point(dim, d, d != dim));
+  EXPECT_EQ(smallest_condition(points, {"dim"}), "d != dim");
+  for (SweepPoint& p : points) p.valid = *p.d < std::get<int64_t>(p.attrs.at("dim"));
+  EXPECT_EQ(smallest_condition(points, {"dim"}), "d < dim");
+  for (SweepPoint& p : points) p.valid = true;
+  EXPECT_EQ(smallest_condition(points, {"dim"}), "");
+}
+
+TEST(Conditions, CombinesTermsWhereOneIsNotEnough) {
+  std::vector<SweepPoint> points;
+  for (int64_t dim = 0; dim < 3; ++dim)
+    for (int64_t d = 0; d < 3; ++d)
+      for (bool keepdim : {false, true}) {
+        SweepPoint p = point(dim, d, d > dim && !keepdim);
+        p.attrs["keepdim"] = keepdim;
+        points.push_back(p);
+      }
+  EXPECT_EQ(smallest_condition(points, {"dim"}), "d > dim and not keepdim");
+}
+
+SampleDecisions decisions_of(const std::string& name) {
+  const Operator& op = *find_operator(name);
+  DiscoverOptions options;
+  options.shrink_witnesses = false;
+  return discover(op, options).samples.front();
+}
+
+TEST(Synthesize, MatmulFromItsPlacements) {
+  const SynthesizedRule made = synthesize(decisions_of("matmul"));
+  EXPECT_EQ(made.rule.factors.size(), 3u) << to_string(made.rule);
+  const RuleDiff diff = diff_rule(made.rule, made.partial, decisions_of("matmul"), {2, 3, 4});
+  EXPECT_TRUE(diff.incorrect.empty());
+  EXPECT_TRUE(diff.missing.empty());
+  EXPECT_TRUE(made.not_expressible.empty());
+}
+
+TEST(Synthesize, FindsWhatAWrongRuleClaims) {
+  SynthesizedRule wrong = synthesize(decisions_of("relu"));
+  wrong.partial.push_back({ReduceOp::Sum, {true}, ReduceOp::Sum});
+  const RuleDiff diff = diff_rule(wrong.rule, wrong.partial, decisions_of("relu"), {2, 3, 4});
+  ASSERT_EQ(diff.incorrect.size(), 1u);
+  EXPECT_EQ(to_string(diff.incorrect[0].combination), "P(sum) -> P(sum)");
+}
+
+TEST(Emit, CrossForDTensor) {
+  const std::string code = emit_dtensor(discover(*find_operator("cross"), {}));
+  EXPECT_NE(code.find("RuntimeSchemaInfo(static_argnum=2)"), std::string::npos) << code;
+  EXPECT_NE(code.find("if d != dim:"), std::string::npos) << code;
+  EXPECT_NE(code.find("rows.append([_ShardingPlaceholder(d), _ShardingPlaceholder(d), "
+                      "_ShardingPlaceholder(d)])"),
+            std::string::npos)
+      << code;
+  EXPECT_EQ(code.find("[Replicate(), Replicate(), Replicate()]"), std::string::npos) << code;
+}
+
+TEST(Discover, NeedsSamples) {
+  Operator op;
+  op.name = "nothing";
+  EXPECT_THROW(discover(op, {}), UserError);
+}
+
+}  // namespace
+}  // namespace cleave
