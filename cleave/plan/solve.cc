@@ -16,7 +16,7 @@ using namespace solver;
 
 constexpr double kUnit = 1e6;             // elementary operations in a unit of effort
 constexpr double kExactEntries = 3e5;     // models up to this size go to branch and bound
-constexpr double kUnitsPerSecond = 4000;  // of two workers on two present-day cores
+constexpr double kUnitsPerSecond = 1800;  // of two workers on two present-day cores
 
 class Solve {
  public:
@@ -29,52 +29,117 @@ class Solve {
     Reduction reduction(problem_);
     reduction.run();
     budget_.spend(reduction.work());
-    report("reduce", false, 0, 0);
+    report("reduce", kBig, 0);
     if (reduction.infeasible()) {
       result_.proven = true;
       result_.reason = reduction.reason();
       return finish();
     }
-    const Model model = build_model(reduction, program_order(problem_));
+    order_ = program_order(problem_);
+    Model model = build_model(reduction, order_);
     if (model.n == 0) {
       take(reduction, model, {});
       result_.lower_bound = result_.cost;
       result_.reason = "reduction";
       return finish();
     }
-    AnytimeOptions anytime{options_.seed, options_.threads, options_.workers, 0, {}};
-    anytime.observe = [&](const char* phase, const Findings& findings) {
-      report(phase, findings.incumbent.found(), findings.incumbent.cost, findings.bound);
-    };
-    const bool small = options_.exact && model.entries < kExactEntries;
-    if (small) anytime.patience = 3;
-    const Findings findings = run_anytime(model, anytime, budget_);
-    result_.lower_bound = unshift(findings.bound, reduction);
-    if (findings.incumbent.found()) take(reduction, model, findings.incumbent.x);
-    if (small && !budget_.done()) finish_exactly(reduction, model, findings);
+    Findings findings = explore(model, true, false, 1, {}, {});
+    note(reduction, model, findings);
+    for (double until : {0.0, 0.0, 0.0, 0.6, 0.8, 1.0}) {
+      if (over()) break;
+      if (until > 0) {
+        const bool small = options_.exact && model.entries < kExactEntries;
+        Findings more =
+            explore(model, false, small, small ? 1 : until, findings.prices, findings.incumbent.x);
+        findings.incumbent = more.incumbent;
+        note(reduction, model, findings);
+        if (small && !over()) {
+          finish_exactly(reduction, model, findings);
+          break;
+        }
+      }
+      if (!findings.incumbent.found() || over() || until == 1) continue;
+      if (!thin(reduction, model, findings)) continue;
+      Model smaller = build_model(reduction, order_);
+      const std::vector<double> prices =
+          prices_for(smaller, prices_by_name(model, findings.prices));
+      const std::vector<int> x = from_choice(reduction, smaller, result_.choice);
+      model = std::move(smaller);
+      findings = explore(model, true, false, 1, prices, x);
+      note(reduction, model, findings);
+    }
     return finish();
   }
 
  private:
+  bool over() {
+    return budget_.done() || (result_.feasible && result_.lower_bound >= result_.cost);
+  }
+
+  Findings explore(const Model& model, bool dual, bool patient, double until,
+                   const std::vector<double>& prices, const std::vector<int>& x) {
+    AnytimeOptions anytime;
+    anytime.seed = options_.seed;
+    anytime.threads = options_.threads;
+    anytime.workers = options_.workers;
+    anytime.patience = patient ? 3 : 0;
+    anytime.dual_only = dual;
+    anytime.search_only = !dual;
+    anytime.until = until;
+    anytime.prices = prices;
+    anytime.x = x;
+    anytime.observe = [&](const char* phase, const Findings& findings) {
+      report(phase, findings.incumbent.cost, findings.bound);
+    };
+    return run_anytime(model, anytime, budget_);
+  }
+
+  // Keeps the best solution and the best bound.
+  void note(const Reduction& reduction, const Model& model, const Findings& findings) {
+    if (findings.incumbent.found()) take(reduction, model, findings.incumbent.x);
+    Int128 bound = unshift(findings.bound, reduction);
+    if (result_.feasible) bound = std::min(bound, result_.cost);
+    result_.lower_bound = std::max(result_.lower_bound, bound);
+  }
+
+  // Removes the strategies that no solution as good as the best takes; false when that is too
+  // little to be worth a new model.
+  bool thin(Reduction& reduction, const Model& model, const Findings& findings) {
+    if (findings.with.empty()) return false;
+    const double most = findings.incumbent.cost + 0.5;
+    double left = 0, total = 0;
+    std::vector<std::vector<char>> keep(model.n);
+    for (int i = 0; i < model.n; ++i) {
+      keep[i].assign(model.k[i], 1);
+      for (int s = 0; s < model.k[i]; ++s) keep[i][s] = findings.with[model.offset[i] + s] <= most;
+      total += model.k[i];
+      left += static_cast<double>(std::count(keep[i].begin(), keep[i].end(), 1));
+    }
+    if (left > 0.9 * total) return false;
+    Reduction thinner = reduction;
+    for (int i = 0; i < model.n && !thinner.infeasible(); ++i) {
+      thinner.restrict(model.root[i], keep[i]);
+    }
+    thinner.run();
+    budget_.spend(thinner.work() - reduction.work());
+    if (thinner.infeasible()) return false;
+    reduction = std::move(thinner);
+    return true;
+  }
+
   // Branch and bound for what the bound left open.
   void finish_exactly(const Reduction& reduction, const Model& model, const Findings& findings) {
     const double upper = findings.incumbent.found() ? findings.incumbent.cost : kBig;
-    if (findings.bound > upper - 1 + 1e-6) return;
     std::vector<int> kept;
     const Reduction root = reduction.compact(kept);
-    const std::vector<std::int64_t> whole_order = program_order(problem_);
     std::vector<std::int64_t> order;
-    for (int i : kept) order.push_back(whole_order[i]);
-    std::vector<double> prices;
-    for (int t = 0; t < model.times; ++t) {
-      prices.resize(model.time_name[t] + 1, 0);
-      prices.back() = findings.prices[t];
-    }
+    for (int i : kept) order.push_back(order_[i]);
     BranchOptions branch{options_.seed, options_.threads, options_.workers, {}};
     branch.observe = [&](double bound, double cost) {
-      report("finish", cost < kBig, cost, std::max(bound, findings.bound));
+      report("finish", cost, std::max(bound, findings.bound));
     };
-    const BranchOutcome outcome = branch_and_bound(root, order, prices, upper, branch, budget_);
+    const BranchOutcome outcome = branch_and_bound(
+        root, order, prices_by_name(model, findings.prices), upper, branch, budget_);
     if (!outcome.picked.empty()) {
       std::vector<int> picked(reduction.nodes().size(), 0);
       for (std::size_t i = 0; i < kept.size(); ++i) picked[kept[i]] = outcome.picked[i];
@@ -85,7 +150,9 @@ class Solve {
       if (!result_.feasible) result_.proven = true;
       result_.reason = fmt::format("branch and bound, {} nodes", outcome.nodes);
     } else {
-      result_.lower_bound = std::max(result_.lower_bound, unshift(outcome.bound, reduction));
+      Int128 bound = unshift(outcome.bound, reduction);
+      if (result_.feasible) bound = std::min(bound, result_.cost);
+      result_.lower_bound = std::max(result_.lower_bound, bound);
     }
   }
 
@@ -105,6 +172,7 @@ class Solve {
   void take_choice(std::vector<int> choice) {
     const Evaluation evaluation = evaluate(problem_, choice);
     internal_check(evaluation.feasible(), "solve: a solution of the reduced problem does not hold");
+    if (result_.feasible && evaluation.cost >= result_.cost) return;
     result_.feasible = true;
     result_.cost = evaluation.cost;
     result_.choice = std::move(choice);
@@ -121,9 +189,12 @@ class Solve {
     return std::move(result_);
   }
 
-  void report(const char* phase, bool feasible, double cost, double bound) {
+  void report(const char* phase, double cost, double bound) {
     if (!options_.observer) return;
     Progress progress;
+    const bool feasible = cost < kBig / 4 || result_.feasible;
+    if (result_.feasible) cost = std::min(cost, static_cast<double>(result_.cost));
+    bound = std::max(bound, static_cast<double>(result_.lower_bound));
     progress.phase = phase;
     progress.seconds = budget_.seconds();
     progress.work = budget_.spent() / budget_.total();
@@ -136,6 +207,7 @@ class Solve {
   const Problem& problem_;
   const SolveOptions& options_;
   Budget budget_;
+  std::vector<std::int64_t> order_;
   Solution result_;
 };
 

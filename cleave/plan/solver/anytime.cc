@@ -27,8 +27,12 @@ class Anytime {
       searches_.push_back(
           std::make_unique<Search<Real>>(model, options.seed * 1000 + 17 * (w + 1)));
     }
-    findings_.prices.assign(model.times, 0);
+    findings_.prices = options.prices;
+    findings_.prices.resize(model.times, 0);
     recent_prices_ = findings_.prices;
+    if (!options.prices.empty()) dual_.set_prices(findings_.prices);
+    if (!options.x.empty()) start_from(options.x);
+    dual_finished_ = options.search_only;
   }
 
   Findings run() {
@@ -38,6 +42,7 @@ class Anytime {
     double quantum = 40 * dual_.messages().sweep_work();
     int idle = 0;
     while (!budget_.done() && !closed()) {
+      if (budget_.progress() >= options_.until || (options_.dual_only && dual_finished_)) break;
       quantum = std::min(quantum * 1.5, std::max(largest, 20 * dual_.messages().sweep_work()));
       const double progress = budget_.progress();
       const bool dual_on = !dual_finished_;
@@ -63,6 +68,16 @@ class Anytime {
  private:
   bool closed() const {
     return findings_.incumbent.found() && findings_.bound > findings_.incumbent.cost - 1 + 1e-6;
+  }
+
+  void start_from(const std::vector<int>& x) {
+    State state(model_);
+    state.assign(x);
+    Random random(options_.seed);
+    if (state.cost() < kBig / 4 && state.repair(kBig, random)) {
+      state.refresh();
+      findings_.incumbent.offer(state.x(), state.cost());
+    }
   }
 
   double target() const {

@@ -22,8 +22,16 @@ struct AnytimeOptions {
   std::uint64_t seed = 0;
   int threads = 2;
   int workers = 2;
-  // Return early when the dual has converged and this many rounds found nothing; 0: never.
+  // Return when the dual has converged and this many rounds found nothing; 0: never.
   int patience = 0;
+  // Return as soon as the dual has converged.
+  bool dual_only = false;
+  // No dual: `prices` are final.
+  bool search_only = false;
+  // Return when this fraction of the budget is spent.
+  double until = 1;
+  std::vector<double> prices;  // known from a similar model; empty: none
+  std::vector<int> x;          // a solution to start from; empty: none
   // Called between rounds, with what is known.
   std::function<void(const char* phase, const Findings&)> observe;
 };

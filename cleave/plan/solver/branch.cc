@@ -60,10 +60,10 @@ class Worker {
         return std::move(result_);
       }
       Dual<double> dual(model);
-      load_prices(model, prices, dual);
+      if (!prices.empty()) dual.set_prices(prices_for(model, prices));
       AlignedVector<double> with;
       bound = std::max(bound, improve(reduction, model, dual, with));
-      store_prices(model, dual, prices);
+      prices = prices_by_name(model, dual.best_prices());
       result_.work += dual.work();
       if (bound > goal()) return std::move(result_);
       if (budget_.expired()) {
@@ -94,29 +94,6 @@ class Worker {
     if (cost > goal()) return;
     result_.picked = reduction.expand(to_reduced(reduction, model, x));
     result_.cost = cost;
-  }
-
-  static void load_prices(const Model& model, const std::vector<double>& prices,
-                          Dual<double>& dual) {
-    std::vector<double> own(model.times, 0);
-    bool any = false;
-    // A price whose time is gone moves to the next time that is left.
-    int t = 0;
-    for (std::size_t name = 0; name < prices.size() && model.times > 0; ++name) {
-      while (t + 1 < model.times && model.time_name[t] < static_cast<int>(name)) ++t;
-      own[t] += prices[name];
-      any = any || prices[name] > 0;
-    }
-    if (any) dual.set_prices(own);
-  }
-
-  static void store_prices(const Model& model, const Dual<double>& dual,
-                           std::vector<double>& prices) {
-    if (model.times > 0 && static_cast<int>(prices.size()) <= model.time_name.back()) {
-      prices.resize(model.time_name.back() + 1);
-    }
-    std::fill(prices.begin(), prices.end(), 0.0);
-    for (int t = 0; t < model.times; ++t) prices[model.time_name[t]] = dual.best_prices()[t];
   }
 
   double improve(const Reduction& reduction, const Model& model, Dual<double>& dual,

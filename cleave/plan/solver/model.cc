@@ -237,4 +237,37 @@ std::vector<int> to_reduced(const Reduction& reduction, const Model& model,
   return picked;
 }
 
+std::vector<int> from_choice(const Reduction& reduction, const Model& model,
+                             const std::vector<int>& choice) {
+  std::vector<int> x(model.n, 0);
+  for (int i = 0; i < model.n; ++i) {
+    const std::vector<int>& strategy = reduction.nodes()[model.root[i]].strategy;
+    const auto found = std::find(strategy.begin(), strategy.end(), choice[model.root[i]]);
+    const double* cost = &model.cost[model.offset[i]];
+    x[i] = static_cast<int>(found != strategy.end()
+                                ? found - strategy.begin()
+                                : std::min_element(cost, cost + model.k[i]) - cost);
+  }
+  return x;
+}
+
+std::vector<double> prices_by_name(const Model& model, const std::vector<double>& prices) {
+  std::vector<double> result;
+  for (int t = 0; t < model.times; ++t) {
+    result.resize(model.time_name[t] + 1, 0);
+    result.back() = prices[t];
+  }
+  return result;
+}
+
+std::vector<double> prices_for(const Model& model, const std::vector<double>& by_name) {
+  std::vector<double> result(model.times, 0);
+  int t = 0;
+  for (std::size_t name = 0; name < by_name.size() && model.times > 0; ++name) {
+    while (t + 1 < model.times && model.time_name[t] < static_cast<int>(name)) ++t;
+    result[t] += by_name[name];
+  }
+  return result;
+}
+
 }  // namespace cleave::plan::solver

@@ -83,4 +83,14 @@ std::vector<std::int64_t> program_order(const Problem& problem);
 std::vector<int> to_reduced(const Reduction& reduction, const Model& model,
                             const std::vector<int>& x);
 
+// The other way round: from strategies of the problem's nodes. Where a strategy is gone, the
+// cheapest that is left stands in. `choice` belongs to the problem behind the reduction.
+std::vector<int> from_choice(const Reduction& reduction, const Model& model,
+                             const std::vector<int>& choice);
+
+// Prices by the names of the times, and back for another model of the same problem: a price whose
+// time is gone moves to the next one that is left.
+std::vector<double> prices_by_name(const Model& model, const std::vector<double>& prices);
+std::vector<double> prices_for(const Model& model, const std::vector<double>& by_name);
+
 }  // namespace cleave::plan::solver

@@ -7,9 +7,7 @@
 namespace cleave::plan::solver {
 namespace {
 
-// Work on one region that makes the next regions larger or smaller.
-constexpr double kCheap = 1e6;
-constexpr double kDear = 4e6;
+constexpr double kFade = 0.998;  // of the gains, per step
 constexpr double kSlack = 0.02;  // a repair may cost that much before it is given up
 
 }  // namespace
@@ -22,7 +20,36 @@ Search<Real>::Search(const Model& model, std::uint64_t seed)
       elimination_(model),
       in_region_(model.n, 0),
       prefix_(model.times + 1, 0),
-      cost_(model.strategies(), static_cast<Real>(kBig)) {}
+      cost_(model.strategies(), static_cast<Real>(kBig)) {
+  add_kinds();
+}
+
+template <class Real>
+void Search<Real>::add_kinds() {
+  for (int shape = 1; shape <= 3; ++shape) {
+    for (int size = 6; size < model_.n; size *= 2) {
+      kinds_.push_back({shape, size, 500.0 * size, 0});
+    }
+  }
+  kinds_.push_back({0, model_.n, 500.0 * model_.n, 0});
+}
+
+// In proportion to (an equal share + the share of the gain) / work.
+template <class Real>
+int Search<Real>::pick_kind() {
+  const auto weight = [this](const Kind& kind) {
+    const double share = gained_ > 0 ? kind.gain / gained_ : 0;
+    return (1.0 / static_cast<double>(kinds_.size()) + share) / kind.work;
+  };
+  double total = 0;
+  for (const Kind& kind : kinds_) total += weight(kind);
+  double point = random_.unit() * total;
+  for (std::size_t q = 0; q + 1 < kinds_.size(); ++q) {
+    point -= weight(kinds_[q]);
+    if (point < 0) return static_cast<int>(q);
+  }
+  return static_cast<int>(kinds_.size()) - 1;
+}
 
 template <class Real>
 bool Search<Real>::complete(const Real* cost, std::vector<int>& x, double width) {
@@ -71,26 +98,23 @@ void Search<Real>::grow_from(int seed, int size) {
 }
 
 template <class Real>
-void Search<Real>::pick_region() {
+void Search<Real>::pick_region(const Kind& kind) {
   const int n = model_.n;
   region_.clear();
-  const double low = std::log(4.0), high = std::log(std::max(8.0, std::min<double>(n, 4 * reach_)));
-  const int size = std::min(n, static_cast<int>(std::exp(low + (high - low) * random_.unit())));
-  const int kind = random_.below(8);
-  if (kind == 0 && (n <= 1000 || random_.below(8) == 0)) {
+  const int size = std::min(n, kind.size + random_.below(kind.size));
+  if (kind.shape == 0 || size == n) {
     region_.resize(n);
     std::iota(region_.begin(), region_.end(), 0);
     return;
   }
-  if (kind <= 2) {
-    const int width = std::min(n, std::max(size, 8));
-    const int first = random_.below(n - width + 1);
-    region_.resize(width);
+  if (kind.shape == 1) {
+    const int first = random_.below(n - size + 1);
+    region_.resize(size);
     std::iota(region_.begin(), region_.end(), first);
     return;
   }
-  grow_from(random_.below(n), size);
-  if (random_.below(4) == 0) grow_from(random_.below(n), size);
+  grow_from(random_.below(n), kind.shape == 3 ? (size + 1) / 2 : size);
+  if (kind.shape == 3) grow_from(random_.below(n), (size + 1) / 2);
   for (int i : region_) in_region_[i] = 0;
   std::sort(region_.begin(), region_.end());
 }
@@ -148,22 +172,32 @@ void Search<Real>::price_region(const std::vector<double>& prices) {
 
 template <class Real>
 void Search<Real>::step(const std::vector<double>& prices, double threshold) {
-  pick_region();
+  Kind& kind = kinds_[pick_kind()];
+  const double start = work();
+  pick_region(kind);
   price_region(prices);
   const std::size_t size = region_.size();
   double width = size <= 60 ? 17 : size <= 250 ? 15 : size <= 1000 ? 14 : 12;
   if (model_.n < 1000 && random_.below(3) == 0) width = 16 + random_.below(4);
-  proposal_ = state_.x();
-  const double before = elimination_.work();
-  elimination_.run(region_, cost_.data(), proposal_, width, 3, random_);
-  const double spent = elimination_.work() - before;
-  if (spent < kCheap && reach_ < model_.n) reach_ *= 1.01;
-  if (spent > kDear && reach_ > 20) reach_ *= 0.99;
+  const double from = state_.cost();
+  const double best = best_.cost;
+  propose_and_repair(width, threshold);
+  kind.work += 0.05 * (work() - start - kind.work);
+  // Gains on the best count in full; gains on the present solution show the way there.
+  const double gain = best - best_.cost + 0.01 * std::max(0.0, from - state_.cost());
+  for (Kind& other : kinds_) other.gain *= kFade;
+  kind.gain += gain;
+  gained_ = gained_ * kFade + gain;
+}
 
+template <class Real>
+void Search<Real>::propose_and_repair(double width, double threshold) {
+  proposal_ = state_.x();
+  elimination_.run(region_, cost_.data(), proposal_, width, 3, random_);
   state_.mark();
   const double from = state_.cost();
   for (int i : region_) state_.move(i, proposal_[i]);
-  work_ += static_cast<double>(model_.n) * 0.3;
+  work_ += static_cast<double>(model_.n) * 0.1;
   if (state_.log().empty()) return;
   bool taken = state_.repair(from * (1 + kSlack) + 1, random_);
   if (taken) {
@@ -172,9 +206,7 @@ void Search<Real>::step(const std::vector<double>& prices, double threshold) {
   }
   if (!taken) {
     state_.undo();
-    return;
-  }
-  if (state_.cost() < best_.cost - 0.5) {
+  } else if (state_.cost() < best_.cost - 0.5) {
     state_.refresh();
     best_.offer(state_.x(), state_.cost());
   }

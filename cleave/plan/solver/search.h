@@ -43,12 +43,24 @@ class Search {
 
   const Incumbent& best() const { return best_; }
   Random& random() { return random_; }
-  double work() const { return state_.work() + elimination_.work() + work_; }
+  // Scaled so that a unit takes about as long as one of a message sweep.
+  double work() const { return 3.5 * (state_.work() + elimination_.work() + work_); }
 
  private:
-  void pick_region();
+  // Regions come in kinds, shapes by sizes. Each gets the same work, and more for what it gained.
+  struct Kind {
+    int shape = 0;  // 0 everything, 1 a stretch of the order, 2 grown from a node, 3 from two
+    int size = 0;
+    double work = 1e5;  // of one step, a running mean
+    double gain = 0;    // fading
+  };
+
+  void add_kinds();
+  int pick_kind();
+  void pick_region(const Kind& kind);
   void grow_from(int seed, int size);
   void price_region(const std::vector<double>& prices);
+  void propose_and_repair(double width, double threshold);
 
   const Model& model_;
   Random random_;
@@ -59,7 +71,8 @@ class Search {
   std::vector<char> in_region_;
   std::vector<double> prefix_;
   AlignedVector<Real> cost_;
-  double reach_ = 60;  // how large regions get; follows what they cost to solve
+  std::vector<Kind> kinds_;
+  double gained_ = 0;
   bool started_ = false;
   double work_ = 0;
 };
