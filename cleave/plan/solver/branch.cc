@@ -16,8 +16,9 @@ namespace {
 constexpr int kBatch = 8;       // tree nodes taken at a time
 constexpr int kThinning = 8;    // rounds of bounding and thinning of one tree node
 constexpr int kSweeps = 400;    // of one round, at most
-constexpr int kCandidates = 6;  // splits that are tried out
-constexpr int kTrialSweeps = 8;
+constexpr int kCandidates = 8;  // splits that are tried out; more near the root
+constexpr int kRootCandidates = 200;
+constexpr int kTrialSweeps = 6;
 constexpr std::size_t kOpen = 3000;  // open nodes beyond which the deepest go first
 
 struct TreeNode {
@@ -157,7 +158,8 @@ class Worker {
 
   // Strategies below and above the mean, in memory where it is dear, else in bound.
   std::vector<Split> candidates(const Model& model, const Dual<double>& dual,
-                                const AlignedVector<double>& with, double bound) const {
+                                const AlignedVector<double>& with, double bound,
+                                std::size_t most) const {
     std::vector<double> prefix(model.times + 1, 0);
     std::partial_sum(dual.best_prices().begin(), dual.best_prices().end(), prefix.begin() + 1);
     std::vector<Split> splits;
@@ -188,7 +190,7 @@ class Worker {
     }
     std::stable_sort(splits.begin(), splits.end(),
                      [](const Split& a, const Split& b) { return a.score > b.score; });
-    if (splits.size() > kCandidates) splits.resize(kCandidates);
+    if (splits.size() > most) splits.resize(most);
     return splits;
   }
 
@@ -205,21 +207,41 @@ class Worker {
     return bound;
   }
 
+  // How hard one side of a split looks: what is left of it, times what is left of the gap.
+  double difficulty(const Reduction& reduction, const Model& model, const Dual<double>& dual,
+                    const Split& split, char side, double here, double bound) {
+    const double gained = std::max(0.0, trial(model, dual, split, side) - here);
+    if (bound + gained > goal()) return 0;
+    Reduction part = reduction;
+    std::vector<char> keep(split.low.size());
+    for (std::size_t s = 0; s < keep.size(); ++s) keep[s] = split.low[s] == side;
+    part.restrict(model.root[split.node], keep);
+    const bool possible = part.run();
+    result_.work += 3 * (part.work() - reduction.work()) + 2 * model.entries;
+    if (!possible) return 0;
+    double left = 0;
+    for (const ReducedNode& node : part.nodes()) {
+      if (!node.gone) left += static_cast<double>(node.cost.size()) - 1;
+    }
+    return left * (0.02 + 1 - gained / (goal() - bound));
+  }
+
   void branch(const Reduction& reduction, const Model& model, const Dual<double>& dual,
               const AlignedVector<double>& with, const std::vector<double>& prices, double bound,
               int depth) {
-    const std::vector<Split> splits = candidates(model, dual, with, bound);
+    const int most = std::max(kCandidates, kRootCandidates >> (2 * std::min(depth, 8)));
+    const std::vector<Split> splits = candidates(model, dual, with, bound, most);
     Split best;
-    double most = -1;
+    double least = 1e300;
     Messages<double> plain = dual.messages();
     const double here = plain.sweep(dual.cost());
     for (const Split& split : splits) {
-      const double low = std::max(0.0, trial(model, dual, split, 1) - here);
-      const double high = std::max(0.0, trial(model, dual, split, 0) - here);
-      const double unit = 1e-4 * std::max(1.0, goal() - bound);
-      const double score = std::max(low, unit) * std::max(high, unit);
-      if (score > most) {
-        most = score;
+      if (budget_.expired()) break;
+      const double low = difficulty(reduction, model, dual, split, 1, here, bound);
+      const double high = difficulty(reduction, model, dual, split, 0, here, bound);
+      const double score = low + high + 0.5 * std::max(low, high);
+      if (score < least) {
+        least = score;
         best = split;
       }
     }
