@@ -112,8 +112,8 @@ struct Resharder::Impl {
       atoms = with_spare_axes(std::move(atoms), *from.mesh);
       result.source = make_space(from.mesh, cut_moving_atoms(atoms, from, to));
     } else {
-      result.source = make_space(from.mesh, atoms_of(*from.mesh, {&from}));
-      result.target = make_space(to.mesh, atoms_of(*to.mesh, {&to}));
+      result.source = make_space(from.mesh, atoms_for(from, to));
+      result.target = make_space(to.mesh, atoms_for(to, from));
     }
     SearchProblem problem;
     problem.source = result.source.get();
@@ -128,6 +128,25 @@ struct Resharder::Impl {
     if (!path) no_way(from, to, shape, dtype);
     result.path = std::move(*path);
     return result;
+  }
+
+  // For two meshes: the axes of one's spec, and those that the other uses too where the meshes have
+  // the same axes, or else those that it does not use: permutes may put them in the place of
+  // others.
+  AxisList atoms_for(const ShardingSpec& spec, const ShardingSpec& other) const {
+    const Mesh& mesh = *spec.mesh;
+    if (mesh.axes == other.mesh->axes) {
+      ShardingSpec same = other;
+      same.mesh = spec.mesh;
+      if (can_share_atoms(spec, same)) return atoms_of(mesh, {&spec, &same});
+    }
+    AxisList atoms = atoms_of(mesh, {&spec});
+    for (size_t i = 0; i < mesh.axes.size() && atoms.size() < 4; ++i) {
+      const AxisRef axis = whole_axis(mesh, static_cast<int>(i));
+      if (axis.size > 1 && !overlaps_any(axis, atoms)) atoms.push_back(axis);
+    }
+    std::sort(atoms.begin(), atoms.end());
+    return atoms;
   }
 
   // Cuts axes that run through nodes and across them, so that either part can be moved alone.

@@ -53,26 +53,27 @@ class Table {
 };
 
 struct Waiting {
+  double least;  // of a whole path through the node
   double seconds;
   int16_t steps;
   int32_t node;
   bool operator<(const Waiting& other) const {  // the queue pops its largest
-    if (seconds != other.seconds) return seconds > other.seconds;
+    if (least != other.least) return least > other.least;
     if (steps != other.steps) return steps > other.steps;
     return node > other.node;
   }
 };
 
-class Dijkstra {
+class BestFirst {
  public:
   Table table;
 
   void start(const State& state) {
     const int32_t node = table.node_of(state);
     table.nodes[node].seconds = 0;
-    queue_.push({0, 0, node});
+    queue_.push({0, 0, 0, node});
   }
-  // The next node in order of cost, closed; -1 at the end.
+  // The next node in order of the least cost of a path through it, closed; -1 at the end.
   int32_t pop() {
     while (!queue_.empty()) {
       const Waiting next = queue_.top();
@@ -84,13 +85,14 @@ class Dijkstra {
     }
     return -1;
   }
-  void relax(int32_t parent, const Move& move, double bound) {
+  // `rest` is a lower bound on what follows the move.
+  void relax(int32_t parent, const Move& move, double rest, double bound) {
     const double seconds = table.nodes[parent].seconds + move.seconds;
-    if (seconds >= bound) return;
+    if (seconds + rest >= bound) return;
     const auto steps = static_cast<int16_t>(table.nodes[parent].steps + 1);
     const int32_t index = table.node_of(move.state);
     Visited& node = table.nodes[index];
-    if (node.closed || seconds > node.seconds - kTie) {
+    if (seconds > node.seconds - kTie) {
       const bool tie = !node.closed && std::abs(seconds - node.seconds) <= kTie;
       if (!tie || steps >= node.steps) return;
     }
@@ -98,23 +100,42 @@ class Dijkstra {
     node.parent = parent;
     node.steps = steps;
     node.kind = move.kind;
-    queue_.push({seconds, steps, index});
+    node.closed = false;
+    queue_.push({seconds + rest, seconds, steps, index});
   }
 
  private:
   std::priority_queue<Waiting> queue_;
 };
 
-// The least that any collective (or any permute) takes.
-double least_latency(const MachineProfile& profile, bool permute_only) {
-  if (!profile.axis_links.empty()) return 0;
-  double least = kInfinity;
-  for (int kind = 0; kind < kNumCollectiveKinds; ++kind) {
-    if (permute_only && kind != static_cast<int>(CollectiveKind::Permute)) continue;
-    for (const CollectiveProtocol& protocol : profile.collectives[kind])
+// Lower bounds that hold for every group of devices.
+struct LowerBounds {
+  double step = 0;      // of any collective
+  double permute = 0;   // of any permute
+  double gather = 0;    // of any all_gather ...
+  double per_byte = 0;  // ... and for each byte by which it makes a shard larger
+};
+
+LowerBounds lower_bounds(const MachineProfile& profile) {
+  LowerBounds bounds;
+  if (!profile.axis_links.empty()) return bounds;
+  auto latency = [&](CollectiveKind kind) {
+    double least = kInfinity;
+    for (const CollectiveProtocol& protocol : profile.collectives[static_cast<size_t>(kind)])
       least = std::min(least, protocol.base_us * 1e-6);
-  }
-  return least;
+    return least;
+  };
+  bounds.permute = latency(CollectiveKind::Permute);
+  bounds.gather = latency(CollectiveKind::AllGather);
+  bounds.step = kInfinity;
+  for (int kind = 0; kind < kNumCollectiveKinds; ++kind)
+    bounds.step = std::min(bounds.step, latency(static_cast<CollectiveKind>(kind)));
+  double rate = 0;
+  for (const CollectiveProtocol& protocol :
+       profile.collectives[static_cast<size_t>(CollectiveKind::AllGather)])
+    rate = std::max(rate, protocol.inside_gbps * 1e9);
+  bounds.per_byte = rate > 0 ? 1 / rate : 0;
+  return bounds;
 }
 
 class Search {
@@ -127,21 +148,55 @@ class Search {
         into_(*problem.target, profile, problem.memory) {
     if (same_space_) out_of_.set_target(problem.to, problem.target_partial_bin);
     into_.set_target(problem.to, problem.target_partial_bin);
-    least_step_ = least_latency(profile, false);
-    least_permute_ = same_space_ ? least_latency(profile, true) : 0;
+    least_ = lower_bounds(profile);
+    if (!same_space_) least_.permute = 0;  // a new name for the same devices is free
+    source_bytes_ = bytes_of(*problem.source, problem.from);
+    target_bytes_ = bytes_of(*problem.target, problem.to);
   }
 
   std::optional<Path> run() {
+    std::optional<Path> direct;
+    if (same_space_ && problem_.source->num_atoms() > kFewAtoms) direct = find_direct();
     forward();
-    if (best_ > least_permute_) {
+    if (bound_ > least_.permute) {
       backward();
       join();
     }
-    if (best_ == kInfinity) return std::nullopt;
+    if (best_ == kInfinity || (direct && direct->seconds < best_ - kTie)) {
+      if (direct) direct->cut = cut_;
+      return direct;
+    }
     return path();
   }
 
  private:
+  static constexpr int kFewAtoms = 4;
+
+  // Steps that bring atoms to their target or make them replicated, and no others: a bound for the
+  // whole search, found at once.
+  std::optional<Path> find_direct() {
+    direct_only_ = true;
+    forward();
+    direct_only_ = false;
+    std::optional<Path> found;
+    if (best_ < kInfinity) {
+      found = path();
+      bound_ = best_ + kTie;
+    }
+    forward_ = {};
+    best_ = kInfinity;
+    end_ = -1;
+    cut_ = false;
+    return found;
+  }
+  bool is_direct(const State& before, const State& after) const {
+    for (int a = 0; a < problem_.source->num_atoms(); ++a)
+      if (before.code[a] != after.code[a] && after.bin(a) != kReplicated &&
+          after.code[a] != problem_.to.code[a])
+        return false;
+    return true;
+  }
+
   // Whether slices alone lead from the state to the target.
   bool needs_only_slices(const State& state) const {
     for (int a = 0; a < problem_.source->num_atoms(); ++a) {
@@ -152,16 +207,33 @@ class Search {
     return true;
   }
 
+  static double bytes_of(const Space& space, const State& state) {
+    return space.bytes(space.layout_of(state));
+  }
+
+  // Only all_gathers (and local paddings, into partials) make shards larger.
+  double growth(double from, double to) const {
+    if (to <= from || problem_.has_target_partial()) return 0;
+    return least_.gather + (to - from) * least_.per_byte;
+  }
+  double least_to_target(const State& state) const {
+    const double grow = growth(bytes_of(*problem_.source, state), target_bytes_);
+    if (!same_space_ || problem_.has_target_partial() || needs_only_slices(state)) return grow;
+    return std::max(grow, least_.step);
+  }
+  double least_from_source(const State& state) const {
+    return least_.permute + growth(source_bytes_, bytes_of(*problem_.target, state));
+  }
+
   void forward() {
     forward_.start(problem_.from);
     std::vector<Move> moves;
     int closed = 0;
     for (int32_t at; (at = forward_.pop()) >= 0;) {
       const Visited node = forward_.table.nodes[at];
-      if (node.seconds >= bound_) break;
+      if (node.seconds >= bound_) continue;
       if (same_space_ && node.state == problem_.to) {
-        best_ = node.seconds;
-        bound_ = best_;
+        best_ = bound_ = node.seconds;
         end_ = at;
         break;
       }
@@ -177,13 +249,10 @@ class Search {
       moves.clear();
       out_of_.forward(node.state, node.kind == StepKind::AllSlice && node.parent >= 0, moves);
       for (const Move& move : moves) {
-        const double rest =
-            same_space_ && !problem_.has_target_partial() && !needs_only_slices(move.state)
-                ? least_step_
-                : 0;
+        if (direct_only_ && !is_direct(node.state, move.state)) continue;
         if (same_space_ && move.state == problem_.to)
           bound_ = std::min(bound_, node.seconds + move.seconds + kTie);
-        forward_.relax(at, move, bound_ - rest);
+        forward_.relax(at, move, least_to_target(move.state), bound_);
       }
     }
   }
@@ -194,14 +263,15 @@ class Search {
     int closed = 0;
     for (int32_t at; (at = backward_.pop()) >= 0;) {
       const Visited node = backward_.table.nodes[at];
-      if (node.seconds + least_permute_ >= bound_) break;
+      if (node.seconds + least_.permute >= bound_) continue;
       if (++closed > problem_.max_states) {
         cut_ = true;
         break;
       }
       moves.clear();
       into_.backward(node.state, node.kind == StepKind::AllGather && node.parent >= 0, moves);
-      for (const Move& move : moves) backward_.relax(at, move, bound_ - least_permute_);
+      for (const Move& move : moves)
+        backward_.relax(at, move, least_from_source(move.state), bound_);
     }
   }
 
@@ -211,11 +281,11 @@ class Search {
     int32_t node;
   };
 
-  std::vector<Side> side(const Dijkstra& search, Space& space) const {
+  std::vector<Side> side(const BestFirst& search, Space& space) const {
     std::vector<Side> list;
     for (size_t i = 0; i < search.table.nodes.size(); ++i) {
       const Visited& node = search.table.nodes[i];
-      if (!node.closed || node.seconds + least_permute_ >= best_) continue;
+      if (!node.closed || node.seconds + least_.permute >= best_) continue;
       Layout layout = space.layout_of(node.state);
       layout.shards[kReplicated] = 1;
       list.push_back({layout.shards, node.seconds, static_cast<int32_t>(i)});
@@ -240,7 +310,7 @@ class Search {
 
   void join(const Side& source, const Side& target) {
     const double without = source.seconds + target.seconds;
-    if (without + least_permute_ >= best_ - kTie) return;
+    if (without + least_.permute >= best_ - kTie) return;
     const State& before = forward_.table.nodes[source.node].state;
     const State& after = backward_.table.nodes[target.node].state;
     Space& space = *problem_.source;
@@ -338,13 +408,15 @@ class Search {
   const MachineProfile& profile_;
   bool same_space_;
   Moves out_of_, into_;
-  Dijkstra forward_, backward_;
-  double least_step_ = 0, least_permute_ = 0;
+  BestFirst forward_, backward_;
+  LowerBounds least_;
+  double source_bytes_ = 0, target_bytes_ = 0;
   double best_ = kInfinity;
   double bound_ = kInfinity;  // of a path that was seen but not yet closed
   int32_t end_ = -1;          // the last node of the forward part
   int32_t begin_ = -1;        // the first node of the backward part; -1: no permute
   bool relabel_ = false;
+  bool direct_only_ = false;
   bool cut_ = false;
   std::optional<CollectiveCost> whole_mesh_;
 };

@@ -35,11 +35,12 @@ struct SearchProblem {
   }
 };
 
-// The cheapest path with at most one permute. Dijkstra from the source by every step but permutes;
-// then backwards from the target, as far as a permute could still pay; then the cheapest permute
-// between states that have as many shards in every dimension. One permute is enough: a second one
-// can be moved up to the first through the steps between them by exchanging the names of atoms.
-// Ties go to fewer steps, then to the state that was found first.
+// The cheapest path with at most one permute. Best first from the source by every step but
+// permutes, with lower bounds on what must follow (a step, and gathers for the bytes that shards
+// lack); then backwards from the target, as far as a permute could still pay; then the cheapest
+// permute between states that have as many shards in every dimension. One permute is enough: a
+// second one can be moved up to the first through the steps between them by exchanging the names of
+// atoms. Ties go to fewer steps, then to the state that was found first.
 std::optional<Path> find_path(const SearchProblem& problem, const MachineProfile& profile);
 
 }  // namespace cleave::reshard

@@ -168,6 +168,7 @@ class StepMaker {
     for (size_t d = 0; d < shape_.size(); ++d) {
       auto rest = suffix_beyond(longer.dims[d].axes, shorter.dims[d].axes);
       if (!rest) fail(why);
+      check_nesting(d, total_size(shorter.dims[d].axes), total_size(*rest));
       step_.dim_axes.push_back(std::move(*rest));
     }
     step_.axes = sorted_union(step_.dim_axes);
@@ -175,6 +176,12 @@ class StepMaker {
   }
   void dims_lose() { set_dim_axes(before_, after_, "it can only remove axes at minor ends"); }
   void dims_gain() { set_dim_axes(after_, before_, "it can only append axes at minor ends"); }
+
+  void check_nesting(size_t dim, int64_t coarse, int64_t ratio) const {
+    if (chunks_nest(shape_[dim], coarse, ratio)) return;
+    fail(fmt::format("dimension {} of size {} has other borders over {} shards than over {}", dim,
+                     shape_[dim], coarse, coarse * ratio));
+  }
 
   void moves() {
     const int rank = static_cast<int>(shape_.size());
@@ -195,6 +202,9 @@ class StepMaker {
       bool found = false;
       for (int to = 0; to < rank; ++to) {
         if (gained[to] != lost[from]) continue;
+        const int64_t ratio = total_size(lost[from]);
+        check_nesting(from, total_size(after_.dims[from].axes), ratio);
+        check_nesting(to, total_size(before_.dims[to].axes), ratio);
         step_.moves.push_back({lost[from], from, to});
         gained[to].clear();
         found = true;
