@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "cleave/cli/commands.h"
+#include "cleave/cli/sharded_run.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/kernels/array_text.h"
@@ -22,6 +23,7 @@ struct RunOptions {
   std::vector<std::string> args;
   std::string out;
   std::string timeline;
+  ShardingOptions sharding;
   bool split = false, stats = false, trace = false, quiet = false;
 };
 
@@ -110,7 +112,11 @@ void run_module(const Graph& graph, const RunOptions& options) {
   const std::vector<Array> args = make_arguments(graph, entry, options.args);
   Recorder recorder;
   listen(recorder, options);
-  const std::vector<Array> results = run_function(graph, entry, args, &recorder);
+  ShardingOptions sharding = options.sharding;
+  sharding.stats = options.stats;
+  const std::vector<Array> results = sharding.wanted()
+                                         ? run_sharded(graph, entry, args, sharding, &recorder)
+                                         : run_function(graph, entry, args, &recorder);
   const Function& function = *graph.find_function(entry);
   for (size_t i = 0; i < results.size(); ++i) {
     if (!function.result_types[i].is_tensor()) continue;
@@ -150,6 +156,12 @@ void add_run_command(CLI::App& app) {
   command->add_option("--out", options->out,
                       "write results and probes as .npy into this directory");
   command->add_option("--timeline", options->timeline, "write a Chrome/Perfetto timeline");
+  command->add_option("--mesh", options->sharding.mesh,
+                      "run sharded over a mesh of virtual devices, such as \"x=2,y=4\"");
+  command->add_option("--shard", options->sharding.shard,
+                      "annotations (and what follows from them), replicated or random:SEED");
+  command->add_flag("--verify", options->sharding.verify,
+                    "also run on one device, and compare");
   command->add_flag("--split-input-file", options->split, "run each module between // ----- lines");
   command->add_flag("--stats", options->stats, "times by op");
   command->add_flag("--trace", options->trace, "a line for every op that runs");
