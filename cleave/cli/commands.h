@@ -10,6 +10,8 @@ namespace cleave::cli {
 void add_reshard_command(CLI::App& app);
 void add_show_command(CLI::App& app);
 void add_discover_command(CLI::App& app);
+void add_explain_command(CLI::App& app);
+void add_rules_command(CLI::App& app);
 void add_solve_command(CLI::App& app);
 void add_run_command(CLI::App& app);
 void add_opt_command(CLI::App& app);

@@ -12,6 +12,8 @@ int main(int argc, char** argv) {
   cleave::cli::add_reshard_command(app);
   cleave::cli::add_show_command(app);
   cleave::cli::add_discover_command(app);
+  cleave::cli::add_explain_command(app);
+  cleave::cli::add_rules_command(app);
   cleave::cli::add_solve_command(app);
   cleave::cli::add_run_command(app);
   cleave::cli::add_opt_command(app);

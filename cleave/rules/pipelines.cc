@@ -19,7 +19,7 @@ void run_import_pipeline(Graph& graph, const PipelineOptions& options) {
   unify_sharding_groups(graph);
 }
 
-void run_propagation_pipeline(Graph& graph, const PipelineOptions& options) {
+void prepare_for_propagation(Graph& graph, const PipelineOptions& options) {
   run_import_pipeline(graph, options);
   if (options.dedup_functions_fully) {
     add_function_data_flow_edges(graph);
@@ -33,6 +33,10 @@ void run_propagation_pipeline(Graph& graph, const PipelineOptions& options) {
   }
   order_functions_by_calls(graph);
   synchronize_sharding_groups(graph);
+}
+
+void run_propagation_pipeline(Graph& graph, const PipelineOptions& options) {
+  prepare_for_propagation(graph, options);
   propagate_shardings(graph, {});
   if (options.dedup_functions_fully) {
     propagate_to_function_results(graph);

@@ -75,6 +75,8 @@ struct PipelineOptions {
   bool dedup_functions_fully = false;
 };
 void run_import_pipeline(Graph& graph, const PipelineOptions& options);
+// The import pipeline and what calls need: everything before propagation itself.
+void prepare_for_propagation(Graph& graph, const PipelineOptions& options);
 // Everything before, propagation with all priorities, and everything after.
 void run_propagation_pipeline(Graph& graph, const PipelineOptions& options);
 

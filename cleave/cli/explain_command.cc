@@ -1,0 +1,91 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+
+#include "cleave/cli/commands.h"
+#include "cleave/core/error.h"
+#include "cleave/graph/text/text.h"
+#include "cleave/rules/explain.h"
+#include "cleave/rules/sharding_passes.h"
+#include "cleave/rules/value_sharding.h"
+
+namespace cleave::cli {
+namespace {
+
+struct ExplainCommand {
+  std::string file;
+  std::vector<std::string> values;
+  std::string function;
+  bool trace = false;
+  bool warnings = false;
+};
+
+std::string read_file(const std::string& path) {
+  if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw_user("cannot read '{}'", path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void collect_values(const Graph& graph, RegionId region, std::vector<ValueId>& values) {
+  for (ValueId arg : graph.region(region).args) values.push_back(arg);
+  for (NodeId id : graph.region(region).nodes) {
+    for (ValueId result : graph.node(id).results) values.push_back(result);
+    for (RegionId inner : graph.node(id).regions) collect_values(graph, inner, values);
+  }
+}
+
+// The value of this name in the function; `3`, `%3` and `%3#1` are all understood.
+ValueId find_value(const Graph& graph, const std::vector<std::string>& names, std::string name,
+                   const std::string& function) {
+  if (!name.starts_with('%')) name = "%" + name;
+  int index = main_function(graph);
+  for (size_t f = 0; f < graph.functions.size(); ++f)
+    if (graph.functions[f].name == function) index = static_cast<int>(f);
+  if (index < 0)
+    throw_user("the module has several functions and no @main: name one with --function");
+  std::vector<ValueId> values;
+  if (graph.functions[index].body.valid())
+    collect_values(graph, graph.functions[index].body, values);
+  for (ValueId value : values)
+    if (names[value.index] == name || "%" + graph.value(value).name == name) return value;
+  throw_user("@{} has no value {}", graph.functions[index].name, name);
+}
+
+void run(const ExplainCommand& command) {
+  Graph graph = parse_module(read_file(command.file), command.file);
+  const std::vector<std::string> names = value_names(graph);
+  std::vector<ValueId> values;
+  for (const std::string& name : command.values)
+    values.push_back(find_value(graph, names, name, command.function));
+  prepare_for_propagation(graph, {});
+  PropagationEngine engine(graph, {});
+  engine.run();
+  const Explainer explainer(engine, names);
+  if (command.trace) fmt::print("{}", explainer.trace());
+  for (ValueId value : values) fmt::print("{}", explainer.explain(value));
+  if (command.warnings || (values.empty() && !command.trace)) {
+    const std::vector<std::string> warnings = explainer.warnings();
+    for (const std::string& warning : warnings) fmt::print("warning: {}\n", warning);
+    if (warnings.empty()) fmt::print("no conflicts, and a rule for every op\n");
+  }
+}
+
+}  // namespace
+
+void add_explain_command(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("explain", "Propagate shardings and say why a value has the one it has");
+  auto options = std::make_shared<ExplainCommand>();
+  command->add_option("file", options->file, "a module; - for standard input")->required();
+  command->add_option("--value", options->values, "a value, as %3 or %arg0; may be repeated");
+  command->add_option("--function", options->function, "where the value is; @main by default");
+  command->add_flag("--trace", options->trace, "every change in order, with its cause");
+  command->add_flag("--warnings", options->warnings, "conflicts and ops without a rule");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace cleave::cli
