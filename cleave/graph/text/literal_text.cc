@@ -216,7 +216,8 @@ Literal parse_dense_elements(const Lexer& lexer, size_t begin, size_t end, const
   literal.type = type;
   Bytes bytes = reader.read();
   const auto element = static_cast<size_t>(byte_size(type.dtype));
-  literal.splat = num_elements(type.shape) != 0 && (reader.splat() || all_equal(bytes, element));
+  literal.splat =
+      reader.splat() || (num_elements(type.shape) != 0 && all_equal(bytes, element));
   if (literal.splat) bytes.resize(element);
   literal.bytes = std::make_shared<const Bytes>(std::move(bytes));
   return literal;
@@ -230,10 +231,10 @@ void append_dense(std::string& out, const Literal& literal, size_t hex_limit) {
   out += "dense<";
   const auto count = static_cast<uint64_t>(literal.num_elements());
   const std::byte* data = literal.data();
-  if (count == 0) {
-    // Nothing between the brackets.
-  } else if (literal.splat || literal.type.shape.empty()) {
+  if (literal.splat || literal.type.shape.empty()) {
     append_element(out, literal.type.dtype, data);
+  } else if (count == 0) {
+    // Nothing between the brackets.
   } else if (count > hex_limit) {
     constexpr char kDigits[] = "0123456789ABCDEF";
     out += "\"0x";
