@@ -37,9 +37,10 @@ TEST(Sort, EveryDtypeAlongEveryDimension) {
           const double a = element(sorted[0], offset_of(sorted[0], before)).real();
           const double b = element(sorted[0], offset_of(sorted[0], at)).real();
           EXPECT_TRUE(descending ? a >= b : a <= b) << name(dtype);
-          if (a == b)
+          if (a == b) {
             EXPECT_LT(element(sorted[1], offset_of(sorted[1], before)).real(),
                       static_cast<double>(origin));
+          }
         });
       }
   }
