@@ -219,14 +219,53 @@ std::vector<Array> eval_permute(EvalContext& context, const Node& node,
   return results;
 }
 
+// With `has_dynamic_root`, the last operand holds one place in the group for each of the others:
+// the root that it comes from. Otherwise the root is the first of the group.
+bool has_dynamic_root(const Node& node) {
+  const Attribute* attribute = node.attrs.find("has_dynamic_root");
+  return attribute && (attribute->as<UnitAttr>() || node.attrs.get_bool("has_dynamic_root", false));
+}
+
+std::vector<Type> infer_broadcast(const Graph& graph, const Node& node) {
+  require_operands(node, has_dynamic_root(node) ? 2 : 1, SIZE_MAX);
+  std::vector<Type> types;
+  for (size_t i = 0; i + has_dynamic_root(node) < node.operands.size(); ++i)
+    types.push_back(tensor_operand(graph, node, i));
+  return types;
+}
+
+OpShardingRule broadcast_rule(const Graph& graph, const Node& node) {
+  if (!has_dynamic_root(node)) return pointwise_rule(graph, node);
+  RuleBuilder builder(graph, node);
+  const Shape& shape = graph.operand_type(node, 0).shape;
+  for (int d = 0; d < static_cast<int>(shape.size()); ++d) {
+    std::vector<int> operands(node.operands.size(), d);
+    operands.back() = kNoDim;
+    builder.factor(operands, std::vector<int>(node.results.size(), d), shape[d]);
+  }
+  return builder.build();
+}
+
 std::vector<Array> eval_broadcast(EvalContext& context, const Node& node,
                                   std::span<const Array> args) {
   const auto group = device_group(node, channel_mode(node), context.grid(), context.device());
+  Array roots;
+  if (has_dynamic_root(node)) {
+    roots = args.back().contiguous();
+    args = args.first(args.size() - 1);
+  }
   std::vector<Array> results;
-  for (const Array& arg : args)
-    results.push_back(group ? context.transport().broadcast({context.device(), *group, node.name},
-                                                            arg, group->front())
-                            : Array::zeros(arg.dtype(), arg.shape()));
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (!group) {
+      results.push_back(Array::zeros(args[i].dtype(), args[i].shape()));
+      continue;
+    }
+    const int64_t place = roots.valid() ? roots.data<int32_t>()[i] : 0;
+    require(place >= 0 && place < static_cast<int64_t>(group->size()), node,
+            "the root {} is outside of a group of {}", place, group->size());
+    results.push_back(context.transport().broadcast({context.device(), *group, node.name}, args[i],
+                                                    (*group)[static_cast<size_t>(place)]));
+  }
   return results;
 }
 
@@ -323,8 +362,8 @@ void register_collective_ops(OpRegistry& registry) {
                 .eval = eval_permute});
   registry.add({.name = "stablehlo.collective_broadcast",
                 .traits = kCollective,
-                .infer = infer_identity,
-                .rule = pointwise_rule,
+                .infer = infer_broadcast,
+                .rule = broadcast_rule,
                 .cost = move_cost,
                 .eval = eval_broadcast});
   registry.add({.name = "stablehlo.replica_id", .infer = infer_id, .eval = eval_replica_id});
