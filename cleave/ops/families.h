@@ -18,6 +18,7 @@ void register_batch_norm_ops(OpRegistry& registry);
 void register_custom_call_ops(OpRegistry& registry);
 void register_control_flow_ops(OpRegistry& registry);
 void register_check_ops(OpRegistry& registry);
+void register_quantized_ops(OpRegistry& registry);
 void register_transfer_ops(OpRegistry& registry);
 void register_collective_ops(OpRegistry& registry);
 void register_sdy_ops(OpRegistry& registry);

@@ -36,6 +36,7 @@ const OpRegistry& op_registry() {
     register_custom_call_ops(r);
     register_control_flow_ops(r);
     register_check_ops(r);
+    register_quantized_ops(r);
     register_transfer_ops(r);
     register_collective_ops(r);
     register_sdy_ops(r);

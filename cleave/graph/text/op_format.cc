@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cstdlib>
 
 #include "cleave/graph/text/attribute_printer.h"
 #include "cleave/graph/text/module_parser.h"
@@ -80,6 +81,15 @@ Attribute parse_attribute(ModuleParser& parser, const OpSyntax& syntax, const Pi
   if (kind == "i32") return int_attr(lex.integer(), DType::I32);
   if (kind == "u32") return int_attr(lex.integer(), DType::U32);
   if (kind == "u64") return int_attr(lex.integer(), DType::U64);
+  if (kind == "f64") {
+    const FloatAttr value{std::strtod(std::string(lex.number()).c_str(), nullptr),
+                          Type::scalar(DType::F64)};
+    if (lex.peek() == ':' && lex.source().substr(lex.pos() + 1, 4) == " f64") {
+      lex.expect(":");
+      lex.expect_word("f64");
+    }
+    return value;
+  }
   if (kind == "bool") {
     if (lex.accept_word("true")) return true;
     lex.expect_word("false");

@@ -7,9 +7,9 @@ namespace {
 
 constexpr std::array kRows = {
     OpRow{"check.expect_almost_eq",
-          " {operands}{tolerance:attr?, tolerance = }{attrs} : {first_type}"},
+          " {operands}{tolerance:f64?, tolerance = }{attrs} : {first_type}"},
     OpRow{"check.expect_almost_eq_const",
-          " {operands}, {value:elements}{tolerance:attr?, tolerance = }{attrs}"},
+          " {operands}, {value:elements}{tolerance:f64?, tolerance = }{attrs}"},
     OpRow{"check.expect_close",
           " {operands}, max_ulp_difference = {max_ulp_difference:u64}{min_ulp_difference:u64?, "
           "min_ulp_difference = } :{attrs} {operand_types}"},
