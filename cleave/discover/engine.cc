@@ -27,12 +27,17 @@ bool is_informative(const Array& array) {
   return false;
 }
 
-// Of the coarsest dtype that takes part; integer results are exact.
-double tolerance_of(const std::vector<Array>& operands, const Array& result) {
-  double tolerance = tolerance_of(result.dtype());
-  if (tolerance > 0)
-    for (const Array& operand : operands)
-      tolerance = std::max(tolerance, tolerance_of(operand.dtype()));
+// Relative: of the coarsest dtype that takes part. Slack: of the largest number that goes in. Integer results
+// are exact.
+Tolerance tolerance_for(const std::vector<std::vector<Array>>& devices, const Array& result) {
+  Tolerance tolerance{tolerance_of(result.dtype()), 0};
+  if (tolerance.relative == 0) return tolerance;
+  double largest = 0;
+  for (const auto& operand : devices) {
+    tolerance.relative = std::max(tolerance.relative, tolerance_of(operand.front().dtype()));
+    for (const Array& device : operand) largest = std::max(largest, magnitude(device));
+  }
+  tolerance.slack = tolerance.relative * largest;
   return tolerance;
 }
 
@@ -44,12 +49,14 @@ bool all_finite(const std::vector<std::vector<Array>>& devices) {
   return true;
 }
 
-// NaN and Inf say nothing where they came in with the operands or are the true result; where finite
-// operands have a finite result and the devices make something else of them, they are a wrong
-// result.
-MatchResult judge(MatchResult match, const std::vector<std::vector<Array>>& devices) {
-  if (match.match == Match::NonFinite && std::isfinite(match.expected) && all_finite(devices))
-    match.match = Match::No;
+// NaN and Inf say nothing where they came in with the operands, are the true result, or come from a number too
+// large for the dtype. A device that makes NaN of finite operands where the true result is finite is wrong.
+MatchResult judge(MatchResult match, const std::vector<std::vector<Array>>& devices,
+                  const std::vector<Array>& outputs) {
+  if (match.match != Match::NonFinite || !std::isfinite(match.expected) || !all_finite(devices)) return match;
+  for (const Array& output : outputs)
+    for (double x : to_doubles(output))
+      if (std::isnan(x)) match.match = Match::No;
   return match;
 }
 
@@ -192,8 +199,8 @@ class RowDecider {
       const Array& truth = inputs.results[d.combination.result];
       const MatchResult match =
           judge(represents(outputs[d.combination.result], truth, d.combination.placement,
-                           tolerance_of(trial.operands, truth)),
-                trial.devices);
+                           tolerance_for(trial.devices, truth)),
+                trial.devices, outputs[d.combination.result]);
       switch (match.match) {
         case Match::Shape:
           reject(d.verdict, "the shards have another shape");
@@ -289,10 +296,9 @@ TrialResult run_trial(const Operator& op, const Sample& sample, const Combinatio
     const std::vector<Array> truth = op.run(sample.attrs, trial.operands);
     const auto outputs =
         run_devices(op, sample.attrs, combination.placement, trial.devices, trial.w);
-    result.detail = judge(
-        represents(outputs[combination.result], truth[combination.result], combination.placement,
-                   tolerance_of(trial.operands, truth[combination.result])),
-        trial.devices);
+    result.detail = judge(represents(outputs[combination.result], truth[combination.result], combination.placement,
+                           tolerance_for(trial.devices, truth[combination.result])),
+                trial.devices, outputs[combination.result]);
     result.match = result.detail.match;
     result.informative = is_informative(truth[combination.result]);
   } catch (const UserError& error) {

@@ -161,7 +161,8 @@ double combine(double a, double b, ReduceOp op) {
 }
 
 // Compares row-major numbers; `scale` is the magnitude that rounding is relative to.
-MatchResult compare(const Numbers& expected, const Numbers& actual, double relative, double scale) {
+MatchResult compare(const Numbers& expected, const Numbers& actual, Tolerance tolerance,
+                    double scale) {
   MatchResult result;
   for (size_t i = 0; i < expected.size(); ++i) {
     const double e = expected[i], a = actual[i];
@@ -172,7 +173,9 @@ MatchResult compare(const Numbers& expected, const Numbers& actual, double relat
         result = {Match::NonFinite, static_cast<int64_t>(i), e, a};
       continue;
     }
-    if (std::fabs(e - a) <= relative * std::max({std::fabs(e), std::fabs(a), scale})) continue;
+    if (std::fabs(e - a) <=
+        tolerance.slack + tolerance.relative * std::max({std::fabs(e), std::fabs(a), scale}))
+      continue;
     return {Match::No, static_cast<int64_t>(i), e, a};
   }
   return result;
@@ -186,7 +189,7 @@ double magnitude(const Numbers& numbers) {
 }
 
 MatchResult match_partial(const std::vector<Array>& devices, const Array& value, ReduceOp op,
-                          double tolerance) {
+                          Tolerance tolerance) {
   for (const Array& device : devices)
     if (device.shape() != value.shape()) return {Match::Shape};
   Numbers total = to_doubles(devices[0]);
@@ -220,6 +223,8 @@ double tolerance_of(DType dtype) {
       return 0;
   }
 }
+
+double magnitude(const Array& array) { return magnitude(to_doubles(array)); }
 
 std::string_view name(Decomposition decomposition) {
   constexpr std::array<std::string_view, kNumDecompositions> names = {"holder", "gaps", "ties",
@@ -275,7 +280,7 @@ std::optional<std::vector<Array>> represent(const Array& value, const Placement&
 }
 
 MatchResult represents(const std::vector<Array>& devices, const Array& value,
-                       const Placement& placement, double tolerance) {
+                       const Placement& placement, Tolerance tolerance) {
   if (placement.is_partial()) return match_partial(devices, value, placement.reduce, tolerance);
   MatchResult result;
   const double scale = is_float(value.dtype()) ? magnitude(to_doubles(value)) : 0;

@@ -40,9 +40,15 @@ struct MatchResult {
   double expected = 0;
   double actual = 0;
 };
-// `tolerance` is relative to the largest number around; zero compares exactly.
+// Numbers may differ by `slack`, and by `tolerance` relative to the largest number around; both zero compare
+// exactly. The slack covers what operands that cancel leave behind.
+struct Tolerance {
+  double relative = 0;
+  double slack = 0;
+};
 MatchResult represents(const std::vector<Array>& devices, const Array& value,
-                       const Placement& placement, double tolerance);
+                       const Placement& placement, Tolerance tolerance);
+double magnitude(const Array& array);  // the largest finite number, without its sign
 // What rounding in this dtype may change, with room for a few operations; 0 for integers.
 double tolerance_of(DType dtype);
 
