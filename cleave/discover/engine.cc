@@ -27,8 +27,8 @@ bool is_informative(const Array& array) {
   return false;
 }
 
-// Relative: of the coarsest dtype that takes part. Slack: of the largest number that goes in. Integer results
-// are exact.
+// Relative: of the coarsest dtype that takes part. Slack: of the largest number that goes in.
+// Integer results are exact.
 Tolerance tolerance_for(const std::vector<std::vector<Array>>& devices, const Array& result) {
   Tolerance tolerance{tolerance_of(result.dtype()), 0};
   if (tolerance.relative == 0) return tolerance;
@@ -49,11 +49,13 @@ bool all_finite(const std::vector<std::vector<Array>>& devices) {
   return true;
 }
 
-// NaN and Inf say nothing where they came in with the operands, are the true result, or come from a number too
-// large for the dtype. A device that makes NaN of finite operands where the true result is finite is wrong.
+// NaN and Inf say nothing where they came in with the operands, are the true result, or come from a
+// number too large for the dtype. A device that makes NaN of finite operands where the true result
+// is finite is wrong.
 MatchResult judge(MatchResult match, const std::vector<std::vector<Array>>& devices,
                   const std::vector<Array>& outputs) {
-  if (match.match != Match::NonFinite || !std::isfinite(match.expected) || !all_finite(devices)) return match;
+  if (match.match != Match::NonFinite || !std::isfinite(match.expected) || !all_finite(devices))
+    return match;
   for (const Array& output : outputs)
     for (double x : to_doubles(output))
       if (std::isnan(x)) match.match = Match::No;
@@ -296,9 +298,10 @@ TrialResult run_trial(const Operator& op, const Sample& sample, const Combinatio
     const std::vector<Array> truth = op.run(sample.attrs, trial.operands);
     const auto outputs =
         run_devices(op, sample.attrs, combination.placement, trial.devices, trial.w);
-    result.detail = judge(represents(outputs[combination.result], truth[combination.result], combination.placement,
-                           tolerance_for(trial.devices, truth[combination.result])),
-                trial.devices, outputs[combination.result]);
+    result.detail = judge(
+        represents(outputs[combination.result], truth[combination.result], combination.placement,
+                   tolerance_for(trial.devices, truth[combination.result])),
+        trial.devices, outputs[combination.result]);
     result.match = result.detail.match;
     result.informative = is_informative(truth[combination.result]);
   } catch (const UserError& error) {

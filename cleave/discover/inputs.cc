@@ -114,8 +114,7 @@ std::vector<InputGenerator> default_generators() {
       {"descending",
        each([](size_t i, NumberStream&) { return 40.0 - 1.5 * static_cast<double>(i); })},
       {"nonfinite", each(nonfinite), true},
-      {"nan_ties",
-       each([](size_t, NumberStream& r) {
+      {"nan_ties", each([](size_t, NumberStream& r) {
          return r.chance(0.3) ? std::numeric_limits<double>::quiet_NaN()
                               : static_cast<double>(r.below(3)) - 1;
        }),

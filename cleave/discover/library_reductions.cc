@@ -64,7 +64,9 @@ std::vector<ValueId> max_with_index(GraphBuilder& b, ValueId x, int64_t dim) {
   const ValueId wide = b.reduce_and_broadcast(x, "stablehlo.maximum", -kInf, {dim});
   const ValueId index = b.iota(DType::I64, b.shape(x), dim);
   const ValueId beyond = b.constant(static_cast<double>(b.shape(x)[dim]), DType::I64, b.shape(x));
-  const ValueId hit = b.emit("stablehlo.select", {b.compare("EQ", x, wide), index, beyond});
+  // NaN counts as the largest.
+  const ValueId is_top = b.emit("stablehlo.or", {b.compare("EQ", x, wide), b.compare("NE", x, x)});
+  const ValueId hit = b.emit("stablehlo.select", {is_top, index, beyond});
   return {top, b.reduce(hit, "stablehlo.minimum", 1 << 30, {dim})};
 }
 

@@ -40,8 +40,8 @@ struct MatchResult {
   double expected = 0;
   double actual = 0;
 };
-// Numbers may differ by `slack`, and by `tolerance` relative to the largest number around; both zero compare
-// exactly. The slack covers what operands that cancel leave behind.
+// Numbers may differ by `slack`, and by `tolerance` relative to the largest number around; both
+// zero compare exactly. The slack covers what operands that cancel leave behind.
 struct Tolerance {
   double relative = 0;
   double slack = 0;
