@@ -1,63 +1,37 @@
 #include "cleave/kernels/array.h"
 
-#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <optional>
 
 #include "cleave/core/error.h"
+#include "cleave/kernels/buffer_pool.h"
 
 namespace cleave {
 namespace {
 
-// Walks two strided views in lockstep over all but the innermost dimension.
-template <typename Visit>
-void for_each_row(const Shape& shape, const Shape& a_strides, const Shape& b_strides, Visit visit) {
-  if (num_elements(shape) == 0) return;
-  const size_t outer = shape.empty() ? 0 : shape.size() - 1;
-  Shape index(outer);
-  int64_t a = 0, b = 0;
-  while (true) {
-    visit(a, b);
-    size_t d = outer;
-    while (d-- > 0) {
-      a += a_strides[d];
-      b += b_strides[d];
-      if (++index[d] < shape[d]) break;
-      a -= a_strides[d] * shape[d];
-      b -= b_strides[d] * shape[d];
-      index[d] = 0;
-    }
-    if (d == SIZE_MAX) return;
-  }
+// Arrays of this many bytes and more take blocks from the pool, which keeps at most kKeptBytes.
+constexpr size_t kPooledBytes = size_t{64} << 10;
+constexpr size_t kKeptBytes = size_t{1} << 30;
+
+// Never destroyed: arrays may outlive every other static object.
+BufferPool& pool() {
+  static auto* pool = new BufferPool(kKeptBytes);
+  return *pool;
 }
 
-template <typename T>
-void copy_rows(const Array& from, const Array& to) {
-  const T* source = from.data<T>();
-  T* target = const_cast<Array&>(to).data<T>();
-  const bool scalar = from.rank() == 0;
-  const int64_t n = scalar ? 1 : from.shape().back();
-  const int64_t source_step = scalar ? 1 : from.strides().back();
-  const int64_t target_step = scalar ? 1 : to.strides().back();
-  for_each_row(from.shape(), from.strides(), to.strides(), [&](int64_t a, int64_t b) {
-    const T* s = source + a;
-    T* t = target + b;
-    if (source_step == 1 && target_step == 1) {
-      std::memcpy(t, s, static_cast<size_t>(n) * sizeof(T));
-    } else {
-      for (int64_t i = 0; i < n; ++i) t[i * target_step] = s[i * source_step];
-    }
-  });
-}
-
-struct Bytes16 {
-  uint64_t parts[2];
-};
+// AddressSanitizer finds uses of freed arrays only where they are really freed.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kUsePool = false;
+#else
+constexpr bool kUsePool = true;
+#endif
 
 }  // namespace
 
 Buffer allocate(size_t bytes) {
+  if (kUsePool && bytes >= kPooledBytes)
+    return Buffer(pool().take(bytes), [bytes](std::byte* p) { pool().give(p, bytes); });
   auto* data =
       static_cast<std::byte*>(::operator new[](bytes == 0 ? 1 : bytes, std::align_val_t{64}));
   return Buffer(data, [](std::byte* p) { ::operator delete[](p, std::align_val_t{64}); });
@@ -179,28 +153,6 @@ Array Array::broadcast(Shape shape, const Shape& dims) const {
   for (size_t d = 0; d < rank(); ++d)
     if (shape_[d] == shape[dims[d]] && shape_[d] != 1) strides[dims[d]] = strides_[d];
   return Array(dtype_, std::move(shape), std::move(strides), offset_, buffer_);
-}
-
-void copy_elements(const Array& from, const Array& to) {
-  internal_check(from.dtype() == to.dtype() && from.shape() == to.shape(),
-                 "copy between unlike arrays");
-  if (from.num_elements() == 0) return;
-  if (from.is_contiguous() && to.is_contiguous()) {
-    std::memcpy(to.raw(), from.raw(), from.num_bytes());
-    return;
-  }
-  switch (byte_size(from.dtype())) {
-    case 1:
-      return copy_rows<uint8_t>(from, to);
-    case 2:
-      return copy_rows<uint16_t>(from, to);
-    case 4:
-      return copy_rows<uint32_t>(from, to);
-    case 8:
-      return copy_rows<uint64_t>(from, to);
-    default:
-      return copy_rows<Bytes16>(from, to);
-  }
 }
 
 bool identical(const Array& a, const Array& b) {

@@ -9,8 +9,8 @@
 //
 //   Array y = binary(BinaryOp::Add, x, unary(UnaryOp::Exp, x));
 //
-// float16 and bfloat16 compute in float32 and round once. Functions such as exp are computed in
-// double for float32 operands, so that results are right to the last bit in all but rare cases.
+// float16 and bfloat16 compute in float32 and round once. Functions of float32 are right to one or
+// two units in the last place (see fast_math.h), and the same for every element wherever it lies.
 namespace cleave {
 
 enum class UnaryOp : uint8_t {

@@ -24,11 +24,20 @@ struct Function2 {
   }
 };
 
-// `fast` for float operands, `exact` for double.
+// `fast` for float operands, in double or in float; `exact` for double ones.
 template <double (*fast)(double), double (*exact)(double)>
 Loop fast_loop(DType dtype) {
   return dtype == DType::F64 ? &unary_loop_of<Function<exact>, double>
                              : &unary_loop_of<Function<fast>, float>;
+}
+template <float (*f)(float)>
+struct FloatFunction {
+  static float apply(float a) { return f(a); }
+};
+template <float (*fast)(float), double (*exact)(double)>
+Loop float_loop(DType dtype) {
+  return dtype == DType::F64 ? &unary_loop_of<Function<exact>, double>
+                             : &unary_loop_of<FloatFunction<fast>, float>;
 }
 template <double (*f)(double)>
 Loop loop(DType dtype) {
@@ -60,7 +69,13 @@ struct Sqrt {
   }
 };
 
-double rsqrt(double x) { return 1 / std::sqrt(x); }
+struct Rsqrt {
+  template <typename T>
+  static T apply(T a) {
+    return 1 / std::sqrt(a);
+  }
+};
+
 double logistic(double x) { return 1 / (1 + std::exp(-x)); }
 
 }  // namespace
@@ -75,19 +90,19 @@ Loop math_unary_loop(UnaryOp op, DType dtype) {
     case UnaryOp::Sin:
       return dtype == DType::F64 ? loop<std::sin>(dtype) : &angle_loop<fast::sin, std::sin>;
     case UnaryOp::Exp:
-      return fast_loop<fast::exp, std::exp>(dtype);
+      return float_loop<fast::exp, std::exp>(dtype);
     case UnaryOp::Expm1:
       return fast_loop<fast::expm1, std::expm1>(dtype);
     case UnaryOp::Log:
-      return fast_loop<fast::log, std::log>(dtype);
+      return float_loop<fast::log, std::log>(dtype);
     case UnaryOp::Log1p:
       return fast_loop<fast::log1p, std::log1p>(dtype);
     case UnaryOp::Logistic:
-      return fast_loop<fast::logistic, logistic>(dtype);
+      return float_loop<fast::logistic, logistic>(dtype);
     case UnaryOp::Tanh:
-      return fast_loop<fast::tanh, std::tanh>(dtype);
+      return float_loop<fast::tanh, std::tanh>(dtype);
     case UnaryOp::Rsqrt:
-      return loop<rsqrt>(dtype);
+      return unary_float_loop<Rsqrt>(dtype);
     case UnaryOp::Sqrt:
       return unary_float_loop<Sqrt>(dtype);
     case UnaryOp::Tan:
@@ -113,7 +128,7 @@ Loop math_unary_loop(UnaryOp op, DType dtype) {
     case UnaryOp::Digamma:
       return loop<digamma>(dtype);
     case UnaryOp::Erf:
-      return loop<std::erf>(dtype);
+      return fast_loop<fast::erf, std::erf>(dtype);
     case UnaryOp::Erfc:
       return loop<std::erfc>(dtype);
     case UnaryOp::ErfInv:

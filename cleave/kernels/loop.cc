@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 
@@ -139,11 +140,20 @@ Array run_loop(Loop loop, std::span<const Array> operands, std::span<const DType
   for (DType dtype : in) largest = std::max(largest, byte_size(dtype));
   const int64_t chunk = std::min(count, kChunkBytes / largest);
 
+  // Large views that step over cache lines are packed whole, tile by tile.
+  constexpr int64_t kLargeElements = 1 << 15;
+  auto packed = [&](const Array& x) {
+    const bool crossed = count >= kLargeElements && x.rank() > 1 && !x.is_contiguous() &&
+                         std::abs(x.strides().back()) >= 16;
+    return crossed ? x.copy() : x;
+  };
+  std::vector<Array> kept;
+  kept.reserve(operands.size());
   std::vector<ChunkReader> readers;
   readers.reserve(operands.size());
   for (size_t i = 0; i < operands.size(); ++i) {
     internal_check(operands[i].shape() == result.shape(), "elementwise operands of unlike shapes");
-    readers.emplace_back(operands[i], in[i], chunk);
+    readers.emplace_back(kept.emplace_back(packed(operands[i])), in[i], chunk);
   }
   const Loop store = out == result_dtype ? nullptr : convert_loop(out, result_dtype);
   const bool direct = !store && std::all_of(readers.begin(), readers.end(),
