@@ -19,7 +19,8 @@ namespace {
 class Clock {
  public:
   double milliseconds() const {
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_).count();
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_)
+        .count();
   }
 
  private:
@@ -69,10 +70,11 @@ void verify_results(const Graph& graph, const std::string& entry, const std::vec
     worst = std::max(worst, comparison.max_difference);
     scale = std::max(scale, comparison.scale);
   }
-  fmt::print(stderr,
-             "verified: {} results are the same on one device ({:.1f} ms); largest difference {:.3g}, "
-             "largest magnitude {:.3g}\n",
-             results.size(), milliseconds, worst, scale);
+  fmt::print(
+      stderr,
+      "verified: {} results are the same on one device ({:.1f} ms); largest difference {:.3g}, "
+      "largest magnitude {:.3g}\n",
+      results.size(), milliseconds, worst, scale);
 }
 
 }  // namespace

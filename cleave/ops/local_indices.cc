@@ -16,6 +16,42 @@ std::vector<ValueId> local_dynamic_slice(LocalOp& op) {
   return op.emit_self(std::move(attrs));
 }
 
+// Where the operand is cut along a dimension that the update does not fill, the device's part is
+// put between margins as wide as the update: what falls outside of the part lands there.
+std::vector<ValueId> local_dynamic_update_slice(LocalOp& op) {
+  const Shape& whole = op.operand_shape(0);
+  const Shape& update = op.operand_shape(1);
+  const ShardSlice& box = op.operand_boxes[0];
+  const size_t rank = whole.size();
+  std::vector<int64_t> margin(rank, 0);
+  for (size_t d = 0; d < rank; ++d)
+    if (box.size[d] != whole[d] && update[d] != whole[d]) margin[d] = update[d];
+  if (std::all_of(margin.begin(), margin.end(), [](int64_t m) { return m == 0; }))
+    return op.emit_self(op.attrs());
+  Type type = op.type(op.operands[0]);
+  const Type scalar = Type::tensor(type.dtype, {});
+  for (size_t d = 0; d < rank; ++d) type.shape[d] += 2 * margin[d];
+  AttrDict pad;
+  pad.set("edge_padding_low", ints_attr(margin));
+  pad.set("edge_padding_high", ints_attr(margin));
+  pad.set("interior_padding", ints_attr(std::vector<int64_t>(rank, 0)));
+  std::vector<ValueId> operands = {
+      op.emit("stablehlo.pad", {op.operands[0], op.splat(scalar, 0)}, type, std::move(pad)),
+      op.operands[1]};
+  const Type index = Type::tensor(DType::I64, {});
+  auto number = [&](int64_t value) { return op.splat(index, static_cast<double>(value)); };
+  for (size_t d = 0; d < rank; ++d) {
+    ValueId start = op.operands[2 + d];
+    if (op.type(start).dtype != DType::I64) start = op.emit("stablehlo.convert", {start}, index);
+    start = op.emit("stablehlo.clamp", {number(0), start, number(whole[d] - update[d])}, index);
+    if (margin[d] != 0)
+      start = op.emit("stablehlo.subtract", {start, number(box.offset[d] - margin[d])}, index);
+    operands.push_back(start);
+  }
+  const ValueId updated = op.emit("stablehlo.dynamic_update_slice", operands, type);
+  return {op.slice(updated, margin, op.result_boxes[0].size)};
+}
+
 struct GatherDims {
   explicit GatherDims(const AttrDict& attrs) {
     const Attribute* attr = attrs.find("dimension_numbers");
@@ -124,6 +160,8 @@ std::vector<ValueId> local_gather(LocalOp& op) {
 void add_local_index_forms(OpRegistry& registry) {
   registry.extend("stablehlo.dynamic_slice",
                   [](OpDef& def) { def.localize = local_dynamic_slice; });
+  registry.extend("stablehlo.dynamic_update_slice",
+                  [](OpDef& def) { def.localize = local_dynamic_update_slice; });
   registry.extend("stablehlo.gather", [](OpDef& def) { def.localize = local_gather; });
 }
 

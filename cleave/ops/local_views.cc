@@ -144,8 +144,8 @@ std::vector<ValueId> local_get_dimension_size(LocalOp& op) {
   return {op.splat(op.result_type(), static_cast<double>(size))};
 }
 
-// Sizes and places of elements come from operands (or from a state that counts elements): one device
-// can't tell its part, so all compute the whole.
+// Sizes and places of elements come from operands (or from a state that counts elements): one
+// device can't tell its part, so all compute the whole.
 bool never_sharded(const Graph&, const Node&, const OpShardingRule&, FactorIndex) { return false; }
 
 }  // namespace

@@ -5,19 +5,24 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cleave/kernels/elementwise.h"
 #include "cleave/kernels/difference.h"
+#include "cleave/kernels/elementwise.h"
 
 namespace cleave {
 namespace {
 
 double rounding_of(DType dtype) {
   switch (real_part_type(dtype)) {
-    case DType::F16: return 0x1p-11;
-    case DType::BF16: return 0x1p-8;
-    case DType::F32: return 0x1p-24;
-    case DType::F64: return 0x1p-53;
-    default: return 0;
+    case DType::F16:
+      return 0x1p-11;
+    case DType::BF16:
+      return 0x1p-8;
+    case DType::F32:
+      return 0x1p-24;
+    case DType::F64:
+      return 0x1p-53;
+    default:
+      return 0;
   }
 }
 
@@ -48,8 +53,9 @@ Comparison compare(const Array& actual, const Array& expected, double units) {
   const double rounding = rounding_of(dtype);
   const double many = rounding > 1e-4 ? std::min(units, 16.0) : units;
   const auto difference =
-      rounding == 0 ? first_unequal(actual, expected)
-                    : first_not_near(actual, expected, many * rounding * std::max(result.scale, 1e-30));
+      rounding == 0
+          ? first_unequal(actual, expected)
+          : first_not_near(actual, expected, many * rounding * std::max(result.scale, 1e-30));
   result.same = !difference;
   if (difference) result.first = describe(*difference);
   return result;

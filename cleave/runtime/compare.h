@@ -14,8 +14,8 @@ struct Comparison {
   std::string first;          // where they are not the same: the first element that differs
 };
 
-// Floats are the same within `units` roundings of the largest magnitude (sums in another order round
-// differently); NaNs equal NaNs, infinities themselves.
+// Floats are the same within `units` roundings of the largest magnitude (sums in another order
+// round differently); NaNs equal NaNs, infinities themselves.
 Comparison compare(const Array& actual, const Array& expected, double units = 1000);
 
 }  // namespace cleave

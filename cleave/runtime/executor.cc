@@ -1,6 +1,7 @@
 #include "cleave/runtime/executor.h"
 
 #include <algorithm>
+#include <mutex>
 #include <numeric>
 
 #include "cleave/core/error.h"
@@ -10,6 +11,30 @@
 
 namespace cleave {
 namespace {
+
+// Devices tell what they do from their own threads; the observer hears one at a time.
+class OneAtATime : public Observer {
+ public:
+  explicit OneAtATime(Observer* observer) : observer_(observer) {}
+
+  void executed(const Graph& graph, const Node& node, int64_t device,
+                std::span<const Array> results, double begin, double end) override {
+    std::lock_guard lock(mutex_);
+    observer_->executed(graph, node, device, results, begin, end);
+  }
+  void print(std::string_view text) override {
+    std::lock_guard lock(mutex_);
+    observer_->print(text);
+  }
+  void probe(std::string_view name, int64_t iteration, const Array& value) override {
+    std::lock_guard lock(mutex_);
+    observer_->probe(name, iteration, value);
+  }
+
+ private:
+  Observer* observer_;
+  std::mutex mutex_;
+};
 
 // Where the value on every device is the value as well.
 bool is_idempotent(ReduceOp op) { return op != ReduceOp::Sum && op != ReduceOp::Prod; }
@@ -109,6 +134,7 @@ std::vector<std::vector<Array>> Executor::run_shards(const std::vector<std::vect
   std::vector<int64_t> all(count);
   std::iota(all.begin(), all.end(), 0);
   const auto transport = make_local_transport(count);
+  OneAtATime observer(options.observer);
   run_devices(*transport, all, [&](int64_t device) {
     const Device& state = *devices_[device];
     DeviceTransfers transfers(state.instance, options.log ? &done[device] : nullptr);
@@ -116,7 +142,7 @@ std::vector<std::vector<Array>> Executor::run_shards(const std::vector<std::vect
                             {.transport = transport.get(),
                              .device = device,
                              .grid = {1, count},
-                             .observer = options.observer,
+                             .observer = options.observer ? &observer : nullptr,
                              .transfers = &transfers});
     results[device] = interpreter.call(state.instance.entry, args[device]);
   });

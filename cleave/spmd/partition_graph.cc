@@ -35,6 +35,7 @@ Program partition(const Graph& graph, const PartitionOptions& options) {
 
 Partitioner::Partitioner(const Graph& source, const PartitionOptions& options)
     : source_(source),
+      uses_(source),
       options_(options),
       versions_(source.num_values()),
       latest_(source.num_values()) {
@@ -45,8 +46,37 @@ Partitioner::Partitioner(const Graph& source, const PartitionOptions& options)
   for (const MeshPtr& mesh : source.meshes)
     if (!program_.mesh && !mesh->axes.empty()) program_.mesh = mesh;
   if (!program_.mesh) program_.mesh = std::make_shared<Mesh>();
+  copy_scalar_functions();
   if (program_.graph.meshes.empty() && !program_.mesh->name.empty())
     program_.graph.meshes.push_back(program_.mesh);
+}
+
+// Functions that the bodies of reductions, sorts and the like call: they see scalars on one device,
+// and are kept as they are.
+void Partitioner::copy_scalar_functions() {
+  std::vector<std::string> names;
+  auto collect = [&](RegionId region) {
+    source_.walk(region, [&](NodeId id) {
+      const Node& node = source_.node(id);
+      if (const Attribute* callee = node.attrs.find("callee"))
+        if (callee->as<SymbolRefAttr>()) names.push_back(callee->as<SymbolRefAttr>()->root);
+    });
+  };
+  source_.walk([&](NodeId id) {
+    const Node& node = source_.node(id);
+    if (node.name == "sdy.manual_computation" || (node.def && node.def->has(kDataFlow))) return;
+    for (RegionId region : node.regions) collect(region);
+  });
+  for (size_t i = 0; i < names.size(); ++i) {
+    const Function* function = source_.find_function(names[i]);
+    if (!function || !function->body.valid() || program_.graph.find_function(names[i])) continue;
+    Function copy = *function;
+    copy.body = program_.graph.add_region();
+    copy_region(source_, function->body, program_.graph, copy.body, latest_);
+    collect(function->body);
+    program_.graph.functions.push_back(std::move(copy));
+  }
+  program_.layouts.resize(program_.graph.num_values());
 }
 
 Program Partitioner::run() {
@@ -153,11 +183,21 @@ void Partitioner::visit(NodeId id, RegionId target) {
   visit_plain(id, target);
 }
 
+bool Partitioner::has_several_users(ValueId source) const {
+  const std::span<const Use> uses = uses_.uses(source);
+  return std::any_of(uses.begin(), uses.end(),
+                     [&](const Use& use) { return use.node != uses.front().node; });
+}
+
 void Partitioner::visit_plain(NodeId id, RegionId target) {
   const Node& node = source_.node(id);
   const Wanted wanted = wanted_results(node);
   std::vector<ShardingSpec> have;
-  for (ValueId operand : node.operands) have.push_back(spec_of(current(operand)));
+  for (ValueId operand : node.operands) {
+    have.push_back(spec_of(current(operand)));
+    // Completed once for all its users; pending for a single one, which may combine it with others.
+    if (has_several_users(operand)) have.back().partial.clear();
+  }
   const OpPartition how = partition_op(source_, node, program_.mesh, have, wanted);
   std::vector<ValueId> operands;
   for (size_t i = 0; i < node.operands.size(); ++i)

@@ -109,6 +109,14 @@ OpPartition partition_op(const Graph& graph, const Node& node, const MeshPtr& me
   for (size_t i = 0; i < result.results.size(); ++i)
     if (result.results[i].mesh) place(axes, rule->results[i], result.results[i]);
 
+  // No device holds anything of an empty dimension.
+  auto drop_empty = [&](ValueId value, ShardingSpec& spec) {
+    for (size_t d = 0; d < spec.dims.size(); ++d)
+      if (graph.type(value).shape[d] == 0) spec.dims[d].axes.clear();
+  };
+  for (size_t i = 0; i < operands.size(); ++i) drop_empty(node.operands[i], result.operands[i]);
+  for (size_t i = 0; i < result.results.size(); ++i) drop_empty(node.results[i], result.results[i]);
+
   AxisList used, reduced;
   std::optional<ReduceOp> reduction;
   for (size_t f = 0; f < axes.size(); ++f) {

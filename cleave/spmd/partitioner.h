@@ -22,6 +22,9 @@ class Partitioner {
  private:
   using Wanted = std::vector<std::optional<ShardingSpec>>;
 
+  void copy_scalar_functions();
+  bool has_several_users(ValueId source) const;
+
   // A function specialised to layouts of its arguments.
   struct Special {
     std::string name;
@@ -64,6 +67,7 @@ class Partitioner {
   Wanted wanted_results(const Node& node) const;
 
   const Graph& source_;
+  UseMap uses_;
   PartitionOptions options_;
   Program program_;
   std::vector<std::vector<ValueId>> versions_;  // by source value
