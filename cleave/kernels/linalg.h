@@ -28,8 +28,10 @@ std::vector<Array> lapack_geqrf(const Array& a);                       // r and 
 std::vector<Array> lapack_geqp3(const Array& a, const Array& pivots);  // a, pivots, tau
 std::vector<Array> lapack_orgqr(const Array& a, const Array& tau);     // q
 std::vector<Array> lapack_ormqr(const Array& a, const Array& tau, const Array& c, bool left,
-                                bool transpose);                        // c
-std::vector<Array> lapack_gesdd(const Array& a, char mode);             // a, s, u, vt, info
+                                bool transpose);  // c
+// a, s, u, vt, info. Mode 'A': u and vt are square; 'S': as narrow as s; 'N': not computed, and of
+// either shape.
+std::vector<Array> lapack_gesdd(const Array& a, char mode, bool square = false);
 std::vector<Array> lapack_syevd(const Array& a, char mode, char uplo);  // v, w, info
 // Real: real and imaginary parts of eigenvalues; complex: eigenvalues. Then left and right vectors,
 // info.

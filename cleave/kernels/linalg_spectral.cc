@@ -7,12 +7,12 @@ namespace cleave {
 using namespace linalg_detail;
 using lapack::Lapack;
 
-std::vector<Array> lapack_gesdd(const Array& a, char mode) {
+std::vector<Array> lapack_gesdd(const Array& a, char mode, bool square) {
   apply_library_threads();
   const Array in = a.contiguous();
   const Shape batch = batch_shape(a);
   const int64_t m = rows(a), n = cols(a), k = std::min(m, n);
-  const bool full = mode == 'A';
+  const bool full = mode == 'A' || (mode == 'N' && square);
   Array out(a.dtype(), a.shape()), info(DType::I32, batch);
   Array s(real_part_type(a.dtype()), with(batch, {k}));
   Array u = Array::zeros(a.dtype(), with(batch, {m, full ? m : k}));

@@ -202,7 +202,7 @@ std::vector<Array> eval_custom_call(EvalContext& context, const Node& node,
   const std::string_view target = target_of(node);
   if (is_check_call(target)) return eval_check_call(target, operands);
   if (is_identity_call(target)) return {operands.begin(), operands.end()};
-  if (is_linalg_call(target)) return eval_linalg_call(node, target, operands);
+  if (is_linalg_call(target)) return eval_linalg_call(context.graph(), node, target, operands);
   if (target == "mhlo.erf") return {unary(UnaryOp::Erf, operands[0])};
   if (target == "mhlo.topk") return eval_mhlo_top_k(context.graph(), node, operands[0]);
   if (is_any_of(target, {"ApproxTopK", "PartialReduce"}) && operands.size() == 4)

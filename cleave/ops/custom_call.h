@@ -14,7 +14,7 @@ class EvalContext;
 // LAPACK as JAX calls it on CPU: "lapack_spotrf_ffi", "lapack_zheevd_ffi", ...; and the names under
 // which it calls the same things on TPU: "Qr", "Eigh", "LuDecomposition", ...
 bool is_linalg_call(std::string_view target);
-std::vector<Array> eval_linalg_call(const Node& node, std::string_view target,
+std::vector<Array> eval_linalg_call(const Graph& graph, const Node& node, std::string_view target,
                                     std::span<const Array> operands);
 
 }  // namespace cleave

@@ -15,7 +15,7 @@ using Operands = std::span<const Array>;
 // The parameters that JAX writes into mhlo.backend_config; letters are codes (76 is 'L').
 class Config {
  public:
-  explicit Config(const Node& node) : node_(node) {
+  Config(const Graph& graph, const Node& node) : graph_(graph), node_(node) {
     const Attribute* attribute = node.attrs.find("mhlo.backend_config");
     const DictAttr* dict = attribute ? attribute->as<DictAttr>() : nullptr;
     if (dict) dict_ = &dict->dict;
@@ -25,9 +25,11 @@ class Config {
     return dict_->get_int(name);
   }
   char letter(const char* name) const { return static_cast<char>(number(name)); }
+  const Shape& result_shape(size_t i) const { return graph_.result_type(node_, i).shape; }
   bool flag(const char* name) const { return dict_ && dict_->get_bool(name, false); }
 
  private:
+  const Graph& graph_;
   const Node& node_;
   const AttrDict* dict_ = nullptr;
 };
@@ -58,7 +60,12 @@ const std::map<std::string_view, Call>& calls() {
        [](const Config& c, Operands x) {
          return lapack_ormqr(x[0], x[1], x[2], c.flag("left"), c.flag("transpose"));
        }},
-      {"gesdd", [](const Config& c, Operands x) { return lapack_gesdd(x[0], c.letter("mode")); }},
+      {"gesdd",
+       [](const Config& c, Operands x) {
+         // Where no vectors are asked for, their declared shape stays.
+         const bool square = c.result_shape(2).back() == x[0].shape()[x[0].rank() - 2];
+         return lapack_gesdd(x[0], c.letter("mode"), square);
+       }},
       {"syevd", [](const Config& c,
                    Operands x) { return lapack_syevd(x[0], c.letter("mode"), c.letter("uplo")); }},
       {"geev",
@@ -111,8 +118,9 @@ std::string_view routine_of(std::string_view target) {
 
 bool is_linalg_call(std::string_view target) { return calls().contains(routine_of(target)); }
 
-std::vector<Array> eval_linalg_call(const Node& node, std::string_view target, Operands operands) {
-  return calls().at(routine_of(target))(Config(node), operands);
+std::vector<Array> eval_linalg_call(const Graph& graph, const Node& node, std::string_view target,
+                                    Operands operands) {
+  return calls().at(routine_of(target))(Config(graph, node), operands);
 }
 
 }  // namespace cleave
