@@ -89,6 +89,7 @@ void write_file(const std::filesystem::path& path, std::string_view text) {
 }
 
 void listen(Recorder& recorder, const RunOptions& options) {
+  recorder.record_ops = options.stats || !options.timeline.empty();
   recorder.on_print = [](std::string_view text) { fmt::print("{}", text); };
   if (options.trace)
     recorder.on_trace = [](std::string_view line) { fmt::print(stderr, "{}\n", line); };
@@ -160,8 +161,7 @@ void add_run_command(CLI::App& app) {
                       "run sharded over a mesh of virtual devices, such as \"x=2,y=4\"");
   command->add_option("--shard", options->sharding.shard,
                       "annotations (and what follows from them), replicated or random:SEED");
-  command->add_flag("--verify", options->sharding.verify,
-                    "also run on one device, and compare");
+  command->add_flag("--verify", options->sharding.verify, "also run on one device, and compare");
   command->add_flag("--split-input-file", options->split, "run each module between // ----- lines");
   command->add_flag("--stats", options->stats, "times by op");
   command->add_flag("--trace", options->trace, "a line for every op that runs");

@@ -10,16 +10,18 @@
 #include "cleave/runtime/local_transport.h"
 
 namespace cleave {
+namespace {
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
 
 struct InterpreterState {
   std::mutex mutex;
   std::deque<std::string> infeed;  // functions, one per infeed op
   std::map<std::string, std::vector<Array>, std::less<>> probes;
-  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
-
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  }
 };
 
 Interpreter::Interpreter(const Graph& graph, std::shared_ptr<const Schedule> schedule,
@@ -27,6 +29,7 @@ Interpreter::Interpreter(const Graph& graph, std::shared_ptr<const Schedule> sch
     : EvalContext(graph),
       schedule_(std::move(schedule)),
       options_(options),
+      observes_ops_(options.observer && options.observer->wants_ops()),
       state_(std::make_shared<InterpreterState>()),
       values_(graph.num_values()),
       executing_(graph.num_regions()) {}
@@ -36,6 +39,7 @@ Interpreter::Interpreter(const Interpreter& parent, Options options,
     : EvalContext(parent.graph()),
       schedule_(parent.schedule_),
       options_(options),
+      observes_ops_(options.observer && options.observer->wants_ops()),
       state_(std::move(state)),
       values_(parent.values_.size()),
       executing_(parent.executing_.size()) {}
@@ -102,7 +106,7 @@ void Interpreter::run_step(const Step& step) {
   if (!step.eval && step.kind != Step::Kind::Call)
     throw_user("{}: this op cannot be executed ({})", node.name,
                node.def ? "it has no kernel" : "nobody knows it");
-  const double begin = options_.observer ? state_->seconds() : 0;
+  const double begin = observes_ops_ ? seconds_now() : 0;
   std::vector<Array> results;
   {
     const std::vector<Array> operands = take_operands(step);
@@ -110,10 +114,8 @@ void Interpreter::run_step(const Step& step) {
                                             : step.eval(*this, node, operands);
   }
   check_results(node, results);
-  if (options_.observer) {
-    std::lock_guard lock(state_->mutex);
-    options_.observer->executed(graph(), node, options_.device, results, begin, state_->seconds());
-  }
+  if (observes_ops_)
+    options_.observer->executed(graph(), node, options_.device, results, begin, seconds_now());
   for (size_t i = 0; i < results.size(); ++i)
     values_[node.results[i].index] = std::move(results[i]);
   for (uint32_t value : schedule_->frees(step)) values_[value] = Array();
@@ -207,9 +209,7 @@ std::vector<Array> Interpreter::infeed() {
 }
 
 void Interpreter::print(std::string_view text) {
-  if (!options_.observer) return;
-  std::lock_guard lock(state_->mutex);
-  options_.observer->print(text);
+  if (options_.observer) options_.observer->print(text);
 }
 
 void Interpreter::probe(std::string_view name, const Array& value) {

@@ -14,12 +14,14 @@
 namespace cleave {
 
 // Told what happens while a program runs. Where several devices run, calls come from several
-// threads, one at a time.
+// threads at the same time.
 class Observer {
  public:
   virtual ~Observer() = default;
-  // An op has run; times in seconds since the start of the run. Ops inside regions come before the
-  // op that owns the region; the bodies of elementwise reducers do not come.
+  // Whether `executed` is called at all.
+  virtual bool wants_ops() const { return true; }
+  // An op has run; times are seconds of the steady clock. Ops inside regions come before the op
+  // that owns the region; the bodies of elementwise reducers do not come.
   virtual void executed(const Graph& /*graph*/, const Node& /*node*/, int64_t /*device*/,
                         std::span<const Array> /*results*/, double /*begin*/, double /*end*/) {}
   virtual void print(std::string_view /*text*/) {}
@@ -97,6 +99,7 @@ class Interpreter : public EvalContext {
 
   std::shared_ptr<const Schedule> schedule_;
   Options options_;
+  bool observes_ops_ = false;
   std::shared_ptr<InterpreterState> state_;  // what all devices of a run share
   std::unique_ptr<Transport> own_transport_;
   std::vector<Array> values_;    // by ValueId

@@ -20,20 +20,25 @@ std::string types_text(const Graph& graph, const Node& node) {
 
 void Recorder::executed(const Graph& graph, const Node& node, int64_t device,
                         std::span<const Array> results, double begin, double end) {
+  begin -= start_;
+  end -= start_;
   Event event{node.name, device, begin, end, 0};
   for (const Array& result : results)
     if (result.valid()) event.bytes += static_cast<int64_t>(result.num_bytes());
+  std::lock_guard lock(mutex_);
   if (on_trace)
     on_trace(fmt::format("device {}  {:10.3f} ms  {:9.3f} ms  {}  {}", device, begin * 1e3,
                          (end - begin) * 1e3, node.name, types_text(graph, node)));
-  events_.push_back(std::move(event));
+  if (record_ops) events_.push_back(std::move(event));
 }
 
 void Recorder::print(std::string_view text) {
+  std::lock_guard lock(mutex_);
   if (on_print) on_print(text);
 }
 
 void Recorder::probe(std::string_view name, int64_t iteration, const Array& value) {
+  std::lock_guard lock(mutex_);
   if (on_probe) on_probe(name, iteration, value);
 }
 

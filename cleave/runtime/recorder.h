@@ -1,7 +1,9 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,7 +18,7 @@ class Recorder : public Observer {
   struct Event {
     std::string op;
     int64_t device;
-    double begin, end;  // seconds since the start
+    double begin, end;  // seconds since the recorder was made
     int64_t bytes;      // of the results
   };
 
@@ -24,6 +26,9 @@ class Recorder : public Observer {
   std::function<void(std::string_view)> on_trace, on_print;
   std::function<void(std::string_view name, int64_t iteration, const Array& value)> on_probe;
 
+  bool record_ops = true;  // off: only prints and probes are passed on
+
+  bool wants_ops() const override { return record_ops || on_trace; }
   void executed(const Graph& graph, const Node& node, int64_t device,
                 std::span<const Array> results, double begin, double end) override;
   void print(std::string_view text) override;
@@ -37,7 +42,10 @@ class Recorder : public Observer {
   std::string timeline() const;
 
  private:
+  std::mutex mutex_;
   std::vector<Event> events_;
+  double start_ =
+      std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 };
 
 }  // namespace cleave
