@@ -135,6 +135,13 @@ void order_functions_by_calls(Graph& graph) {
   graph.functions = std::move(functions);
 }
 
+void clone_callee(Graph& graph, NodeId call) {
+  FreshNames names(graph);
+  const int callee = function_named(graph, callee_of(graph.node(call)));
+  std::string name = clone_function(graph, callee, names);
+  set_callee(graph.node(call), std::move(name));
+}
+
 void flatten_call_graph(Graph& graph) {
   FreshNames names(graph);
   std::set<std::string> called;

@@ -152,6 +152,13 @@ class Splitter {
     const NodeId clone =
         graph_.add_node(name, std::move(operands), std::move(types), graph_.node(producer).attrs);
     graph_.node(clone).location = graph_.node(producer).location;
+    const std::vector<RegionId> regions = graph_.node(producer).regions;
+    for (RegionId region : regions) {
+      const RegionId inner = clone_region(graph_, region);
+      graph_.region(inner).owner = clone;
+      graph_.node(clone).regions.push_back(inner);
+    }
+    if (name == "func.call") clone_callee(graph_, clone);
     rewrite_.insert_before(producer, clone);
     const std::vector<ValueId> results = graph_.node(producer).results;
     for (size_t r = 0; r < results.size(); ++r)

@@ -441,7 +441,7 @@ bool is_removable(const Graph& graph, const Node& node) {
       node.name == "sdy.sharding_constraint" || node.name == "func.call")
     return false;
   if (node.name == "sdy.constant" || node.name == "sdy.reshard" ||
-      node.name == "sdy.propagation_barrier")
+      node.name == "sdy.propagation_barrier" || node.name == "stablehlo.optimization_barrier")
     return true;
   if (node.name == "stablehlo.custom_call") return !node.attrs.get_bool("has_side_effect", false);
   if (!node.regions.empty()) {

@@ -17,16 +17,20 @@ bool PropagationEngine::is_dead(const Op& op) const {
 // operands: they may be dead now, or have a single use left.
 void PropagationEngine::erase(uint32_t op_index) {
   any_erased_ = true;
+  std::vector<ValueId> released;
   auto release = [&](auto&& self, NodeId id) -> void {
     const Node& node = graph_.node(id);
     if (const int32_t op = tables_.op_of_node[id.index]; op >= 0) tables_.ops[op].erased = true;
     for (RegionId region : node.regions)
       for (NodeId inner : graph_.region(region).nodes) self(self, inner);
-    for (ValueId operand : node.operands) --tables_.use_count[operand.index];
+    for (ValueId operand : node.operands) {
+      --tables_.use_count[operand.index];
+      released.push_back(operand);
+    }
   };
   const NodeId id = tables_.ops[op_index].node;
   release(release, id);
-  for (ValueId operand : graph_.node(id).operands) {
+  for (ValueId operand : released) {
     uint32_t other_user = Id<struct NodeTag>::kNone;
     bool two_others = false;
     for (uint32_t u = tables_.user_begin[operand.index]; u < tables_.user_begin[operand.index + 1];

@@ -22,7 +22,7 @@ std::vector<NodeId> group_nodes(const Graph& graph) {
 }
 
 bool is_replicated_and_open(const ShardingSpec& spec) {
-  return spec.replicated.empty() && spec.partial.empty() &&
+  return spec.partial.empty() &&
          std::all_of(spec.dims.begin(), spec.dims.end(),
                      [](const DimSpec& dim) { return dim.axes.empty() && dim.open; });
 }
@@ -107,7 +107,7 @@ std::vector<std::string> synchronize_sharding_groups(Graph& graph) {
 void unify_sharding_groups(Graph& graph) {
   const std::vector<NodeId> nodes = group_nodes(graph);
   if (nodes.empty()) return;
-  std::map<int64_t, int64_t> leader;  // smallest id of the class
+  std::map<int64_t, int64_t> leader;
   auto find = [&](int64_t id) {
     leader.try_emplace(id, id);
     while (leader[id] != id) id = leader[id];
@@ -115,7 +115,8 @@ void unify_sharding_groups(Graph& graph) {
   };
   std::map<int64_t, NodeId> manual_of;
   std::map<int64_t, Shape> shape_of;
-  std::map<ValueId, int64_t> first_group;
+  std::map<ValueId, size_t> position;
+  std::vector<std::vector<int64_t>> groups_of;  // by value, in the order of the text
   for (NodeId id : nodes) {
     const Node& node = graph.node(id);
     const int64_t group = node.attrs.get_int("group_id");
@@ -128,12 +129,18 @@ void unify_sharding_groups(Graph& graph) {
           group);
     if (auto [it, inserted] = shape_of.try_emplace(group, shape); !inserted && it->second != shape)
       throw_user("ShardingGroupOps values must have the same shape for groupId: {}", group);
-    auto [it, inserted] = first_group.try_emplace(node.operands[0], group);
-    const int64_t a = find(it->second), b = find(group);
-    leader[std::max(a, b)] = std::min(a, b);
+    auto [it, inserted] = position.try_emplace(node.operands[0], groups_of.size());
+    if (inserted) groups_of.emplace_back();
+    groups_of[it->second].push_back(group);
   }
+  std::vector<int64_t> order;  // of ids, as they come up
+  for (const std::vector<int64_t>& groups : groups_of)
+    for (int64_t group : groups) {
+      if (!leader.contains(group)) order.push_back(group);
+      leader[find(group)] = find(groups.front());
+    }
   std::map<int64_t, int64_t> number;
-  for (const auto& [id, unused] : leader)
+  for (int64_t id : order)
     if (find(id) == id) number.emplace(id, static_cast<int64_t>(number.size()));
   GraphRewrite rewrite(graph);
   std::set<std::pair<int64_t, ValueId>> seen;

@@ -19,7 +19,7 @@ ShardingGroups find_sharding_groups(const Graph& graph);
 // and all of its uses. Returns a warning for each such group.
 std::vector<std::string> synchronize_sharding_groups(Graph& graph);
 
-// Joins groups that share a value, numbers them 0, 1, ... in the order of their smallest ids, and
+// Joins groups that share a value, numbers them 0, 1, ... in the order of the text, and
 // drops repeated members. Throws UserError where members of a group have different shapes or stand
 // in different manual computations.
 void unify_sharding_groups(Graph& graph);
