@@ -45,7 +45,8 @@ const Shape& FactorChooser::shape(size_t tensor) const {
 
 bool FactorChooser::runs_sharded(FactorIndex f) const {
   const Factor& factor = rule_.factors[f];
-  if (node_.def && node_.def->shardable && !node_.def->shardable(graph_, node_, rule_, f)) return false;
+  if (node_.def && node_.def->shardable && !node_.def->shardable(graph_, node_, rule_, f))
+    return false;
   if (factor.kind == FactorKind::Reduction && factor.unknown_reduce) return false;
   const bool has_needs = node_.def && node_.def->needs;
   const bool moves =

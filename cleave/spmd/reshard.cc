@@ -108,9 +108,7 @@ struct Resharder::Impl {
                                      links_of(mesh));
     };
     if (shared) {
-      AxisList atoms = cut_at_nodes(atoms_of(*from.mesh, {&from, &to}), *from.mesh);
-      atoms = with_spare_axes(std::move(atoms), *from.mesh);
-      result.source = make_space(from.mesh, cut_moving_atoms(atoms, from, to));
+      result.source = make_space(from.mesh, shared_atoms(from, to));
     } else {
       result.source = make_space(from.mesh, atoms_for(from, to));
       result.target = make_space(to.mesh, atoms_for(to, from));
@@ -128,6 +126,18 @@ struct Resharder::Impl {
     if (!path) no_way(from, to, shape, dtype);
     result.path = std::move(*path);
     return result;
+  }
+
+  // For one mesh: the axes of both specs, cut where either can use a part.
+  AxisList shared_atoms(const ShardingSpec& from, const ShardingSpec& to) const {
+    const Mesh& mesh = *from.mesh;
+    const AxisList plain = atoms_of(mesh, {&from, &to});
+    if (mesh.num_devices() <= profile.devices_per_node || plain.size() > 4)
+      return cut_moving_atoms(plain, from, to);
+    AxisList atoms = cut_at_nodes(plain, mesh);
+    if (atoms.size() > plain.size()) return atoms;
+    if (plain.size() <= 2) atoms = with_spare_axes(std::move(atoms), mesh);
+    return cut_moving_atoms(atoms, from, to);
   }
 
   // For two meshes: the axes of one's spec, and those that the other uses too where the meshes have
@@ -151,12 +161,11 @@ struct Resharder::Impl {
 
   // Cuts axes that run through nodes and across them, so that either part can be moved alone.
   AxisList cut_at_nodes(const AxisList& atoms, const Mesh& mesh) const {
-    if (mesh.num_devices() <= profile.devices_per_node) return atoms;
     AxisList cut;
     for (const AxisRef& atom : atoms) {
       const GroupLinks links = group_links(mesh, {atom}, profile);
       if (links.nodes > 1 && links.per_node > 1 && links.nodes * links.per_node == atom.size &&
-          cut.size() < 5) {
+          cut.size() < 4) {
         const auto nodes = static_cast<int32_t>(links.nodes);
         cut.push_back({atom.axis, atom.pre, nodes});
         cut.push_back({atom.axis, atom.pre * nodes, atom.size / nodes});
@@ -170,9 +179,7 @@ struct Resharder::Impl {
   // Adds an axis that neither spec uses, where it can save traffic on slower links: a tensor that
   // is replicated inside nodes is sliced there, moved between nodes in parts, and gathered again.
   AxisList with_spare_axes(AxisList atoms, const Mesh& mesh) const {
-    if (atoms.empty() || atoms.size() > 3 || mesh.num_devices() <= profile.devices_per_node)
-      return atoms;
-    if (group_links(mesh, atoms, profile).nodes == 1) return atoms;
+    if (atoms.empty() || group_links(mesh, atoms, profile).nodes == 1) return atoms;
     for (size_t i = mesh.axes.size(); i-- > 0;) {
       const AxisRef spare = whole_axis(mesh, static_cast<int>(i));
       if (spare.size == 1 || overlaps_any(spare, atoms)) continue;

@@ -77,7 +77,7 @@ struct ReshardPlan {
 
 struct ReshardOptions {
   std::optional<int64_t> memory;  // bound on peak_bytes
-  int max_states = 20000;         // of the search; a cut search still returns a valid plan
+  int max_states = 1000;          // of the search; a cut search still returns a valid plan
 };
 
 // Whether a dimension of n elements split over `coarse` shards has its borders among those of the

@@ -5,6 +5,7 @@
 namespace cleave::reshard {
 namespace {
 
+constexpr int kFewAtoms = 3;    // with so few, every step is tried
 constexpr int kFreeSlices = 3;  // up to so many replicated atoms are sliced anywhere
 constexpr int kMostGathersInto = 600;
 
@@ -37,7 +38,7 @@ void Moves::forward(const State& state, bool was_sliced, std::vector<Move>& out)
   if (!was_sliced) slices(at, at.state, at.layout, 0, 0, out);
   reductions(at, out);
   drop_suffixes(at, true, out);
-  all_to_alls(at, out);
+  all_to_alls(at, true, out);
   if (target_partial_) to_partial(at, out);
 }
 
@@ -45,20 +46,35 @@ void Moves::backward(const State& state, bool was_gathered, std::vector<Move>& o
   Open at{state, space_.layout_of(state), 0};
   at.bytes = space_.bytes(at.layout);
   drop_suffixes(at, false, out);
-  all_to_alls(at, out);
+  all_to_alls(at, false, out);
   if (!was_gathered) gathers_into(at, out);
   if (target_partial_) from_partial(at, out);
+}
+
+std::array<int, kMaxBins> Moves::settled(const Open& at) const {
+  std::array<int, kMaxBins> count{};
+  if (!has_target_ || may_undo_ || space_.num_atoms() <= kFewAtoms) return count;
+  const Layout target = space_.layout_of(target_);
+  for (int b = 0; b < space_.num_bins(); ++b) {
+    if (space_.bin_size(b) % target.shards[b] != 0) continue;
+    if (space_.bin_size(b) % at.layout.shards[b] != 0) continue;
+    while (count[b] < at.layout.length[b] && count[b] < target.length[b] &&
+           at.layout.atoms[b][count[b]] == target.atoms[b][count[b]])
+      ++count[b];
+  }
+  return count;
 }
 
 // Every choice of atoms at the minor ends of the dimensions, made replicated: what an all_gather
 // does going forward, and what a slice undoes going backward.
 void Moves::drop_suffixes(const Open& at, bool gather, std::vector<Move>& out) {
   const int bins = space_.num_bins();
+  const std::array<int, kMaxBins> stay = gather ? settled(at) : std::array<int, kMaxBins>{};
   std::array<int, kMaxBins> keep;
   for (int b = 0; b < bins; ++b) keep[b] = at.layout.length[b];
   while (true) {
     int b = 0;
-    while (b < bins && keep[b] == 0) keep[b] = at.layout.length[b], ++b;
+    while (b < bins && keep[b] == stay[b]) keep[b] = at.layout.length[b], ++b;
     if (b == bins) return;
     --keep[b];
 
@@ -118,7 +134,8 @@ void Moves::slices(const Open& at, const State& state, const Layout& layout, int
 
 // Moves a block of atoms from the minor end of one dimension to that of another, or two such blocks
 // between four dimensions. A block moved back is a block moved, so both directions share this.
-void Moves::all_to_alls(const Open& at, std::vector<Move>& out) {
+void Moves::all_to_alls(const Open& at, bool forward, std::vector<Move>& out) {
+  const std::array<int, kMaxBins> stay = forward ? settled(at) : std::array<int, kMaxBins>{};
   struct Block {
     State state;
     uint32_t mask;
@@ -129,7 +146,7 @@ void Moves::all_to_alls(const Open& at, std::vector<Move>& out) {
     for (int from = first_from; from < space_.num_bins(); ++from) {
       int64_t ratio = 1;
       uint32_t mask = 0;
-      for (int i = layout.length[from] - 1; i >= 0; --i) {
+      for (int i = layout.length[from] - 1; i >= stay[from]; --i) {
         ratio *= space_.atom(layout.atoms[from][i]).size;
         mask |= 1u << layout.atoms[from][i];
         if (!chunks_nest(space_.bin_size(from), layout.shards[from] / ratio, ratio)) continue;

@@ -9,7 +9,8 @@ namespace cleave::reshard {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kTie = 1e-12;  // seconds
+constexpr double kTie = 1e-12;                            // seconds
+constexpr int kMostStepsBefore = 5, kMostStepsAfter = 3;  // a permute
 
 struct Visited {
   State state;
@@ -140,7 +141,7 @@ LowerBounds lower_bounds(const MachineProfile& profile) {
 
 class Search {
  public:
-  Search(const SearchProblem& problem, const MachineProfile& profile)
+  Search(const SearchProblem& problem, const MachineProfile& profile, bool may_undo)
       : problem_(problem),
         profile_(profile),
         same_space_(problem.source == problem.target),
@@ -148,6 +149,7 @@ class Search {
         into_(*problem.target, profile, problem.memory) {
     if (same_space_) out_of_.set_target(problem.to, problem.target_partial_bin);
     into_.set_target(problem.to, problem.target_partial_bin);
+    if (may_undo) out_of_.allow_undoing();
     least_ = lower_bounds(profile);
     if (!same_space_) least_.permute = 0;  // a new name for the same devices is free
     source_bytes_ = bytes_of(*problem.source, problem.from);
@@ -246,6 +248,7 @@ class Search {
         cut_ = true;
         break;
       }
+      if (node.steps == kMostStepsBefore) continue;
       moves.clear();
       out_of_.forward(node.state, node.kind == StepKind::AllSlice && node.parent >= 0, moves);
       for (const Move& move : moves) {
@@ -268,6 +271,7 @@ class Search {
         cut_ = true;
         break;
       }
+      if (node.steps == kMostStepsAfter) continue;
       moves.clear();
       into_.backward(node.state, node.kind == StepKind::AllGather && node.parent >= 0, moves);
       for (const Move& move : moves)
@@ -424,7 +428,8 @@ class Search {
 }  // namespace
 
 std::optional<Path> find_path(const SearchProblem& problem, const MachineProfile& profile) {
-  return Search(problem, profile).run();
+  if (auto path = Search(problem, profile, false).run()) return path;
+  return Search(problem, profile, true).run();
 }
 
 }  // namespace cleave::reshard

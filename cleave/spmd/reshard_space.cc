@@ -176,7 +176,7 @@ AxisList cut_moving_atoms(const AxisList& atoms, const ShardingSpec& from, const
     const size_t left = atoms.size() - i - 1;
     for (auto size = sizes.rbegin(); moves[i] && size != sizes.rend(); ++size) {
       const int32_t part = std::gcd(rest.size, *size);
-      if (part == 1 || part == rest.size || cut.size() + left + 2 > 8) continue;
+      if (part == 1 || part == rest.size || cut.size() + left + 2 > 5) continue;
       cut.push_back({rest.axis, rest.pre, rest.size / part});
       rest = {rest.axis, rest.pre * (rest.size / part), part};
     }
