@@ -105,7 +105,9 @@ void Interpreter::run_step(const Step& step) {
   if (step.kind == Step::Kind::Constant && values_[node.results[0].index].valid()) return;
   if (!step.eval && step.kind != Step::Kind::Call)
     throw_user("{}: this op cannot be executed ({})", node.name,
-               node.def ? "it has no kernel" : "nobody knows it");
+               !node.def        ? "nobody knows it"
+               : node.def->eval ? "its elements are of a type without kernels"
+                                : "it has no kernel");
   const double begin = observes_ops_ ? seconds_now() : 0;
   std::vector<Array> results;
   {

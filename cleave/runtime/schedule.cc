@@ -1,5 +1,7 @@
 #include "cleave/runtime/schedule.h"
 
+#include <algorithm>
+
 #include "cleave/core/error.h"
 
 namespace cleave {
@@ -15,9 +17,19 @@ bool all_scalars(const Graph& graph, const std::vector<ValueId>& values) {
   return true;
 }
 
+// Elements that are known by name alone, such as quantized ones: their size is not known either.
+bool has_opaque_elements(const Graph& graph, const Node& node) {
+  auto is_opaque = [&](ValueId value) {
+    return graph.type(value).is_tensor() && graph.type(value).dtype == DType::Other;
+  };
+  return std::any_of(node.operands.begin(), node.operands.end(), is_opaque) ||
+         std::any_of(node.results.begin(), node.results.end(), is_opaque);
+}
+
 bool is_small_constant(const Graph& graph, const Node& node) {
   if (!node.def || !node.def->has(kConstantLike) || !node.operands.empty()) return false;
-  return node.results.size() == 1 && graph.result_type(node).has_static_shape() &&
+  return node.results.size() == 1 && !has_opaque_elements(graph, node) &&
+         graph.result_type(node).has_static_shape() &&
          graph.result_type(node).byte_count() <= kLargestKeptConstant;
 }
 
@@ -109,7 +121,7 @@ class Schedule::Builder {
     Step step;
     step.node = id;
     if (!node.def) return step;
-    step.eval = node.def->eval;
+    if (!has_opaque_elements(graph_, node)) step.eval = node.def->eval;
     if (node.def->has(kTerminator)) {
       step.kind = Step::Kind::Return;
     } else if (is_small_constant(graph_, node)) {
