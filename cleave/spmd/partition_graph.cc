@@ -27,6 +27,12 @@ std::string halo_axes(const ShardingSpec& spec) {
   return to_string(axes, *spec.mesh);
 }
 
+void append_symbols(const Attribute& attribute, std::vector<std::string>& names) {
+  if (const auto* symbol = attribute.as<SymbolRefAttr>()) names.push_back(symbol->root);
+  if (const auto* list = attribute.as<ArrayAttr>())
+    for (const Attribute& element : list->elements) append_symbols(element, names);
+}
+
 }  // namespace
 
 Program partition(const Graph& graph, const PartitionOptions& options) {
@@ -51,8 +57,8 @@ Partitioner::Partitioner(const Graph& source, const PartitionOptions& options)
     program_.graph.meshes.push_back(program_.mesh);
 }
 
-// Functions that the bodies of reductions, sorts and the like call: they see scalars on one device,
-// and are kept as they are.
+// Functions that the bodies of reductions, sorts and the like call, or that an op names in a list (the
+// programs of interpreter.run_parallel): they run on one device, and are kept as they are.
 void Partitioner::copy_scalar_functions() {
   std::vector<std::string> names;
   auto collect = [&](RegionId region) {
@@ -64,6 +70,8 @@ void Partitioner::copy_scalar_functions() {
   };
   source_.walk([&](NodeId id) {
     const Node& node = source_.node(id);
+    for (const NamedAttribute& attr : node.attrs.entries())
+      if (attr.value.as<ArrayAttr>()) append_symbols(attr.value, names);
     if (node.name == "sdy.manual_computation" || (node.def && node.def->has(kDataFlow))) return;
     for (RegionId region : node.regions) collect(region);
   });
