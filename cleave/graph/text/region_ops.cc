@@ -333,6 +333,69 @@ void print_named_computation(Printer& p, const Node& node) {
   print_computation_body(p, node);
 }
 
+// --- chlo.scan(%input) inits (%init) dimension=0 attributes {is_reverse = true} { ... } :
+// signature
+
+Attribute segment_sizes(size_t first, size_t second) {
+  return DenseArrayAttr{
+      DType::I32, {static_cast<int64_t>(first), static_cast<int64_t>(second)}, {}};
+}
+
+void parse_scan(ModuleParser& parser, ParsedOp& op) {
+  Lexer& lex = parser.lexer();
+  lex.expect("(");
+  op.operands = parser.operand_list();
+  lex.expect(")");
+  lex.expect_word("inits");
+  lex.expect("(");
+  const std::vector<ValueId> inits = parser.operand_list();
+  lex.expect(")");
+  lex.expect_word("dimension");
+  lex.expect("=");
+  op.attrs.set("dimension", int_attr(lex.integer()));
+  if (lex.accept_word("attributes")) {
+    const size_t pos = lex.next_pos();
+    parser.add_attrs(op, parser.attributes().dict(), pos);
+  }
+  op.attrs.set("operandSegmentSizes", segment_sizes(op.operands.size(), inits.size()));
+  op.operands.insert(op.operands.end(), inits.begin(), inits.end());
+  op.regions.push_back(parser.region({}));
+  lex.expect(":");
+  const size_t pos = lex.next_pos();
+  parser.signature(op);
+  if (op.result_types.size() < inits.size())
+    lex.fail_at(pos, fmt::format("{} results do not hold {} carried values", op.result_types.size(),
+                                 inits.size()));
+  op.attrs.set("resultSegmentSizes",
+               segment_sizes(op.result_types.size() - inits.size(), inits.size()));
+}
+
+void print_scan(Printer& p, const Node& node) {
+  const std::vector<int64_t> sizes = node.attrs.get_ints_or_empty("operandSegmentSizes");
+  if (sizes.size() != 2 || node.regions.size() != 1 || sizes[0] < 0 ||
+      sizes[0] > static_cast<int64_t>(node.operands.size())) {
+    p.generic_tail(node);
+    return;
+  }
+  const std::span<const ValueId> operands(node.operands);
+  p.out += '(';
+  p.values(operands.first(static_cast<size_t>(sizes[0])));
+  p.out += ") inits (";
+  p.values(operands.subspan(static_cast<size_t>(sizes[0])));
+  p.out += fmt::format(") dimension={}", node.attrs.get_int("dimension"));
+  const size_t before = p.out.size();
+  p.attr_dict(
+      node,
+      [](std::string_view name) {
+        return name == "dimension" || name == "operandSegmentSizes" || name == "resultSegmentSizes";
+      },
+      "  attributes ");
+  p.out += p.out.size() == before ? "  " : " ";
+  p.region(node.regions[0], true);
+  p.out += " : ";
+  p.signature(node);
+}
+
 struct CustomSyntax {
   std::string_view op;
   ParseFn parse;
@@ -344,6 +407,7 @@ constexpr CustomSyntax kSyntaxes[] = {
     {"sdy.constant", parse_constant, print_constant},
     {"stablehlo.while", parse_while, print_while},
     {"stablehlo.reduce", parse_reduce, print_reduce},
+    {"chlo.scan", parse_scan, print_scan},
     {"sdy.manual_computation", parse_manual_computation, print_manual_computation},
     {"sdy.named_computation", parse_named_computation, print_named_computation},
 };
