@@ -24,21 +24,17 @@ bool is_scalar_expansion(const Graph& graph, const Node& node) {
 
 class Splitter {
  public:
-  explicit Splitter(Graph& graph) : graph_(graph), rewrite_(graph) {}
+  explicit Splitter(Graph& graph) : graph_(graph) {}
 
   void run() {
     convert_constants();
-    constant_.assign(graph_.num_nodes(), 0);
-    expansion_.assign(graph_.num_nodes(), 0);
     for (int function : call_graph_post_order(graph_)) {
       function_ = graph_.functions[function].name;
       const RegionId body = graph_.functions[function].body;
       if (!body.valid()) continue;
       split_named_computations(body);
-      split_region(body);
+      split(body);
     }
-    erase_unused();
-    rewrite_.apply();
   }
 
  private:
@@ -57,8 +53,25 @@ class Splitter {
     for (NodeId id : nodes) {
       const std::vector<RegionId> regions = graph_.node(id).regions;
       for (RegionId inner : regions) split_named_computations(inner);
-      if (graph_.node(id).name == "sdy.named_computation") split_region(regions[0]);
+      if (graph_.node(id).name == "sdy.named_computation") split(regions[0]);
     }
+  }
+
+  // One body at a time, so that what is copied is already split inside.
+  void split(RegionId body) {
+    constants_.clear();
+    expansions_.clear();
+    groups_of_.clear();
+    constant_.assign(graph_.num_nodes(), 0);
+    expansion_.assign(graph_.num_nodes(), 0);
+    GraphRewrite insertions(graph_);
+    rewrite_ = &insertions;
+    split_region(body);
+    insertions.apply(body);
+    GraphRewrite removals(graph_);
+    rewrite_ = &removals;
+    erase_unused(body);
+    removals.apply(body);
   }
 
   // Nodes in the order of the text, but not those of named computations inside.
@@ -159,7 +172,7 @@ class Splitter {
       graph_.node(clone).regions.push_back(inner);
     }
     if (name == "func.call") clone_callee(graph_, clone);
-    rewrite_.insert_before(producer, clone);
+    rewrite_->insert_before(producer, clone);
     const std::vector<ValueId> results = graph_.node(producer).results;
     for (size_t r = 0; r < results.size(); ++r)
       copies[results[r].index] = graph_.node(clone).results[r];
@@ -167,33 +180,33 @@ class Splitter {
       const AttrDict attrs = graph_.node(group).attrs;
       const NodeId member =
           graph_.add_node("sdy.sharding_group", {copies.at(value.index)}, {}, attrs);
-      rewrite_.insert_before(producer, member);
+      rewrite_->insert_before(producer, member);
     }
   }
 
   // Nothing uses the originals any more, except for scalars.
-  void erase_unused() {
+  void erase_unused(RegionId body) {
     std::vector<uint32_t> count(graph_.num_values());
-    for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
-      const Node& node = graph_.node(NodeId{n});
-      if (node.name == "sdy.sharding_group") continue;
+    graph_.walk(body, [&](NodeId id) {
+      const Node& node = graph_.node(id);
+      if (node.name == "sdy.sharding_group") return;
       for (ValueId operand : node.operands) ++count[operand.index];
-    }
+    });
     auto erase_if_unused = [&](NodeId id) {
       const Node& node = graph_.node(id);
       for (ValueId result : node.results)
         if (count[result.index] != 0) return;
       for (ValueId result : node.results)
-        for (NodeId group : groups_of_[result.index]) rewrite_.erase(group);
+        for (NodeId group : groups_of_[result.index]) rewrite_->erase(group);
       for (ValueId operand : node.operands) --count[operand.index];
-      rewrite_.erase(id);
+      rewrite_->erase(id);
     };
     for (NodeId id : expansions_) erase_if_unused(id);
     for (auto it = constants_.rbegin(); it != constants_.rend(); ++it) erase_if_unused(*it);
   }
 
   Graph& graph_;
-  GraphRewrite rewrite_;
+  GraphRewrite* rewrite_ = nullptr;
   std::string function_;
   std::vector<uint8_t> constant_, expansion_;  // by node
   std::vector<NodeId> constants_, expansions_;
@@ -207,8 +220,8 @@ void split_constants(Graph& graph) { Splitter(graph).run(); }
 
 void merge_constants(Graph& graph) {
   GraphRewrite rewrite(graph);
+  std::vector<ValueId> merged(graph.num_values());  // what took the place of a value
   auto merge_region = [&](auto&& self, RegionId region) -> void {
-    std::vector<NodeId> kept;
     std::unordered_map<std::string, std::vector<NodeId>> by_type;
     for (NodeId id : graph.region(region).nodes) {
       const Node& node = graph.node(id);
@@ -216,13 +229,17 @@ void merge_constants(Graph& graph) {
       const bool constant = node.name == "sdy.constant" || node.name == "stablehlo.constant";
       if (!constant && !is_scalar_expansion(graph, node)) continue;
       std::string key = node.name + to_string(graph.type(node.results[0]));
-      if (!constant) key += '%' + std::to_string(node.operands[0].index);
+      if (!constant) {
+        const ValueId scalar = node.operands[0], first = merged[scalar.index];
+        key += '%' + std::to_string(first.valid() ? first.index : scalar.index);
+      }
       std::vector<NodeId>& same = by_type[key];
       auto it = std::find_if(same.begin(), same.end(),
                              [&](NodeId other) { return graph.node(other).attrs == node.attrs; });
       if (it == same.end()) {
         same.push_back(id);
       } else {
+        merged[node.results[0].index] = graph.node(*it).results[0];
         rewrite.replace_uses(node.results[0], graph.node(*it).results[0]);
         rewrite.erase(id);
       }

@@ -91,6 +91,8 @@ void GraphRewrite::rebuild(RegionId region) {
   graph_.region(region).nodes = std::move(nodes);
 }
 
+void GraphRewrite::apply(RegionId region) { rebuild(region); }
+
 void GraphRewrite::apply() {
   for (const Function& function : graph_.functions)
     if (function.body.valid()) rebuild(function.body);

@@ -23,7 +23,8 @@ class GraphRewrite {
   // b and b -> c are both asked, uses of a become uses of c.
   void replace_uses(ValueId from, ValueId to, NodeId except = {});
 
-  void apply();
+  void apply();                 // to all functions
+  void apply(RegionId region);  // where all edits are inside this region
 
  private:
   using Lists = std::unordered_map<uint32_t, std::vector<NodeId>>;
