@@ -7,5 +7,6 @@ namespace cleave {
 // Every family registers its passes; the list in registry.cc names the families.
 void register_basic_passes(PassRegistry& registry);
 void register_propagation_passes(PassRegistry& registry);
+void register_partition_passes(PassRegistry& registry);
 
 }  // namespace cleave

@@ -7,6 +7,7 @@ const PassRegistry& pass_registry() {
     PassRegistry r;
     register_basic_passes(r);
     register_propagation_passes(r);
+    register_partition_passes(r);
     return r;
   }();
   return registry;

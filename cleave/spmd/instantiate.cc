@@ -178,10 +178,17 @@ Graph to_module(const Program& program) {
     if (!instance.transfers[i]) continue;
     Node& node = graph.node({i});
     const Node& origin = program.graph.node(instance.origin[i]);
-    node.name = origin.name;
-    node.def = origin.def;
-    for (const char* detail : {"cleave.step", "cleave.axes", "cleave.for"})
-      node.attrs.erase(detail);
+    node.name = "cleave." + std::string(origin.attrs.get_string("cleave.step"));
+    node.def = nullptr;
+    AttrDict attrs;
+    attrs.set("axes", *origin.attrs.find("cleave.axes"));
+    attrs.set("for", *origin.attrs.find("cleave.for"));
+    node.attrs = std::move(attrs);
+  }
+  // Shapes are those of a device now; shardings would speak of whole tensors.
+  for (Function& function : graph.functions) {
+    for (AttrDict& attrs : function.arg_attrs) attrs.erase("sdy.sharding");
+    for (AttrDict& attrs : function.result_attrs) attrs.erase("sdy.sharding");
   }
   return std::move(instance.graph);
 }

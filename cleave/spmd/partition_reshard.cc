@@ -40,7 +40,13 @@ std::string step_op(const ReshardStep& step, AttrDict& attrs) {
       return "sdy.replicated_to_unreduced";
     case StepKind::CollectivePermute:
       return "sdy.collective_permute";
-    case StepKind::AllToAll:
+    case StepKind::AllToAll: {
+      AllToAllAttr params{{}, mesh};
+      for (const AxisMove& move : step.moves)
+        params.moves.push_back({move.axes, move.source_dim, move.target_dim});
+      attrs.set("params", std::move(params));
+      return "sdy.all_to_all";
+    }
     case StepKind::Relabel:
       break;
   }
