@@ -44,7 +44,7 @@ std::optional<OpShardingRule> rule_of(const Graph& graph, const Node& node);
 struct PartitionOptions {
   std::string entry = "main";
   // Where the module has no mesh of its own.
-  MeshPtr mesh;
+  MeshPtr mesh = nullptr;
 };
 
 // Graph + shardings -> Program. Shardings are the attributes `sdy.sharding` of arguments, results

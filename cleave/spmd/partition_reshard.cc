@@ -42,7 +42,7 @@ std::string step_op(const ReshardStep& step, AttrDict& attrs) {
       return "sdy.collective_permute";
     case StepKind::AllToAll: {
       AllToAllAttr params{{}, mesh};
-      for (const AxisMove& move : step.moves)
+      for (const auto& move : step.moves)
         params.moves.push_back({move.axes, move.source_dim, move.target_dim});
       attrs.set("params", std::move(params));
       return "sdy.all_to_all";
