@@ -5,6 +5,7 @@
 #include "cleave/cli/commands.h"
 #include "cleave/core/error.h"
 #include "cleave/core/text_cursor.h"
+#include "cleave/discover/certify.h"
 #include "cleave/discover/discover.h"
 #include "cleave/discover/emit.h"
 #include "cleave/discover/library.h"
@@ -21,6 +22,7 @@ struct Options {
   std::string emit;
   uint64_t seed = 0;
   bool list = false;
+  bool all = false;
 };
 
 std::vector<std::string> split(const std::string& text, char separator) {
@@ -108,10 +110,37 @@ void apply_shapes(Operator& op, const std::string& text) {
   op.samples = std::move(samples);
 }
 
+// Every claim of every rule in the registry, by execution.
+void certify_registry(const DiscoverOptions& settings) {
+  size_t claims = 0, untestable = 0, incorrect = 0;
+  const std::vector<Graph>& samples = registry_samples();
+  for (size_t i = 0; i < samples.size(); ++i) {
+    fmt::print(stderr, "\r{} of {} samples", i + 1, samples.size());
+    for (const Claim& claim : certify(samples[i], settings)) {
+      ++claims;
+      untestable += claim.verdict == VerdictKind::Untestable;
+      if (claim.verdict != VerdictKind::Refuted && claim.verdict != VerdictKind::Rejected) continue;
+      ++incorrect;
+      fmt::print("incorrect  {}\n", to_string(claim));
+    }
+  }
+  fmt::print(stderr, "\n");
+  for (const std::string& name : ops_without_sample()) fmt::print("no sample  {}\n", name);
+  fmt::print("{} samples, {} claims: {} incorrect, {} untestable\n", samples.size(), claims,
+             incorrect, untestable);
+  if (incorrect) throw CLI::RuntimeError(1);
+}
+
 void run(const Options& options) {
   if (options.list) {
     for (const Operator& op : operator_library())
       fmt::print("{:<16} {}\n", op.name, to_string(op.samples.front()));
+    return;
+  }
+  if (options.all) {
+    DiscoverOptions settings;
+    settings.seed = options.seed;
+    certify_registry(settings);
     return;
   }
   const Operator* known = find_operator(options.op);
@@ -162,6 +191,8 @@ void add_discover_command(CLI::App& app) {
       ->check(CLI::IsMember({"cleave", "dtensor", "shardy", "tests"}));
   command->add_option("--seed", options->seed, "of the random inputs and decompositions")
       ->capture_default_str();
+  command->add_flag("--all,--diff", options->all,
+                    "certify every rule of the op registry by execution");
   command->add_flag("--list", options->list, "the operators that are known");
   command->callback([options] { run(*options); });
 }

@@ -27,39 +27,12 @@ bool is_informative(const Array& array) {
   return false;
 }
 
-// Relative: of the coarsest dtype that takes part. Slack: of the largest number that goes in.
-// Integer results are exact.
-Tolerance tolerance_for(const std::vector<std::vector<Array>>& devices, const Array& result) {
-  Tolerance tolerance{tolerance_of(result.dtype()), 0};
-  if (tolerance.relative == 0) return tolerance;
-  double largest = 0;
-  for (const auto& operand : devices) {
-    tolerance.relative = std::max(tolerance.relative, tolerance_of(operand.front().dtype()));
-    for (const Array& device : operand) largest = std::max(largest, magnitude(device));
-  }
-  tolerance.slack = tolerance.relative * largest;
-  return tolerance;
-}
-
 bool all_finite(const std::vector<std::vector<Array>>& devices) {
   for (const auto& operand : devices)
     for (const Array& device : operand)
       for (double x : to_doubles(device))
         if (!std::isfinite(x)) return false;
   return true;
-}
-
-// NaN and Inf say nothing where they came in with the operands, are the true result, or come from a
-// number too large for the dtype. A device that makes NaN of finite operands where the true result
-// is finite is wrong.
-MatchResult judge(MatchResult match, const std::vector<std::vector<Array>>& devices,
-                  const std::vector<Array>& outputs) {
-  if (match.match != Match::NonFinite || !std::isfinite(match.expected) || !all_finite(devices))
-    return match;
-  for (const Array& output : outputs)
-    for (double x : to_doubles(output))
-      if (std::isnan(x)) match.match = Match::No;
-  return match;
 }
 
 AttrMap local_attrs(const Operator& op, const AttrMap& attrs, const Placement& placement, int w,
@@ -245,6 +218,28 @@ class RowDecider {
 };
 
 }  // namespace
+
+Tolerance tolerance_for(const std::vector<std::vector<Array>>& devices, const Array& result) {
+  Tolerance tolerance{tolerance_of(result.dtype()), 0};
+  if (tolerance.relative == 0) return tolerance;
+  double largest = 0;
+  for (const auto& operand : devices) {
+    tolerance.relative = std::max(tolerance.relative, tolerance_of(operand.front().dtype()));
+    for (const Array& device : operand) largest = std::max(largest, magnitude(device));
+  }
+  tolerance.slack = tolerance.relative * largest;
+  return tolerance;
+}
+
+MatchResult judge(MatchResult match, const std::vector<std::vector<Array>>& devices,
+                  const std::vector<Array>& outputs) {
+  if (match.match != Match::NonFinite || !std::isfinite(match.expected) || !all_finite(devices))
+    return match;
+  for (const Array& output : outputs)
+    for (double x : to_doubles(output))
+      if (std::isnan(x)) match.match = Match::No;
+  return match;
+}
 
 std::string_view name(VerdictKind kind) {
   constexpr std::string_view names[] = {"proved", "tested", "refuted", "rejected", "untestable"};

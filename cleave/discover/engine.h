@@ -94,6 +94,15 @@ struct TrialResult {
 TrialResult run_trial(const Operator& op, const Sample& sample, const Combination& combination,
                       const Trial& trial);
 
+// What rounding may change in a result, given what goes in. Relative: of the coarsest dtype that
+// takes part. Slack: of the largest number that goes in. Integer results are exact.
+Tolerance tolerance_for(const std::vector<std::vector<Array>>& devices, const Array& result);
+// NaN and Inf say nothing where they came in with the operands, are the true result, or come from a
+// number too large for the dtype. A device that makes NaN of finite operands where the true result
+// is finite is wrong.
+MatchResult judge(MatchResult match, const std::vector<std::vector<Array>>& devices,
+                  const std::vector<Array>& outputs);
+
 // The same refutation with the smallest shapes, fewest devices and simplest numbers that still show
 // it.
 Witness shrink(const Operator& op, const Witness& witness);

@@ -1,0 +1,181 @@
+#include "cleave/discover/certify.h"
+
+#include <algorithm>
+
+#include "cleave/core/error.h"
+#include "cleave/discover/transfer.h"
+#include "cleave/graph/op_def.h"
+#include "cleave/runtime/executor.h"
+#include "cleave/runtime/interpreter.h"
+#include "cleave/spmd/partition.h"
+
+namespace cleave {
+namespace {
+
+const Node& the_op(const Graph& graph) {
+  const Region& body = graph.region(graph.find_function("main")->body);
+  const Node* op = nullptr;
+  for (NodeId id : body.nodes)
+    if (!graph.node(id).def->has(kTerminator) && !graph.node(id).operands.empty())
+      op = &graph.node(id);
+  internal_check(op != nullptr, "a sample without an op");
+  return *op;
+}
+
+TensorDesc desc_of(const Type& type) { return {type.dtype, type.shape}; }
+
+// The placements that a claim may begin with.
+std::vector<std::vector<Placement>> operand_rows(const Graph& graph, const Node& op) {
+  std::vector<std::vector<Placement>> rows = {{}};
+  for (ValueId operand : op.operands) {
+    std::vector<std::vector<Placement>> longer;
+    for (const auto& row : rows)
+      for (const Placement& placement : placements_of(desc_of(graph.type(operand)))) {
+        longer.push_back(row);
+        longer.back().push_back(placement);
+      }
+    rows = std::move(longer);
+  }
+  return rows;
+}
+
+void annotate(AttrDict& attrs, const Placement& placement, const MeshPtr& mesh, size_t rank) {
+  attrs.set("sdy.sharding", ShardingAttr{from_placements({placement}, mesh, rank)});
+}
+
+// The program of one claim; the function's arguments and results are the op's.
+Program program_of(const Graph& sample, const Claim& claim) {
+  Graph graph = sample;
+  auto mesh = std::make_shared<const Mesh>(Mesh({{"x", claim.w}}, {}, "mesh"));
+  graph.meshes = {mesh};
+  Function& main = *graph.find_function("main");
+  for (size_t i = 0; i < claim.operands.size(); ++i)
+    annotate(main.arg_attrs[i], claim.operands[i], mesh, main.arg_types[i].rank());
+  for (size_t r = 0; r < claim.results.size(); ++r)
+    annotate(main.result_attrs[r], claim.results[r], mesh, main.result_types[r].rank());
+  PartitionOptions options;
+  options.mesh = mesh;
+  return partition(graph, options);
+}
+
+bool communicates(const Program& program) {
+  bool found = false;
+  program.graph.walk(program.entry_function().body,
+                     [&](NodeId id) { found |= is_transfer(program.graph.node(id)); });
+  return found;
+}
+
+class Certifier {
+ public:
+  Certifier(const Graph& sample, const DiscoverOptions& options)
+      : sample_(sample), options_(options) {}
+
+  void test(Claim& claim) {
+    const Program program = program_of(sample_, claim);
+    if (communicates(program)) {
+      claim.verdict = VerdictKind::Rejected;
+      claim.reason = "the partitioned program communicates";
+      return;
+    }
+    const Executor executor(program);
+    const int repeats = has_partial(claim.operands) ? kNumDecompositions : 1;
+    for (size_t g = 0; g < options_.generators.size(); ++g)
+      for (int repeat = 0; repeat < repeats; ++repeat)
+        if (!run(claim, executor, g, repeat)) return;
+    claim.verdict = claim.tests > 0 ? VerdictKind::Tested : VerdictKind::Untestable;
+  }
+
+ private:
+  static bool has_partial(const std::vector<Placement>& placements) {
+    return std::any_of(placements.begin(), placements.end(),
+                       [](const Placement& p) { return p.is_partial(); });
+  }
+
+  // False where the claim is refuted.
+  bool run(Claim& claim, const Executor& executor, size_t generator, int repeat) {
+    const Function& main = *sample_.find_function("main");
+    NumberStream random(options_.seed * 31 + generator * 7 + static_cast<uint64_t>(repeat));
+    std::vector<Array> operands;
+    std::vector<std::vector<Array>> parts;  // [operand][device]
+    for (size_t i = 0; i < main.arg_types.size(); ++i) {
+      const TensorDesc desc = desc_of(main.arg_types[i]);
+      const InputGenerator& fill = options_.generators[generator];
+      if (fill.floats_only && !is_float(desc.dtype)) return true;
+      operands.push_back(make_input(fill, desc, random));
+      auto devices = represent(
+          operands.back(), claim.operands[i], claim.w,
+          static_cast<Decomposition>((repeat + static_cast<int>(i)) % kNumDecompositions), random);
+      if (!devices) return true;
+      parts.push_back(std::move(*devices));
+    }
+    const std::vector<Array> truth = run_function(sample_, "main", operands);
+    std::vector<std::vector<Array>> by_device(static_cast<size_t>(claim.w));
+    for (const auto& operand : parts)
+      for (size_t device = 0; device < operand.size(); ++device)
+        by_device[device].push_back(operand[device]);
+    const auto outputs = executor.run_shards(by_device);
+    for (size_t r = 0; r < truth.size(); ++r) {
+      std::vector<Array> devices;
+      for (const auto& output : outputs) devices.push_back(output[r]);
+      if (!check(claim, r, truth[r], devices, parts)) return false;
+    }
+    return true;
+  }
+
+  static bool check(Claim& claim, size_t result, const Array& truth,
+                    const std::vector<Array>& devices,
+                    const std::vector<std::vector<Array>>& parts) {
+    const MatchResult match =
+        judge(represents(devices, truth, claim.results[result], tolerance_for(parts, truth)), parts,
+              devices);
+    if (match.match == Match::No || match.match == Match::Shape) {
+      claim.verdict = VerdictKind::Refuted;
+      claim.reason = match.match == Match::Shape
+                         ? fmt::format("result {} has another shape on the devices", result)
+                         : fmt::format("result {}, element {}: expected {}, the devices give {}",
+                                       result, match.element, match.expected, match.actual);
+      return false;
+    }
+    if (match.match == Match::Yes && magnitude(truth) > 0) ++claim.tests;
+    return true;
+  }
+
+  const Graph& sample_;
+  const DiscoverOptions& options_;
+};
+
+}  // namespace
+
+std::string to_string(const Claim& claim) {
+  std::string text = claim.op + ": ";
+  for (size_t i = 0; i < claim.operands.size(); ++i)
+    text += (i ? ", " : "") + to_string(claim.operands[i]);
+  text += " -> ";
+  for (size_t i = 0; i < claim.results.size(); ++i)
+    text += (i ? ", " : "") + to_string(claim.results[i]);
+  return text + fmt::format(" on {} devices: {}{}{}", claim.w, name(claim.verdict),
+                            claim.reason.empty() ? "" : ": ", claim.reason);
+}
+
+std::vector<Claim> certify(const Graph& sample, const DiscoverOptions& options) {
+  const Node& op = the_op(sample);
+  const std::optional<OpShardingRule> rule = rule_of(sample, op);
+  if (!rule) return {};
+  const PartialTransfer partial = op.def->partial ? op.def->partial(sample, op) : PartialTransfer{};
+  Certifier certifier(sample, options);
+  std::vector<Claim> claims;
+  for (int w : options.worlds)
+    for (const std::vector<Placement>& row : operand_rows(sample, op)) {
+      const bool average = std::any_of(row.begin(), row.end(), [](const Placement& p) {
+        return p.is_partial() && p.reduce == ReduceOp::Avg;
+      });
+      const auto results = transfer(*rule, partial, row, w);
+      if (!results || average) continue;  // an average is no layout of a program
+      Claim claim{op.name, row, *results, w, VerdictKind::Untestable, 0, {}};
+      certifier.test(claim);
+      claims.push_back(std::move(claim));
+    }
+  return claims;
+}
+
+}  // namespace cleave

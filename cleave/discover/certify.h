@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cleave/discover/engine.h"
+#include "cleave/graph/graph.h"
+
+namespace cleave {
+
+// One thing that an op's rule and partial transfer say, tried by execution: on a mesh axis of w
+// devices, operands so placed give results so placed, and the partitioned program has no
+// communication.
+struct Claim {
+  std::string op;
+  std::vector<Placement> operands;
+  std::vector<Placement> results;
+  int w = 2;
+  VerdictKind verdict = VerdictKind::Untestable;
+  int tests = 0;
+  std::string reason;  // where it is refuted
+};
+std::string to_string(const Claim& claim);
+
+// Tries every claim of the rule and the partial transfer of the one op in the function "main" of
+// `sample`: sharded and partial operands, uneven sizes, every decomposition. Runs what the
+// partitioner makes of it, so that the op's local form is certified too.
+std::vector<Claim> certify(const Graph& sample, const DiscoverOptions& options);
+
+// A module with one op for every op of the registry that has a rule and a kernel.
+const std::vector<Graph>& registry_samples();
+// Names of registered ops with a rule that have no sample, each with the reason.
+std::vector<std::string> ops_without_sample();
+
+}  // namespace cleave
