@@ -5,6 +5,7 @@
 #include "cleave/graph/builder.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/graph/text/text.h"
+#include "cleave/runtime/interpreter.h"
 
 namespace cleave {
 namespace {
@@ -164,6 +165,9 @@ bool add_elementwise_sample(std::vector<Graph>& samples, const OpDef& def) {
         const ValueId result = b.emit(def.name, args);
         if (is_complex(b.dtype(result))) continue;  // discovery has no complex numbers
         b.finish({result});
+        run_function(
+            graph, "main",
+            std::vector<Array>(count, Array::zeros(dtype, {5, 3})));  // some need attributes
       } catch (const UserError&) {
         continue;
       }
