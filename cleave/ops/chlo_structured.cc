@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 
 #include "cleave/kernels/dot.h"
 #include "cleave/kernels/shape.h"
@@ -280,8 +281,8 @@ std::vector<Array> eval_scan(EvalContext& context, const Node& node, std::span<c
     const int64_t at = backwards ? steps - 1 - step : step;
     std::vector<Array> args;
     for (size_t i = 0; i < inputs; ++i) args.push_back(without_dim(part(in[i], dim, at, 1), dim));
-    args.insert(args.end(), carry.begin(), carry.end());
-    std::vector<Array> out = context.run_region(node.regions[0], args);
+    std::move(carry.begin(), carry.end(), std::back_inserter(args));
+    std::vector<Array> out = context.consume_region(node.regions[0], std::move(args));
     for (size_t i = 0; i < outputs; ++i) {
       const Array place = part(results[i], dim, at, 1);
       copy_elements(out[i].reshape(place.shape()), place);

@@ -57,7 +57,7 @@ void verify_while(const Graph& graph, const Node& node) {
 std::vector<Array> eval_while(EvalContext& context, const Node& node, std::span<const Array> args) {
   std::vector<Array> carried(args.begin(), args.end());
   while (read_predicate(context.run_region(node.regions[0], carried)[0]))
-    carried = context.run_region(node.regions[1], carried);
+    carried = context.consume_region(node.regions[1], std::move(carried));
   return carried;
 }
 

@@ -115,8 +115,10 @@ OpCost dynamic_update_slice_cost(const Graph& graph, const Node& node) {
   const auto update = static_cast<double>(graph.operand_type(node, 1).byte_count());
   return {.flops = 0, .bytes_read = update, .bytes_written = update};
 }
-std::vector<Array> eval_dynamic_update_slice(EvalContext&, const Node&, std::span<const Array> in) {
-  return {dynamic_update_slice(in[0], in[1], starts_of(in.subspan(2)))};
+std::vector<Array> eval_dynamic_update_slice(EvalContext& context, const Node&,
+                                             std::span<const Array> in) {
+  const bool in_place = in[0].is_contiguous() && context.may_overwrite(in[0]);
+  return {dynamic_update_slice(in[0], in[1], starts_of(in.subspan(2)), in_place)};
 }
 
 // ---- the size of a dimension ----

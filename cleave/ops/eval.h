@@ -34,6 +34,12 @@ class EvalContext {
   // region are visible.
   virtual std::vector<Array> run_region(RegionId region, std::span<const Array> args) = 0;
   virtual std::vector<Array> call(std::string_view function, std::span<const Array> args) = 0;
+  // The same for arguments that the caller gives away, so that ops of the region may write into them.
+  virtual std::vector<Array> consume_region(RegionId region, std::vector<Array> args) {
+    return run_region(region, args);
+  }
+  // Whether an op may write its result into an operand's memory: nobody looks at it afterwards.
+  virtual bool may_overwrite(const Array& /*operand*/) const { return false; }
 
   // Runs a region of scalars (the body of a reduce, a sort, a scatter) on whole arrays at once,
   // element by element: all arguments have one shape S, and so have the results. Where the body is

@@ -1,5 +1,6 @@
 #include "cleave/runtime/interpreter.h"
 
+#include <atomic>
 #include <chrono>
 #include <deque>
 #include <map>
@@ -89,6 +90,26 @@ std::vector<Array> Interpreter::execute(RegionId id, std::span<const Array> args
                  "a region is run on another number of arguments");
   for (size_t i = 0; i < args.size(); ++i)
     if (region.args[i] != ValueId::kNone) values_[region.args[i]] = args[i];
+  return run_steps(region);
+}
+
+std::vector<Array> Interpreter::consume_region(RegionId id, std::vector<Array> args) {
+  const RegionSchedule& region = schedule_->region(id);
+  internal_check(region.args.size() == args.size(),
+                 "a region is run on another number of arguments");
+  for (size_t i = 0; i < args.size(); ++i)
+    if (region.args[i] != ValueId::kNone) values_[region.args[i]] = std::move(args[i]);
+  args.clear();
+  return run_steps(region);
+}
+
+bool Interpreter::may_overwrite(const Array& operand) const {
+  if (operand.buffer().use_count() != 1) return false;
+  std::atomic_thread_fence(std::memory_order_acquire);  // what other threads read is read
+  return true;
+}
+
+std::vector<Array> Interpreter::run_steps(const RegionSchedule& region) {
   for (const Step& step : region.steps) {
     if (step.kind == Step::Kind::Return) {
       std::vector<Array> results = take_operands(step);

@@ -72,6 +72,8 @@ class Interpreter : public EvalContext {
 
   std::vector<Array> run_region(RegionId region, std::span<const Array> args) override;
   std::vector<Array> call(std::string_view function, std::span<const Array> args) override;
+  std::vector<Array> consume_region(RegionId region, std::vector<Array> args) override;
+  bool may_overwrite(const Array& operand) const override;
   std::vector<Array> map_region(RegionId region, std::span<const Array> args) override;
 
   int64_t device() const override { return options_.device; }
@@ -91,6 +93,7 @@ class Interpreter : public EvalContext {
 
   std::vector<Array> run_function_body(RegionId body, std::span<const Array> args);
   std::vector<Array> execute(RegionId region, std::span<const Array> args);
+  std::vector<Array> run_steps(const RegionSchedule& region);
   std::vector<Array> execute_elementwise(RegionId region, std::span<const Array> args,
                                          const Shape& shape);
   std::vector<Array> take_operands(const Step& step);
