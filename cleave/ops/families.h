@@ -24,6 +24,7 @@ void register_collective_ops(OpRegistry& registry);
 void register_sdy_ops(OpRegistry& registry);
 void register_gather_scatter_ops(OpRegistry& registry);
 void register_dot_ops(OpRegistry& registry);
+void register_einsum_ops(OpRegistry& registry);
 void register_reduce_ops(OpRegistry& registry);
 void register_reduce_window_ops(OpRegistry& registry);
 

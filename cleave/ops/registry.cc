@@ -42,6 +42,7 @@ const OpRegistry& op_registry() {
     register_sdy_ops(r);
     register_gather_scatter_ops(r);
     register_dot_ops(r);
+    register_einsum_ops(r);
     register_reduce_ops(r);
     register_reduce_window_ops(r);
     // Local forms come last: they add to what is registered.

@@ -78,8 +78,12 @@ void make_conservative(const Node& node, OpShardingRule& rule) {
           }
     compact(rule);
   } else {
+    // The windows of a select_and_scatter stand in its source alone, as factors of their own.
+    const bool windows = node.name == "stablehlo.select_and_scatter";
     for (Factor& factor : rule.factors)
-      if (factor.kind == FactorKind::Permutation) factor.blocked = true;
+      if (factor.kind == FactorKind::Permutation ||
+          (windows && factor.kind == FactorKind::NeedReplication))
+        factor.blocked = true;
   }
 }
 

@@ -119,5 +119,35 @@ TEST(ContractionOps, ConvolutionComplaints) {
       HasSubstr("window_strides [0] must be positive"));
 }
 
+std::string einsum(const std::string& config, const std::string& lhs, const std::string& rhs,
+                   const std::string& result) {
+  return "func.func @main(%a: tensor<" + lhs + ">, %b: tensor<" + rhs + ">) -> tensor<" + result +
+         "> {\n  %0 = stablehlo.einsum %a, %b, config = \"" + config + "\" : (tensor<" + lhs +
+         ">, tensor<" + rhs + ">) -> tensor<" + result + ">\n  return %0 : tensor<" + result +
+         ">\n}";
+}
+
+TEST(ContractionOps, EinsumRulesAndValues) {
+  constexpr auto kEinsum = "stablehlo.einsum";
+  const Module m(einsum("ab,bc->ca", "2x3xf32", "3x2xf32", "2x2xf32"));
+  EXPECT_EQ(m.complaint(kEinsum), "");
+  EXPECT_THAT(m.rule(kEinsum),
+              HasSubstr("([j, k], [k, i])->([i, j]) {i=2, j=2, k=3} reduction={k}"));
+  const std::vector<float> a{1, 2, 3, 4, 5, 6}, b{1, 0, 0, 1, 1, 1};
+  const Array lhs = Array::from_bytes(DType::F32, {2, 3}, a.data());
+  const Array rhs = Array::from_bytes(DType::F32, {3, 2}, b.data());
+  auto values = [](const Array& array) {
+    return std::vector<float>(array.data<float>(), array.data<float>() + array.num_elements());
+  };
+  EXPECT_EQ(values(m.run({lhs, rhs})[0]), (std::vector<float>{4, 10, 5, 11}));
+  // Diagonals, labels that one operand sums alone, and labels that both keep.
+  const Module diagonal(einsum("aa,ab->a", "2x2xf32", "2x3xf32", "2xf32"));
+  EXPECT_EQ(diagonal.complaint(kEinsum), "");
+  const Array square = lhs.slice({0, 0}, {2, 2});
+  EXPECT_EQ(values(diagonal.run({square, lhs})[0]), (std::vector<float>{6, 75}));
+  EXPECT_THAT(Module(einsum("ab,bc->ac", "2x3xf32", "2x2xf32", "2x2xf32")).complaint(kEinsum),
+              HasSubstr("label 'b' has sizes 3 and 2"));
+}
+
 }  // namespace
 }  // namespace cleave
