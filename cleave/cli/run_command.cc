@@ -114,7 +114,7 @@ void run_module(const Graph& graph, const RunOptions& options) {
   Recorder recorder;
   listen(recorder, options);
   ShardingOptions sharding = options.sharding;
-  sharding.stats = options.stats;
+  sharding.communication |= sharding.wanted() && options.stats;
   const std::vector<Array> results = sharding.wanted()
                                          ? run_sharded(graph, entry, args, sharding, &recorder)
                                          : run_function(graph, entry, args, &recorder);
@@ -161,6 +161,8 @@ void add_run_command(CLI::App& app) {
                       "run sharded over a mesh of virtual devices, such as \"x=2,y=4\"");
   command->add_option("--shard", options->sharding.shard,
                       "annotations (and what follows from them), replicated or random:SEED");
+  command->add_flag("--communication", options->sharding.communication,
+                    "what devices send each other, and for which ops");
   command->add_flag("--verify", options->sharding.verify, "also run on one device, and compare");
   command->add_flag("--split-input-file", options->split, "run each module between // ----- lines");
   command->add_flag("--stats", options->stats, "times by op");

@@ -102,7 +102,7 @@ std::vector<Array> run_sharded(const Graph& graph, const std::string& entry,
   const double prepared = clock.milliseconds();
   CommLog log;
   const std::vector<Array> results = executor.run(args, {.log = &log, .observer = observer});
-  if (options.stats)
+  if (options.communication)
     print_stats(executor.program(), log, prepared, clock.milliseconds() - prepared);
   if (options.verify) verify_results(graph, entry, args, results);
   return results;

@@ -14,9 +14,9 @@ struct ShardingOptions {
   std::string mesh;   // "x=2,y=4"; empty: the module's own
   std::string shard;  // "annotations", "replicated" or "random:SEED"; empty: not sharded
   bool verify = false;
-  bool stats = false;
+  bool communication = false;  // print what was sent, and for which ops
 
-  bool wanted() const { return !mesh.empty() || !shard.empty(); }
+  bool wanted() const { return !mesh.empty() || !shard.empty() || verify || communication; }
 };
 
 // Shards, partitions and runs; gives whole results. With `verify`, also runs the module on one

@@ -181,7 +181,9 @@ Graph to_module(const Program& program) {
     node.name = "cleave." + std::string(origin.attrs.get_string("cleave.step"));
     node.def = nullptr;
     AttrDict attrs;
-    attrs.set("axes", *origin.attrs.find("cleave.axes"));
+    std::string axes(origin.attrs.get_string("cleave.axes"));
+    std::erase(axes, '"');
+    attrs.set("axes", string_attr(std::move(axes)));
     attrs.set("for", *origin.attrs.find("cleave.for"));
     node.attrs = std::move(attrs);
   }
