@@ -58,10 +58,6 @@ class Reader {
         found = true;
       }
     }
-    const char* rest = nullptr;
-    if (document.current_location().get(rest) == simdjson::SUCCESS) {
-      throw_user("{}: there is text after the end of the JSON value", source_);
-    }
     if (!found) throw_user("{}: the field \"problem\" is missing", source_);
     return assemble();
   }
@@ -167,7 +163,9 @@ class Reader {
 };
 
 Problem parse_padded(std::string& text, const std::string& source) {
-  if (text.find_first_not_of(" \t\r\n") == std::string::npos) throw_user("{}: is empty", source);
+  const std::size_t last = text.find_last_not_of(" \t\r\n");
+  if (last == std::string::npos) throw_user("{}: is empty", source);
+  if (text[last] != '}') throw_user("{}: is cut short, or has text after its end", source);
   text.reserve(text.size() + simdjson::SIMDJSON_PADDING);
   try {
     Problem problem = Reader(source).read(

@@ -61,6 +61,12 @@ class Solve {
       if (!findings.incumbent.found() || over() || until == 1) continue;
       if (!thin(reduction, model, findings)) continue;
       Model smaller = build_model(reduction, order_);
+      if (smaller.n == 0) {
+        take(reduction, smaller, {});
+        if (reduction.cost_shift() == 0) result_.lower_bound = result_.cost;
+        result_.reason = "reduced costs";
+        break;
+      }
       const std::vector<double> prices =
           prices_for(smaller, prices_by_name(model, findings.prices));
       const std::vector<int> x = from_choice(reduction, smaller, result_.choice);

@@ -34,8 +34,8 @@ struct SolveOptions {
   int workers = 2;
   // Whether a small remainder may go to branch and bound and to the MIP library.
   bool exact = true;
-  std::function<void(const Progress&)> observer;
-  std::stop_token stop;
+  std::function<void(const Progress&)> observer = {};
+  std::stop_token stop = {};
 };
 
 // What the default two workers on two present-day cores do in nine tenths of that time.

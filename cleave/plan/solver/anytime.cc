@@ -39,11 +39,11 @@ class Anytime {
     const int workers = static_cast<int>(searches_.size());
     double largest = budget_.total() / workers / 150;
     if (options_.patience > 0) largest = std::min(largest, 1e8);
-    double quantum = 40 * dual_.messages().sweep_work();
+    double quantum = std::max(1e4, 40 * dual_.messages().sweep_work());
     int idle = 0;
     while (!budget_.done() && !closed()) {
       if (budget_.progress() >= options_.until || (options_.dual_only && dual_finished_)) break;
-      quantum = std::min(quantum * 1.5, std::max(largest, 20 * dual_.messages().sweep_work()));
+      quantum = std::min(quantum * 1.5, std::max({largest, 1e4, 20 * dual_.messages().sweep_work()}));
       const double progress = budget_.progress();
       const bool dual_on = !dual_finished_;
       threshold_ = progress > 0.9 ? 0 : kThreshold * (1 - progress) * (1 - progress);

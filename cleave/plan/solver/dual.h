@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -29,7 +30,7 @@ class Dual {
   // Whether the level has come down to the bound.
   bool converged() const {
     if (model_.times == 0) return stalled_ >= 3;
-    return lift_ >= 0 && lift_ < 2e-6 * std::abs(best_);
+    return lift_ >= 0 && (lift_ < std::max(2e-6 * std::abs(best_), 1e-3) || stalled_ >= 40);
   }
   // Starts from prices known from elsewhere, close to the best.
   void set_prices(const std::vector<double>& prices);

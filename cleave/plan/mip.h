@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+
+#include "cleave/plan/problem.h"
+#include "cleave/plan/solve.h"
+
+namespace cleave::plan {
+
+struct MipOptions {
+  double time_limit = 60;
+  // Memory rows are added when a solution breaks them; with false all of them are there at once.
+  bool lazy_rows = true;
+};
+
+// The integer program that Alpa solves, with memory rows, through the CBC library: a binary for
+// each strategy of each node, one of them set per node; a share for each allowed pair of strategies
+// on an edge, whose sums are those binaries; the live usages at every time within the limit.
+//
+// Nothing is reduced and nothing is shared with solve(), so the two can check each other. Meant for
+// small problems: up to some thousands of table entries. Exact up to the library's tolerance (a
+// relative 1e-9), so costs should stay below a million million.
+Solution solve_mip(const Problem& problem, const MipOptions& options = {});
+
+}  // namespace cleave::plan
