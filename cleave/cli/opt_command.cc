@@ -10,6 +10,7 @@
 #include "cleave/cli/commands.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/text/text.h"
+#include "cleave/graph/verify.h"
 #include "cleave/passes/pass.h"
 
 namespace cleave::cli {
@@ -25,6 +26,7 @@ cleave opt FILE|- [passes] [options]
   -verify-diagnostics               a module with an `expected-error` comment must fail
   -o FILE                           write there, not to standard output
   --print-after=PASS                print the module after a pass (or after all) to standard error
+  --no-verify                       take modules that break a rule of their ops
   --timing                          print how long each pass took
   -mlir-print-op-generic            print every op in the generic syntax
   -mlir-print-debuginfo             print locations
@@ -39,6 +41,7 @@ struct OptCommand {
   bool split = false;
   bool verify_diagnostics = false;
   bool timing = false;
+  bool verify = true;
   std::string print_after;
   PrintOptions print;
   std::vector<PassCall> calls;
@@ -81,6 +84,8 @@ OptCommand parse_arguments(const std::vector<std::string>& args) {
       command.verify_diagnostics = true;
     else if (name == "timing" || name == "mlir-timing")
       command.timing = true;
+    else if (name == "no-verify")
+      command.verify = false;
     else if (name == "print-after")
       command.print_after = take_value();
     else if (name == "mlir-print-op-generic")
@@ -114,6 +119,7 @@ std::string run_chunk(const OptCommand& command, const SourceChunk& chunk,
       parse_module(chunk.text, command.input == "-" ? "<stdin>" : command.input, chunk.first_line);
   const std::chrono::duration<double> parse = std::chrono::steady_clock::now() - begin;
   timings.push_back({"(parse)", parse.count()});
+  if (command.verify) verify_graph(graph);
   PassContext context;
   context.remark = [](std::string_view text) { fmt::print(stderr, "{}\n", text); };
   context.warning = [](std::string_view text) { fmt::print(stderr, "warning: {}\n", text); };

@@ -105,7 +105,7 @@ void verify(const ShardingSpec& spec, const Shape& shape) {
     throw_user("{}: has {} dimensions but the tensor <{}> has {}", describe(spec), spec.rank(),
                to_string(shape), shape.size());
   for (size_t d = 0; d < shape.size(); ++d)
-    if (shape[d] == 0 && !spec.dims[d].axes.empty())
+    if (shape[d] == 0 && total_size(spec.dims[d].axes) > 1)
       throw_user("{}: dimension {} of the tensor <{}> has size 0 and cannot be sharded",
                  describe(spec), d, to_string(shape));
 }

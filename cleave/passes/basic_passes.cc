@@ -1,5 +1,6 @@
 #include "cleave/core/error.h"
 #include "cleave/graph/text/text.h"
+#include "cleave/graph/verify.h"
 #include "cleave/passes/families.h"
 
 namespace cleave {
@@ -12,10 +13,18 @@ void round_trip(Graph& graph, const PassOptions& options, PassContext&) {
   graph = parse_module(print_module(graph, print), "<round-trip>");
 }
 
+void verify_pass(Graph& graph, const PassOptions& options, PassContext&) {
+  VerifyOptions verify;
+  verify.types = options.get_bool("types", true);
+  verify.shardings = options.get_bool("shardings", true);
+  verify_graph(graph, verify);
+}
+
 }  // namespace
 
 void register_basic_passes(PassRegistry& registry) {
   registry.add({"cleave-round-trip", {"generic"}, round_trip});
+  registry.add({"cleave-verify", {"types", "shardings"}, verify_pass});
 }
 
 }  // namespace cleave

@@ -46,7 +46,8 @@ const std::array kStructs = {
     StructFields{
         "chlo.ragged_dot",
         {"lhs_batching_dimensions", "rhs_batching_dimensions", "lhs_contracting_dimensions",
-         "rhs_contracting_dimensions", "lhs_ragged_dimensions", "rhs_group_dimensions"}},
+         "rhs_contracting_dimensions", "lhs_ragged_dimensions", "rhs_group_dimensions"},
+        true},
     StructFields{"stablehlo.conv",
                  {"input_batch_dimension", "input_feature_dimension", "input_spatial_dimensions",
                   "kernel_input_feature_dimension", "kernel_output_feature_dimension",
@@ -59,7 +60,7 @@ const std::array kStructs = {
         "stablehlo.dot_algorithm",
         {"lhs_precision_type", "rhs_precision_type", "accumulation_type", "lhs_component_count",
          "rhs_component_count", "num_primitive_operations", "allow_imprecise_accumulation"}},
-    StructFields{"stablehlo.result_accuracy", {"atol", "rtol", "ulps", "mode"}},
+    StructFields{"stablehlo.result_accuracy", {"atol", "rtol", "ulps", "mode"}, true},
     StructFields{"stablehlo.type_extensions", {"bounds"}},
     StructFields{"stablehlo.axis_ref", {"name", "sub_axis_info"}},
     StructFields{"stablehlo.mesh", {"axes", "device_ids"}},
@@ -217,7 +218,9 @@ Attribute AttributeParser::struct_body(std::string name) {
     if (!values[i]) continue;
     const auto* ints = values[i]->as<DenseArrayAttr>();
     const auto* integer = values[i]->as<IntegerAttr>();
-    const bool empty = (ints && ints->ints.empty()) || (integer && integer->value == 0);
+    const auto* number = values[i]->as<FloatAttr>();
+    const bool empty = (ints && ints->ints.empty()) || (integer && integer->value == 0) ||
+                       (number && number->value == 0);
     if (!(known.elide && empty))
       result.fields.push_back({std::string(known.fields[i]), std::move(*values[i])});
   }

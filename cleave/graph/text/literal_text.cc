@@ -216,8 +216,7 @@ Literal parse_dense_elements(const Lexer& lexer, size_t begin, size_t end, const
   literal.type = type;
   Bytes bytes = reader.read();
   const auto element = static_cast<size_t>(byte_size(type.dtype));
-  literal.splat =
-      reader.splat() || (num_elements(type.shape) != 0 && all_equal(bytes, element));
+  literal.splat = reader.splat() || (num_elements(type.shape) != 0 && all_equal(bytes, element));
   if (literal.splat) bytes.resize(element);
   literal.bytes = std::make_shared<const Bytes>(std::move(bytes));
   return literal;

@@ -6,6 +6,8 @@ namespace cleave::text {
 namespace {
 
 constexpr std::array kRows = {
+    OpRow{"arith.constant", "", "value"},
+    OpRow{"tensor.cast", " {operands}{attrs} : {operand_types} to {results}"},
     OpRow{"check.expect_almost_eq",
           " {operands}{tolerance:f64?, tolerance = }{attrs} : {first_type}"},
     OpRow{"check.expect_almost_eq_const",

@@ -116,8 +116,8 @@ void Printer::node(NodeId id, bool in_function_body) {
   const Node& node = graph.node(id);
   results(node);
   const OpSyntax* syntax = find_syntax(node.name);
-  const PrintFn custom = options.generic ? nullptr : custom_printer(node.name);
-  if (custom || (!options.generic && syntax && syntax->has_format())) {
+  if (!options.generic && syntax && has_pretty_form(graph, *syntax, node)) {
+    const PrintFn custom = custom_printer(node.name);
     std::string_view name = node.name;
     if (in_function_body && name.substr(0, 5) == "func.") name.remove_prefix(5);
     out += name;
@@ -263,6 +263,7 @@ void Printer::module() {
       out += "}> ";
     }
     out += "({";
+    if (graph.meshes.empty() && graph.functions.empty()) out += "\n^bb0:";
   } else {
     out += "module ";
     if (!graph.name.empty()) {

@@ -405,6 +405,7 @@ struct CustomSyntax {
 constexpr CustomSyntax kSyntaxes[] = {
     {"stablehlo.constant", parse_constant, print_constant},
     {"sdy.constant", parse_constant, print_constant},
+    {"arith.constant", parse_constant, print_constant},
     {"stablehlo.while", parse_while, print_while},
     {"stablehlo.reduce", parse_reduce, print_reduce},
     {"chlo.scan", parse_scan, print_scan},

@@ -16,6 +16,16 @@ bool is_integer_type_name(std::string_view word) {
   return true;
 }
 
+// #stablehlo.bounds<4, ?>
+std::string bounds_text(const std::vector<int64_t>& bounds) {
+  std::string text = "#stablehlo.bounds<";
+  for (size_t i = 0; i < bounds.size(); ++i) {
+    if (i) text += ", ";
+    text += bounds[i] == kDynamicSize ? "?" : std::to_string(bounds[i]);
+  }
+  return text + ">";
+}
+
 }  // namespace
 
 Type AttributeParser::type() {
@@ -123,8 +133,11 @@ Type AttributeParser::tensor_type() {
   }
   if (lex_.accept(",")) {
     const size_t encoding = lex_.next_pos();
-    attribute();
+    const Attribute value = attribute();
     result.encoding = lex_.source().substr(encoding, lex_.pos() - encoding);
+    const auto* extensions = value.as<StructAttr>();
+    if (extensions && extensions->name == "stablehlo.type_extensions")
+      result.encoding = bounds_text(extensions->get_ints_or_empty("bounds"));
   }
   lex_.expect(">");
   return result;

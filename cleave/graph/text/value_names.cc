@@ -113,10 +113,13 @@ class Namer {
       return;
     }
     std::string base;
-    if (node.name == "stablehlo.constant" && !generic_) {
+    if (!generic_ && (node.name == "stablehlo.constant" || node.name == "arith.constant")) {
       const DType dtype = graph_.type(node.results[0]).dtype;
-      const bool integer = is_integer(dtype) || dtype == DType::Bool;
+      const bool integer =
+          node.name == "stablehlo.constant" && (is_integer(dtype) || dtype == DType::Bool);
       base = "%" + unique(integer ? "c" : "cst", counters);
+    } else if (!generic_ && node.name == "tensor.cast") {
+      base = "%" + unique("cast", counters);
     } else {
       base = "%" + std::to_string(counters.value++);
     }
