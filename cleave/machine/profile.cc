@@ -10,11 +10,11 @@ namespace {
 
 constexpr std::array<std::string_view, kNumCollectiveKinds> kCollectiveNames = {
     "all_gather", "reduce_scatter", "all_reduce", "all_to_all", "collective_permute"};
-constexpr std::array<std::string_view, kNumOpClasses> kOpClassNames = {
+constexpr std::array<std::string_view, kNumKernelClasses> kKernelClassNames = {
     "elementwise", "matmul", "reduction", "softmax", "norm", "transpose"};
 
-double& efficiency(MachineProfile& profile, OpClass op_class) {
-  return profile.bandwidth_efficiency[static_cast<size_t>(op_class)];
+double& efficiency(MachineProfile& profile, KernelClass kernel_class) {
+  return profile.bandwidth_efficiency[static_cast<size_t>(kernel_class)];
 }
 
 std::vector<CollectiveProtocol>& protocols(MachineProfile& profile, CollectiveKind kind) {
@@ -79,12 +79,12 @@ void add_torus_collectives(MachineProfile& profile, double gbps, double data_cen
 }
 
 void set_gpu_efficiencies(MachineProfile& profile) {
-  efficiency(profile, OpClass::Elementwise) = 1;
-  efficiency(profile, OpClass::Matmul) = 0.95;
-  efficiency(profile, OpClass::Reduction) = 0.92;
-  efficiency(profile, OpClass::Softmax) = 0.32;
-  efficiency(profile, OpClass::Norm) = 0.58;
-  efficiency(profile, OpClass::Transpose) = 0.14;
+  efficiency(profile, KernelClass::Elementwise) = 1;
+  efficiency(profile, KernelClass::Matmul) = 0.95;
+  efficiency(profile, KernelClass::Reduction) = 0.92;
+  efficiency(profile, KernelClass::Softmax) = 0.32;
+  efficiency(profile, KernelClass::Norm) = 0.58;
+  efficiency(profile, KernelClass::Transpose) = 0.14;
 }
 
 // The shape of the curves is that of an H200; rates are scaled to the device.
@@ -122,7 +122,7 @@ MachineProfile tpu(std::string name, int64_t pod, double bf16_tflops, double mem
   profile.matmul[DType::BF16] = profile.matmul[DType::F16] = {bf16_tflops * 0.8, 0.47, 0.29};
   profile.matmul[DType::F32] = {bf16_tflops * 0.8 / 6, 0.47, 0.29};
   set_gpu_efficiencies(profile);
-  efficiency(profile, OpClass::Transpose) = 0.5;
+  efficiency(profile, KernelClass::Transpose) = 0.5;
   add_torus_collectives(profile, axis_gbps, data_center_gbps);
   return profile;
 }
@@ -160,14 +160,16 @@ std::optional<CollectiveKind> collective_kind_from_name(std::string_view name) {
   return std::nullopt;
 }
 
-std::string_view name(OpClass op_class) { return kOpClassNames[static_cast<size_t>(op_class)]; }
+std::string_view name(KernelClass kernel_class) {
+  return kKernelClassNames[static_cast<size_t>(kernel_class)];
+}
 
 double op_seconds(const OpCost& cost, DType dtype, const MachineProfile& profile,
-                  OpClass op_class) {
+                  KernelClass kernel_class) {
   const double bytes = cost.bytes_read + cost.bytes_written;
-  const double memory =
-      memory_seconds(bytes, profile.bandwidth_efficiency[static_cast<size_t>(op_class)], profile);
-  if (op_class != OpClass::Matmul) {
+  const double memory = memory_seconds(
+      bytes, profile.bandwidth_efficiency[static_cast<size_t>(kernel_class)], profile);
+  if (kernel_class != KernelClass::Matmul) {
     const double vector =
         profile.vector_tflops > 0 ? cost.flops / (profile.vector_tflops * 1e12) : 0;
     return profile.launch_us * 1e-6 + std::max(memory, vector);

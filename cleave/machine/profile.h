@@ -28,9 +28,9 @@ std::string_view name(CollectiveKind kind);  // "all_gather", ...
 std::optional<CollectiveKind> collective_kind_from_name(std::string_view name);
 
 // What an op is to the hardware, where flops and bytes alone do not tell.
-enum class OpClass : uint8_t { Elementwise, Matmul, Reduction, Softmax, Norm, Transpose };
-inline constexpr int kNumOpClasses = 6;
-std::string_view name(OpClass op_class);  // "elementwise", ...
+enum class KernelClass : uint8_t { Elementwise, Matmul, Reduction, Softmax, Norm, Transpose };
+inline constexpr int kNumKernelClasses = 6;
+std::string_view name(KernelClass kernel_class);  // "elementwise", ...
 
 // One way in which a machine runs a collective over `ranks` devices, `per_node` of them on each of
 // `nodes` nodes:
@@ -86,7 +86,7 @@ struct MachineProfile {
   double matmul_launch_us = 0;
   double vector_tflops = 0;  // of ops that are not matmuls, in f32
   std::map<DType, MatmulRate> matmul;
-  std::array<double, kNumOpClasses> bandwidth_efficiency{1, 1, 1, 1, 1, 1};  // by OpClass
+  std::array<double, kNumKernelClasses> bandwidth_efficiency{1, 1, 1, 1, 1, 1};  // by KernelClass
   std::array<std::vector<CollectiveProtocol>, kNumCollectiveKinds> collectives;
   std::map<std::string, AxisLinks, std::less<>> axis_links;  // by mesh axis; usually empty
 
@@ -95,7 +95,7 @@ struct MachineProfile {
 
 // Roofline with efficiency by size and a launch floor.
 double op_seconds(const OpCost& cost, DType dtype, const MachineProfile& profile,
-                  OpClass op_class = OpClass::Elementwise);
+                  KernelClass kernel_class = KernelClass::Elementwise);
 // A copy of `bytes` on one device: what a local slice costs.
 double copy_seconds(double bytes, const MachineProfile& profile);
 

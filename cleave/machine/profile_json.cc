@@ -98,8 +98,8 @@ void read_matmul(const Json& json, MachineProfile& profile) {
 void read_efficiency(const Json& json, MachineProfile& profile) {
   for (const auto& [key, value] : object(json, "bandwidth_efficiency").items()) {
     bool known = false;
-    for (int i = 0; i < kNumOpClasses; ++i) {
-      if (key != name(static_cast<OpClass>(i))) continue;
+    for (int i = 0; i < kNumKernelClasses; ++i) {
+      if (key != name(static_cast<KernelClass>(i))) continue;
       known = true;
       profile.bandwidth_efficiency[i] = number(value, "bandwidth_efficiency." + key);
       if (profile.bandwidth_efficiency[i] <= 0)
@@ -166,8 +166,8 @@ std::string to_json(const MachineProfile& profile) {
   for (const auto& [dtype, rate] : profile.matmul)
     json["matmul"][std::string(name(dtype))] = {
         {"tflops", rate.tflops}, {"ramp_us", rate.ramp_us}, {"ramp_exponent", rate.ramp_exponent}};
-  for (int i = 0; i < kNumOpClasses; ++i)
-    json["bandwidth_efficiency"][std::string(name(static_cast<OpClass>(i)))] =
+  for (int i = 0; i < kNumKernelClasses; ++i)
+    json["bandwidth_efficiency"][std::string(name(static_cast<KernelClass>(i)))] =
         profile.bandwidth_efficiency[i];
   for (int i = 0; i < kNumCollectiveKinds; ++i) {
     Json list = Json::array();

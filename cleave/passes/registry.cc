@@ -8,6 +8,7 @@ const PassRegistry& pass_registry() {
     register_basic_passes(r);
     register_propagation_passes(r);
     register_partition_passes(r);
+    register_reshard_passes(r);
     return r;
   }();
   return registry;

@@ -26,7 +26,7 @@ TEST(Profile, H200PredictsMeasuredMatmuls) {
       const double bytes = half ? 2 : 4;
       const OpCost cost{2 * m * k * n, bytes * (m * k + k * n), bytes * m * n};
       const double seconds =
-          op_seconds(cost, half ? DType::BF16 : DType::F32, h200, OpClass::Matmul);
+          op_seconds(cost, half ? DType::BF16 : DType::F32, h200, KernelClass::Matmul);
       errors.push_back(std::abs(seconds * 1e6 / us - 1));
     }
     ASSERT_GT(errors.size(), 25u);
@@ -38,22 +38,22 @@ TEST(Profile, H200PredictsMeasuredElementwiseAndRowOps) {
   const MachineProfile& h200 = builtin_profile("h200");
   std::vector<double> elementwise, rows;
   auto add = [&](std::vector<double>& errors, double read, double written, double us,
-                 OpClass op_class) {
-    const double seconds = op_seconds({0, read, written}, DType::BF16, h200, op_class);
+                 KernelClass kernel_class) {
+    const double seconds = op_seconds({0, read, written}, DType::BF16, h200, kernel_class);
     errors.push_back(std::abs(seconds * 1e6 / us - 1));
   };
   for (const auto& [bytes, n, add_us, copy_us, gelu_us] : h200::kElementwise) {
-    add(elementwise, 2 * n * bytes, n * bytes, add_us, OpClass::Elementwise);
-    add(elementwise, n * bytes, n * bytes, copy_us, OpClass::Elementwise);
-    add(elementwise, n * bytes, n * bytes, gelu_us, OpClass::Elementwise);
+    add(elementwise, 2 * n * bytes, n * bytes, add_us, KernelClass::Elementwise);
+    add(elementwise, n * bytes, n * bytes, copy_us, KernelClass::Elementwise);
+    add(elementwise, n * bytes, n * bytes, gelu_us, KernelClass::Elementwise);
   }
   for (const auto& row : h200::kRows) {
     const double bytes = 2 * row.rows * row.cols;
-    add(rows, bytes, 2 * row.rows, row.sum_rows, OpClass::Reduction);
-    add(rows, bytes, 2 * row.cols, row.sum_cols, OpClass::Reduction);
-    add(rows, bytes, bytes, row.softmax, OpClass::Softmax);
-    add(rows, bytes, bytes, row.layer_norm, OpClass::Norm);
-    add(rows, bytes, bytes, row.transpose, OpClass::Transpose);
+    add(rows, bytes, 2 * row.rows, row.sum_rows, KernelClass::Reduction);
+    add(rows, bytes, 2 * row.cols, row.sum_cols, KernelClass::Reduction);
+    add(rows, bytes, bytes, row.softmax, KernelClass::Softmax);
+    add(rows, bytes, bytes, row.layer_norm, KernelClass::Norm);
+    add(rows, bytes, bytes, row.transpose, KernelClass::Transpose);
   }
   EXPECT_LT(median(elementwise), 0.10);
   EXPECT_LT(median(rows), 0.15);
@@ -62,11 +62,12 @@ TEST(Profile, H200PredictsMeasuredElementwiseAndRowOps) {
 TEST(Profile, MoreWorkIsNeverFaster) {
   for (const std::string& name : builtin_profile_names()) {
     const MachineProfile& profile = builtin_profile(name);
-    for (OpClass op_class : {OpClass::Elementwise, OpClass::Matmul, OpClass::Softmax}) {
+    for (KernelClass kernel_class :
+         {KernelClass::Elementwise, KernelClass::Matmul, KernelClass::Softmax}) {
       double last = 0;
       for (double size = 1; size < 1e13; size *= 1.3) {
         const double seconds =
-            op_seconds({size, size / 4, size / 8}, DType::BF16, profile, op_class);
+            op_seconds({size, size / 4, size / 8}, DType::BF16, profile, kernel_class);
         EXPECT_GE(seconds, last) << name << " at " << size;
         last = seconds;
       }
