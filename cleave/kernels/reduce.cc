@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "cleave/core/error.h"
+#include "cleave/kernels/elementwise.h"
 #include "cleave/kernels/reduce_loops.h"
 
 namespace cleave {
@@ -102,6 +103,10 @@ Array reduce(const Array& input, const std::vector<int64_t>& dims, Reducer reduc
              const Array& init) {
   internal_check(has_reduce(reducer, input.dtype()) && init.dtype() == input.dtype(),
                  "a reduction that the dtype does not know");
+  // Half precision is widened by vectors, not element by element.
+  if (input.dtype() == DType::F16)
+    return convert(reduce(convert(input, DType::F32), dims, reducer, convert(init, DType::F32)),
+                   DType::F16);
   std::vector<bool> folded(input.rank());
   for (int64_t d : dims) folded[d] = true;
   Shape shape;
@@ -119,6 +124,7 @@ Array reduce(const Array& input, const std::vector<int64_t>& dims, Reducer reduc
 }
 
 Array reduce_identity(Reducer reducer, DType dtype) {
+  if (dtype == DType::F16) return convert(reduce_identity(reducer, DType::F32), dtype);
   internal_check(has_reduce(reducer, dtype), "a reduction that the dtype does not know");
   Array result(dtype, {});
   run(dtype, reducer, nullptr, nullptr, nullptr, result.raw());

@@ -6,8 +6,6 @@ namespace cleave::reduce_detail {
 void run_float(DType dtype, Reducer reducer, const Plan* plan, const void* in, const void* init,
                void* out) {
   switch (dtype) {
-    case DType::F16:
-      return run_any<float16>(reducer, plan, in, init, out);
     case DType::BF16:
       return run_any<bfloat16>(reducer, plan, in, init, out);
     case DType::F32:

@@ -29,8 +29,7 @@ struct Plan {
 };
 
 template <typename T>
-using Wide =
-    std::conditional_t<std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>, float, T>;
+using Wide = std::conditional_t<std::is_same_v<T, bfloat16>, float, T>;
 
 template <typename T>
 inline constexpr bool kIsComplex = false;
