@@ -198,7 +198,9 @@ void PropagationEngine::set_slot(int32_t slot, int32_t spec, int32_t op, ChangeC
   spec_[slot] = spec;
   changed_at_[slot] = ++clock_;
   if (first) open_other_results(slot);
-  for (uint32_t notified : tables_.notified_by(slot)) push(notified);
+  for (uint32_t notified : tables_.notified_by(slot))
+    if (!(notified & PropagationTables::kLastStage) || stage_ == kAllOps)
+      push(notified & ~PropagationTables::kLastStage);
   if (group_of_slot_.empty() || cause == ChangeCause::Group || group_of_slot_[slot] < 0) return;
   for (int32_t member : groups_[group_of_slot_[slot]])
     if (member != slot && spec_[member] != spec)

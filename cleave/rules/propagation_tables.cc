@@ -361,16 +361,17 @@ class Builder {
     }
   }
 
-  void notify_op(NodeId node) {
+  void notify_op(NodeId node, uint32_t flag = 0) {
     const int32_t op = tables_.op_of_node[node.index];
     if (op >= 0 && tables_.ops[op].rule != PropagationTables::kNoRule)
-      tables_.notify.push_back(static_cast<uint32_t>(op));
+      tables_.notify.push_back(static_cast<uint32_t>(op) | flag);
   }
   void notify_use(const Use& use) {
     if (has_edges_) {
       const ValueId owner = edge_owner_of_source(graph_, use.node, use.operand);
       if (owner.valid() && edge_on_[owner.index].valid()) {
-        notify_op(edge_on_[owner.index]);
+        const bool into_region = !graph_.value(owner).producer.valid();
+        notify_op(edge_on_[owner.index], into_region ? PropagationTables::kLastStage : 0);
         return;
       }
     }

@@ -68,7 +68,10 @@ struct PropagationTables {
   std::vector<ManualEdge> manual_edges;
   std::vector<FunctionResult> function_results;
   std::vector<int32_t> initial;  // by slot: spec or SpecTable::kNone
-  // What is visited again when a slot changes.
+  // What is visited again when a slot changes: an op, with kLastStage added where only the last
+  // stage does so at once. (What flows into manual and named computations waits for the next stage
+  // otherwise, as in Shardy.)
+  static constexpr uint32_t kLastStage = 1u << 31;
   std::vector<uint32_t> notify_begin;
   std::vector<uint32_t> notify;
   // Uses, to see which ops are dead: by ValueId.
