@@ -1,12 +1,11 @@
 #include "cleave/kernels/combine.h"
 
 #include <algorithm>
-#include <bit>
 #include <complex>
-#include <cstring>
 #include <type_traits>
 
 #include "cleave/core/error.h"
+#include "cleave/kernels/float16.h"
 
 namespace cleave {
 namespace {
@@ -19,21 +18,12 @@ struct Plain {
   static Wide load(Stored x) { return x; }
   static Stored store(Wide x) { return x; }
 };
-struct Half {
-  using Stored = _Float16;
+template <typename T>
+struct Narrow {
+  using Stored = T;
   using Wide = float;
   static Wide load(Stored x) { return static_cast<float>(x); }
-  static Stored store(Wide x) { return static_cast<_Float16>(x); }
-};
-struct Brain {
-  using Stored = uint16_t;
-  using Wide = float;
-  static Wide load(Stored x) { return std::bit_cast<float>(static_cast<uint32_t>(x) << 16); }
-  static Stored store(Wide x) {
-    const auto bits = std::bit_cast<uint32_t>(x);
-    if (x != x) return static_cast<uint16_t>((bits >> 16) | 0x40);
-    return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
-  }
+  static Stored store(Wide x) { return static_cast<Stored>(x); }
 };
 
 template <typename Element, typename Op>
@@ -134,9 +124,9 @@ void combine_parts(ReduceOp op, DType dtype, std::span<const std::byte* const> p
     case DType::U64:
       return run(Plain<uint64_t>{});
     case DType::F16:
-      return run(Half{});
+      return run(Narrow<float16>{});
     case DType::BF16:
-      return run(Brain{});
+      return run(Narrow<bfloat16>{});
     case DType::F32:
       return run(Plain<float>{});
     case DType::F64:

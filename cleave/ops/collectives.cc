@@ -21,7 +21,7 @@ std::vector<int64_t> group_of(EvalContext& context, const Node& node, GroupMode 
   return *group;
 }
 
-Reducer reducer_of(EvalContext& context, const Node& node) {
+PartReducer reducer_of(EvalContext& context, const Node& node) {
   const RegionId body = node.regions[0];
   if (const auto op = common_reducer(context.graph(), body, false)) return {*op, {}};
   return {ReduceOp::Sum, [&context, body](const Array& a, const Array& b) {
@@ -111,7 +111,7 @@ std::vector<Array> eval_all_gather(EvalContext& context, const Node& node,
 std::vector<Array> eval_all_reduce(EvalContext& context, const Node& node,
                                    std::span<const Array> args) {
   const std::vector<int64_t> group = group_of(context, node, global_mode(node));
-  const Reducer reducer = reducer_of(context, node);
+  const PartReducer reducer = reducer_of(context, node);
   std::vector<Array> results;
   for (const Array& arg : args)
     results.push_back(

@@ -75,7 +75,7 @@ class LocalTransport : public Transport {
     return round->result;
   }
 
-  Array all_reduce(const Meeting& meeting, const Array& part, const Reducer& reducer) override {
+  Array all_reduce(const Meeting& meeting, const Array& part, const PartReducer& reducer) override {
     if (meeting.group.size() == 1 || reducer.combine)
       return Transport::all_reduce(meeting, part, reducer);
     const auto round = meet(meeting, {part.contiguous()}, [&](Round& round) {

@@ -42,7 +42,7 @@ Array join(std::span<const Array> parts, int64_t dim) {
   return result;
 }
 
-Array combine(std::span<const Array> parts, const Reducer& reducer) {
+Array combine(std::span<const Array> parts, const PartReducer& reducer) {
   if (reducer.combine) {
     Array result = parts[0];
     for (size_t i = 1; i < parts.size(); ++i) result = reducer.combine(result, parts[i]);
@@ -61,12 +61,12 @@ Array Transport::all_gather(const Meeting& meeting, const Array& part, int64_t d
   return join(gather(meeting, part), dim);
 }
 
-Array Transport::all_reduce(const Meeting& meeting, const Array& part, const Reducer& reducer) {
+Array Transport::all_reduce(const Meeting& meeting, const Array& part, const PartReducer& reducer) {
   return combine(gather(meeting, part), reducer);
 }
 
 Array Transport::reduce_scatter(const Meeting& meeting, const Array& part, int64_t dim,
-                                std::span<const int64_t> sizes, const Reducer& reducer) {
+                                std::span<const int64_t> sizes, const PartReducer& reducer) {
   std::vector<Array> outgoing;
   int64_t offset = 0;
   for (int64_t size : sizes) {

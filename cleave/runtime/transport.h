@@ -26,7 +26,7 @@ struct Meeting {
 // How the parts of a reduction are combined: a known operator, or any function of two arrays of one
 // shape. Parts are combined in the order of the group, whatever the timing; sums of 16-bit floats
 // are accumulated in float32.
-struct Reducer {
+struct PartReducer {
   ReduceOp op = ReduceOp::Sum;
   std::function<Array(const Array&, const Array&)> combine;  // where set, instead of `op`
 };
@@ -55,11 +55,11 @@ class Transport {
   // The parts of the group, joined along `dim`. They agree in the other dimensions.
   virtual Array all_gather(const Meeting& meeting, const Array& part, int64_t dim);
   // Parts of one shape, combined.
-  virtual Array all_reduce(const Meeting& meeting, const Array& part, const Reducer& reducer);
+  virtual Array all_reduce(const Meeting& meeting, const Array& part, const PartReducer& reducer);
   // As all_reduce, but member i keeps only its piece along `dim`: sizes[i] elements after the
   // pieces of the members before it.
   virtual Array reduce_scatter(const Meeting& meeting, const Array& part, int64_t dim,
-                               std::span<const int64_t> sizes, const Reducer& reducer);
+                               std::span<const int64_t> sizes, const PartReducer& reducer);
   // Cuts `part` along `split_dim` into pieces of `sizes`, sends piece i to member i, and joins what
   // arrives along `concat_dim` in the order of the group.
   Array all_to_all(const Meeting& meeting, const Array& part, int64_t split_dim, int64_t concat_dim,
@@ -94,6 +94,6 @@ void run_devices(Transport& transport, std::span<const int64_t> devices,
 
 // Parts joined along a dimension; combined by a reducer. What transports are made of.
 Array join(std::span<const Array> parts, int64_t dim);
-Array combine(std::span<const Array> parts, const Reducer& reducer);
+Array combine(std::span<const Array> parts, const PartReducer& reducer);
 
 }  // namespace cleave

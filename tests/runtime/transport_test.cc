@@ -49,7 +49,7 @@ TEST(LocalTransport, GathersAlongAnInnerDimension) {
 }
 
 TEST(LocalTransport, ReducesByEveryOperatorAndByAFunction) {
-  auto reduced = [](Reducer reducer) {
+  auto reduced = [](PartReducer reducer) {
     return values(on_devices(3, [&](Transport& t, Meeting m) {
       const auto d = static_cast<int32_t>(m.device);
       return t.all_reduce(m, ints({d + 1, 6 - d}), reducer);

@@ -1,0 +1,98 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "cleave/kernels/array_text.h"
+#include "cleave/runtime/npy.h"
+
+namespace cleave {
+namespace {
+
+using testing::HasSubstr;
+
+struct Outcome {
+  int status;
+  std::string text;  // both streams
+};
+
+// Runs `cleave run` on a module with the given options.
+Outcome run(const std::string& module, const std::string& options = "") {
+  const std::string file = testing::TempDir() + "cleave_run_test.mlir";
+  std::ofstream(file) << module;
+  const std::string command =
+      std::string(CLEAVE_COMMAND) + " run " + file + " " + options + " 2>&1";
+  FILE* pipe = popen(command.c_str(), "r");
+  std::array<char, 4096> buffer;
+  Outcome outcome;
+  while (const size_t n = fread(buffer.data(), 1, buffer.size(), pipe))
+    outcome.text.append(buffer.data(), n);
+  outcome.status = pclose(pipe) >> 8;
+  return outcome;
+}
+
+constexpr const char* kDouble = R"(
+func.func @main(%x: tensor<2x2xi32>) -> tensor<2x2xi32> {
+  %0 = stablehlo.add %x, %x : tensor<2x2xi32>
+  return %0 : tensor<2x2xi32>
+})";
+
+TEST(Run, PrintsResults) {
+  const Outcome outcome = run(kDouble, "--arg 0=iota");
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.text, "tensor<2x2xi32> {\n  [\n    [0, 2],\n    [4, 6]\n  ]\n}\n");
+}
+
+TEST(Run, ReadsAndWritesNpy) {
+  const std::filesystem::path dir = std::filesystem::path(testing::TempDir()) / "cleave_run_out";
+  std::filesystem::create_directories(dir);
+  const int32_t values[] = {1, 2, 3, 4};
+  save_npy(dir / "x.npy", Array::from_bytes(DType::I32, {2, 2}, values));
+  const Outcome outcome =
+      run(kDouble, "--quiet --arg 0=" + (dir / "x.npy").string() + " --out " + dir.string());
+  EXPECT_EQ(outcome.status, 0) << outcome.text;
+  EXPECT_EQ(outcome.text, "");
+  EXPECT_EQ(to_text(load_npy(dir / "result_0.npy")),
+            "tensor<2x2xi32> {\n  [\n    [2, 4],\n    [6, 8]\n  ]\n}");
+}
+
+TEST(Run, StatisticsCountOps) {
+  EXPECT_THAT(run(kDouble, "--quiet --arg 0=zeros --stats").text, HasSubstr("stablehlo.add"));
+}
+
+TEST(Run, AFailedCheckIsExitStatusOne) {
+  const Outcome outcome = run(R"(
+func.func @only() {
+  %0 = stablehlo.constant dense<[1, 2]> : tensor<2xi32>
+  check.expect_eq_const %0, dense<[1, 3]> : tensor<2xi32>
+  return
+})");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.text, "error: check.expect_eq_const: element [1] is 2, expected 3\n");
+}
+
+TEST(Run, SaysWhatIsMissing) {
+  const Outcome no_argument = run(kDouble);
+  EXPECT_EQ(no_argument.status, 1);
+  EXPECT_THAT(no_argument.text, HasSubstr("argument 0 of @main, tensor<2x2xi32>, is not given"));
+  EXPECT_THAT(run(kDouble, "--arg 0=fives").text, HasSubstr("'fives' says nothing about an array"));
+  EXPECT_THAT(run(kDouble, "--arg 0=iota --arg 1=iota").text, HasSubstr("@main takes 1 arguments"));
+  EXPECT_THAT(run(kDouble, "--entry f --arg 0=iota").text, HasSubstr("there is no function @f"));
+  const Outcome several = run(R"(
+func.func @f() { return }
+func.func @g() { return })");
+  EXPECT_THAT(several.text, HasSubstr("say which function to run with --entry: @f @g"));
+}
+
+TEST(Run, ShardedRunsGiveTheSame) {
+  const Outcome outcome = run(kDouble, "--arg 0=iota --mesh x=3 --shard random:1 --verify");
+  EXPECT_EQ(outcome.status, 0) << outcome.text;
+  EXPECT_THAT(outcome.text, HasSubstr("[4, 6]"));
+}
+
+}  // namespace
+}  // namespace cleave
