@@ -48,6 +48,16 @@ AxisList difference(const AxisList& a, const AxisList& b) {
   return rest;
 }
 
+// What `whole` has beyond its prefix, in order.
+AxisList suffix_beyond(const AxisList& whole, const AxisList& prefix) {
+  AxisList rest;
+  for (const AxisRef& ref : whole) {
+    const AxisList left = difference({ref}, prefix);
+    rest.insert(rest.end(), left.begin(), left.end());
+  }
+  return rest;
+}
+
 ShardingSpec replicated_like(const ShardingSpec& spec) {
   return ShardingSpec::closed_replicated(spec.mesh, spec.rank());
 }
@@ -59,6 +69,7 @@ class Inserter {
   void run() {
     for (size_t f = 0; f < graph_.functions.size(); ++f) {
       if (!graph_.functions[f].body.valid()) continue;
+      check_function(graph_.functions[f]);
       visit_region(graph_.functions[f].body);
       fit_returned(f);
     }
@@ -177,7 +188,7 @@ class Inserter {
       const AxisList& has = source->dims[d].axes;
       const AxisList& wants = wanted->dims[d].axes;
       if (has == wants) continue;
-      AxisList rest = is_prefix_of(wants, has) ? difference(has, wants) : AxisList{};
+      const AxisList rest = is_prefix_of(wants, has) ? suffix_beyond(has, wants) : AxisList{};
       if (!rest.empty() && difference(rest, added).empty()) {
         padded[d] = rest;
         from_dims.insert(from_dims.end(), rest.begin(), rest.end());
@@ -335,6 +346,7 @@ class Inserter {
 
   void fit_op(NodeId id, bool full) {
     complete_operands(id);
+    if (fit_single_device(id)) return;
     auto rule = rule_of(graph_, graph_.node(id));
     if (!rule || rule->is_custom || rule->empty()) return;
     const std::vector<ValueId> operands = graph_.node(id).operands;
@@ -364,6 +376,10 @@ class Inserter {
       const std::string& name = graph_.node(id).name;
       if (name == "stablehlo.dot" || name == "stablehlo.dot_general")
         reshard_dot_result(id, projection, *rule, mesh, sizes);
+      const MaybeSpec result = results.empty() ? std::nullopt : get_sharding(graph_, results[0]);
+      if (result && result->is_partial())
+        fit_results(id, projection, reduction_axes(id, projection, *rule), *rule, mesh, given,
+                    [](size_t) { return false; });
       return;
     }
     const AxesPerFactor common = find_common_axes(projection, *mesh, sizes);
@@ -429,6 +445,94 @@ class Inserter {
       }
       if (values[r] != results[r]) moved_[results[r]] = values[r];
     }
+  }
+
+  // The axes of each reduction factor, which all operands must share.
+  AxesPerFactor reduction_axes(NodeId id, const Projection& projection,
+                               const OpShardingRule& rule) const {
+    AxesPerFactor axes(rule.factors.size());
+    for (size_t f = 0; f < rule.factors.size(); ++f) {
+      if (rule.factors[f].kind != FactorKind::Reduction) continue;
+      bool seen = false;
+      for (size_t t = 0; t < rule.num_tensors(); ++t) {
+        const FactorSharding* sharding = projection.find(static_cast<int>(t), static_cast<int>(f));
+        if (!sharding) continue;
+        const AxisList has(sharding->axes.begin(), sharding->axes.end());
+        if (seen && has != axes[f])
+          throw_user("{}: the result is partial, but operands differ along a reduced dimension",
+                     graph_.node(id).name);
+        axes[f] = has;
+        seen = true;
+      }
+    }
+    return axes;
+  }
+
+  // An op with a result on a single device: its operands go there through replication, its results
+  // come back the same way.
+  bool fit_single_device(NodeId id) {
+    MeshPtr single;
+    const std::vector<ValueId> results = graph_.node(id).results;
+    std::vector<MaybeSpec> before;
+    for (ValueId result : results) {
+      before.push_back(get_sharding(graph_, result));
+      if (!before.back() || !before.back()->mesh->is_maximal()) continue;
+      if (single && single->device_ids != before.back()->mesh->device_ids)
+        throw_user("{} has conflicting single-device result shardings", graph_.node(id).name);
+      single = before.back()->mesh;
+    }
+    if (!single) return false;
+    auto global = std::find_if(graph_.meshes.begin(), graph_.meshes.end(), [](const MeshPtr& mesh) {
+      return !mesh->is_maximal() && !mesh->is_empty();
+    });
+    if (global == graph_.meshes.end()) return true;
+    const ShardingSpec there = ShardingSpec::closed_replicated(single, 0);
+    for (size_t i = 0; i < graph_.node(id).operands.size(); ++i) {
+      const ValueId value = graph_.node(id).operands[i];
+      const Type type = graph_.type(value);
+      if (!type.is_tensor()) continue;
+      const MaybeSpec has = flowing_sharding(graph_, value);
+      if (has && has->mesh->is_maximal() && has->mesh->device_ids == single->device_ids) continue;
+      const ShardingSpec everywhere = ShardingSpec::closed_replicated(*global, type.rank());
+      ValueId moved = value;
+      if (has && (!has->is_fully_replicated() || has->mesh != *global))
+        moved = insert_reshard(moved, everywhere, id);
+      set_operand({id, i}, insert_reshard(moved, there, id));
+    }
+    NodeId last = id;
+    auto place = [&](ValueId input, const ShardingSpec& spec) {
+      AttrDict attrs;
+      attrs.set("sharding", ShardingAttr{spec});
+      const NodeId node =
+          graph_.add_node("sdy.reshard", {input}, {graph_.type(input)}, std::move(attrs));
+      graph_.insert_after(last, node);
+      last = node;
+      return graph_.node(node).results[0];
+    };
+    std::vector<ShardingSpec> specs;
+    for (size_t r = 0; r < results.size(); ++r) {
+      const Type type = graph_.type(results[r]);
+      const ShardingSpec everywhere = ShardingSpec::closed_replicated(*global, type.rank());
+      specs.push_back(type.is_tensor() ? there : everywhere);
+      if (!type.is_tensor()) continue;
+      ValueId back = place(results[r], everywhere);
+      if (before[r] && !before[r]->mesh->is_maximal() && !(*before[r] == everywhere))
+        back = place(back, *before[r]);
+      moved_[results[r]] = back;
+    }
+    set_shardings(graph_.node(id), kShardingAttr, std::move(specs));
+    return true;
+  }
+
+  void check_function(const Function& function) const {
+    auto check = [](const std::vector<AttrDict>& list, std::string_view what) {
+      for (size_t i = 0; i < list.size(); ++i)
+        if (const ShardingSpec* spec = sharding_in(list[i]); spec && spec->mesh->is_maximal())
+          throw_user("function {} {} cannot have a single-device (maximal) sharding attribute",
+                     what, i);
+    };
+    check(function.arg_attrs, "argument");
+    check(function.result_attrs, "result");
   }
 
   // A matmul whose operands agree, and whose result is sharded along the contracted axes in one
