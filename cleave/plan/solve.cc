@@ -6,6 +6,7 @@
 #include "cleave/core/error.h"
 #include "cleave/plan/solver/anytime.h"
 #include "cleave/plan/solver/branch.h"
+#include "cleave/plan/solver/elimination.h"
 #include "cleave/plan/solver/model.h"
 #include "cleave/plan/solver/reduction.h"
 
@@ -42,6 +43,12 @@ class Solve {
       result_.lower_bound = result_.cost;
       result_.reason = "reduction";
       return finish();
+    }
+    if (const std::vector<int> x = eliminate_all(model, 20); options_.exact && !x.empty()) {
+      take(reduction, model, x);
+      if (reduction.cost_shift() == 0) result_.lower_bound = result_.cost;
+      result_.reason = "elimination";
+      if (result_.lower_bound == result_.cost) return finish();
     }
     Findings findings = explore(model, true, false, 1, {}, {});
     note(reduction, model, findings);

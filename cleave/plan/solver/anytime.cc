@@ -43,7 +43,8 @@ class Anytime {
     int idle = 0;
     while (!budget_.done() && !closed()) {
       if (budget_.progress() >= options_.until || (options_.dual_only && dual_finished_)) break;
-      quantum = std::min(quantum * 1.5, std::max({largest, 1e4, 20 * dual_.messages().sweep_work()}));
+      quantum =
+          std::min(quantum * 1.5, std::max({largest, 1e4, 20 * dual_.messages().sweep_work()}));
       const double progress = budget_.progress();
       const bool dual_on = !dual_finished_;
       threshold_ = progress > 0.9 ? 0 : kThreshold * (1 - progress) * (1 - progress);

@@ -21,6 +21,8 @@ constexpr int kRootCandidates = 200;
 constexpr int kTrialSweeps = 6;
 constexpr std::size_t kOpen = 3000;  // open nodes beyond which the deepest go first
 
+constexpr double kWidth = 20;  // of tables that solve what has no memory
+
 struct TreeNode {
   std::shared_ptr<const Reduction> reduction;
   std::vector<double> prices;  // by time name
@@ -58,6 +60,11 @@ class Worker {
       const Model model = build_model(reduction, order_);
       if (model.n == 0) {
         offer(reduction, model, {}, model.constant);
+        return std::move(result_);
+      }
+      if (const std::vector<int> x = eliminate_all(model, kWidth); !x.empty()) {
+        result_.work += 20 * model.entries;
+        offer(reduction, model, x, model.evaluate(x));
         return std::move(result_);
       }
       Dual<double> dual(model);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace cleave::plan::solver {
 namespace {
@@ -470,6 +471,16 @@ int Elimination<Real>::run(const std::vector<int>& free, const Real* cost, std::
   assign_backwards(x);
   for (int i : free) local_[i] = -1;
   return static_cast<int>(eliminated_count_);
+}
+
+std::vector<int> eliminate_all(const Model& model, double width) {
+  if (model.times > 0) return {};
+  Elimination<double> elimination(model);
+  std::vector<int> all(model.n), x(model.n, 0);
+  std::iota(all.begin(), all.end(), 0);
+  Random random(1);
+  if (elimination.run(all, model.cost.data(), x, width, 0, random) < model.n) return {};
+  return x;
 }
 
 template class Elimination<float>;

@@ -104,4 +104,7 @@ class Elimination {
   double work_ = 0;
 };
 
+// The optimum of a model without memory, when no table outgrows 2^width entries; else empty.
+std::vector<int> eliminate_all(const Model& model, double width);
+
 }  // namespace cleave::plan::solver
