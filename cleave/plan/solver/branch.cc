@@ -15,6 +15,7 @@ namespace {
 
 constexpr int kBatch = 8;       // tree nodes taken at a time
 constexpr int kThinning = 8;    // rounds of bounding and thinning of one tree node
+constexpr int kPatience = 40;   // sweeps in which the gap has to shrink by a fiftieth
 constexpr int kSweeps = 400;    // of one round, at most
 constexpr int kCandidates = 8;  // splits that are tried out; more near the root
 constexpr int kRootCandidates = 200;
@@ -108,9 +109,14 @@ class Worker {
                  AlignedVector<double>& with) {
     Search<double> rounder(model, seed_);
     std::vector<int> x(model.n, 0);
+    double marked = -kBig;
     for (int q = 1; q <= kSweeps; ++q) {
       dual.iterate(goal() + 1);
       if (dual.bound() > goal() || dual.converged()) break;
+      if (q % kPatience == 0) {
+        if (q > kPatience && dual.bound() - marked < 0.02 * (goal() - marked)) break;
+        marked = dual.bound();
+      }
       if (q % 100 == 0) {
         if (budget_.expired()) break;
         dual.messages().round(dual.cost(), q % 200 == 0, x);
