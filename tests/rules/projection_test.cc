@@ -152,39 +152,41 @@ TEST(Projection, InverseGivesTheSpecBack) {
 }
 
 TEST(FactorPropagation, OnlyExtendsAndNeverUsesAnAxisTwice) {
-  EXPECT_TRUE(rc::check("every dimension keeps its axes as a prefix; the result is a valid spec", [] {
-    const MeshPtr mesh = std::make_shared<const Mesh>(
-        Mesh{{"a", *rc::gen::inRange(2, 9)}, {"b", *rc::gen::inRange(2, 7)}, {"c", 4}});
-    // ([ij, k],[k, l])->([i, j, l]) and the like: operands of random factors, a result with all of them.
-    OpShardingRule rule;
-    for (int f = 0; f < 4; ++f) rule.factors.push_back({*rc::gen::inRange<int64_t>(2, 25)});
-    rule.operands = {{{0, 1}, {2}}, {{2}, {3}}};
-    rule.results = {{{0}, {1}, {3}}};
-    const RuleIndex index(std::make_shared<const OpShardingRule>(rule));
-    const std::vector<ShardingSpec> specs = {any_spec(mesh, 2), any_spec(mesh, 2),
-                                             any_spec(mesh, 3)};
-    std::vector<const ShardingSpec*> pointers;
-    for (const ShardingSpec& spec : specs) pointers.push_back(&spec);
-    std::vector<Direction> directions;
-    for (int f = 0; f < 4; ++f)
-      directions.push_back(static_cast<Direction>(*rc::gen::inRange(0, 4)));
-    const BasicFactorPropagation basic;
-    const AggressiveFactorPropagation aggressive;
-    for (const FactorPropagation* strategy :
-         std::initializer_list<const FactorPropagation*>{&basic, &aggressive}) {
-      Projection projection;
-      project(index, pointers, projection);
-      strategy->propagate(projection, {directions, *mesh});
-      for (int t = 0; t < 3; ++t) {
-        const ShardingSpec after = to_spec(projection, t, mesh);
-        verify(after);
-        for (size_t d = 0; d < after.dims.size(); ++d) {
-          RC_ASSERT(is_prefix_of(specs[t].dims[d].axes, after.dims[d].axes));
-          RC_ASSERT(specs[t].dims[d].open || specs[t].dims[d] == after.dims[d]);
+  EXPECT_TRUE(
+      rc::check("every dimension keeps its axes as a prefix; the result is a valid spec", [] {
+        const MeshPtr mesh = std::make_shared<const Mesh>(
+            Mesh{{"a", *rc::gen::inRange(2, 9)}, {"b", *rc::gen::inRange(2, 7)}, {"c", 4}});
+        // ([ij, k],[k, l])->([i, j, l]) and the like: operands of random factors, a result with all
+        // of them.
+        OpShardingRule rule;
+        for (int f = 0; f < 4; ++f) rule.factors.push_back({*rc::gen::inRange<int64_t>(2, 25)});
+        rule.operands = {{{0, 1}, {2}}, {{2}, {3}}};
+        rule.results = {{{0}, {1}, {3}}};
+        const RuleIndex index(std::make_shared<const OpShardingRule>(rule));
+        const std::vector<ShardingSpec> specs = {any_spec(mesh, 2), any_spec(mesh, 2),
+                                                 any_spec(mesh, 3)};
+        std::vector<const ShardingSpec*> pointers;
+        for (const ShardingSpec& spec : specs) pointers.push_back(&spec);
+        std::vector<Direction> directions;
+        for (int f = 0; f < 4; ++f)
+          directions.push_back(static_cast<Direction>(*rc::gen::inRange(0, 4)));
+        const BasicFactorPropagation basic;
+        const AggressiveFactorPropagation aggressive;
+        for (const FactorPropagation* strategy :
+             std::initializer_list<const FactorPropagation*>{&basic, &aggressive}) {
+          Projection projection;
+          project(index, pointers, projection);
+          strategy->propagate(projection, {directions, *mesh});
+          for (int t = 0; t < 3; ++t) {
+            const ShardingSpec after = to_spec(projection, t, mesh);
+            verify(after);
+            for (size_t d = 0; d < after.dims.size(); ++d) {
+              RC_ASSERT(is_prefix_of(specs[t].dims[d].axes, after.dims[d].axes));
+              RC_ASSERT(specs[t].dims[d].open || specs[t].dims[d] == after.dims[d]);
+            }
+          }
         }
-      }
-    }
-  }));
+      }));
 }
 
 }  // namespace
