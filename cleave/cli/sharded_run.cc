@@ -87,7 +87,7 @@ std::vector<Array> run_sharded(const Graph& graph, const std::string& entry,
   const std::string shard = options.shard.empty() ? "annotations" : options.shard;
   MeshPtr mesh;
   if (shard == "annotations") {
-    if (options.mesh.empty()) mesh = mesh_of(graph, options);
+    if (!options.mesh.empty() || graph.meshes.empty()) mesh = mesh_of(graph, options);
     run_propagation_pipeline(sharded, {});
   } else if (shard == "replicated" || shard.starts_with("random:")) {
     mesh = mesh_of(graph, options);
@@ -97,7 +97,6 @@ std::vector<Array> run_sharded(const Graph& graph, const std::string& entry,
   } else {
     throw_user("--shard {}: say annotations, replicated or random:SEED", shard);
   }
-  if (!mesh) mesh = mesh_of(graph, options);
   const Executor executor(partition(sharded, {.entry = entry, .mesh = mesh}));
   const double prepared = clock.milliseconds();
   CommLog log;

@@ -153,6 +153,17 @@ void Partitioner::visit_manual(NodeId id, RegionId target) {
   }
 }
 
+// A computation with a name: its body in place.
+void Partitioner::visit_named(NodeId id, RegionId target) {
+  const Node& node = source_.node(id);
+  const std::vector<ValueId>& args = source_.region(node.regions[0]).args;
+  for (size_t i = 0; i < args.size(); ++i) define(args[i], current(node.operands[i]));
+  region_nodes(node.regions[0], target);
+  const Node& end = source_.node(source_.terminator(node.regions[0]));
+  for (size_t i = 0; i < node.results.size(); ++i)
+    define(node.results[i], current(end.operands[i]));
+}
+
 void Partitioner::forget(size_t mark) {
   for (; made_.size() > mark; made_.pop_back()) {
     std::vector<ValueId>& versions = versions_[made_.back().index];

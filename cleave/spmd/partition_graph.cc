@@ -49,16 +49,38 @@ Partitioner::Partitioner(const Graph& source, const PartitionOptions& options)
   program_.graph.attrs = source.attrs;
   program_.graph.meshes = source.meshes;
   program_.mesh = options.mesh;
-  for (const MeshPtr& mesh : source.meshes)
-    if (!program_.mesh && !mesh->axes.empty()) program_.mesh = mesh;
+  if (!program_.mesh) program_.mesh = mesh_in_use();
   if (!program_.mesh) program_.mesh = std::make_shared<Mesh>();
   copy_scalar_functions();
   if (program_.graph.meshes.empty() && !program_.mesh->name.empty())
     program_.graph.meshes.push_back(program_.mesh);
 }
 
-// Functions that the bodies of reductions, sorts and the like call, or that an op names in a list (the
-// programs of interpreter.run_parallel): they run on one device, and are kept as they are.
+// The mesh that the entry's shardings speak of; else the first of the module.
+MeshPtr Partitioner::mesh_in_use() const {
+  MeshPtr found;
+  auto consider = [&](const MeshPtr& mesh) {
+    if (!found && mesh && !mesh->axes.empty()) found = mesh;
+  };
+  if (const Function* entry = source_.find_function(options_.entry)) {
+    for (const auto* list : {&entry->arg_attrs, &entry->result_attrs})
+      for (const AttrDict& attrs : *list)
+        if (const ShardingSpec* spec = sharding_of(attrs)) consider(spec->mesh);
+    if (entry->body.valid() && !found)
+      source_.walk(entry->body, [&](NodeId id) {
+        for (const NamedAttribute& entry : source_.node(id).attrs.entries()) {
+          if (const auto* one = entry.value.as<ShardingAttr>()) consider(one->spec.mesh);
+          if (const auto* many = entry.value.as<ShardingsAttr>())
+            for (const ShardingSpec& spec : many->specs) consider(spec.mesh);
+        }
+      });
+  }
+  for (const MeshPtr& mesh : source_.meshes) consider(mesh);
+  return found;
+}
+
+// Functions that the bodies of reductions, sorts and the like call, or that an op names in a list
+// (the programs of interpreter.run_parallel): they run on one device, and are kept as they are.
 void Partitioner::copy_scalar_functions() {
   std::vector<std::string> names;
   auto collect = [&](RegionId region) {
@@ -186,7 +208,8 @@ void Partitioner::visit(NodeId id, RegionId target) {
     if (!sharding || !usable(sharding->spec, program_.mesh)) continue;
     return define(node.results[0], use(node.operands[0], sharding->spec, target));
   }
-  if (node.name.starts_with("sdy.") && node.operands.size() == 1 && node.results.size() == 1)
+  if (node.name == "sdy.named_computation") return visit_named(id, target);
+  if (node.name == "sdy.propagation_barrier" || node.name.ends_with("data_flow_edge"))
     return define(node.results[0], current(node.operands[0]));
   visit_plain(id, target);
 }

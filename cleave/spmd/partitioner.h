@@ -22,6 +22,7 @@ class Partitioner {
  private:
   using Wanted = std::vector<std::optional<ShardingSpec>>;
 
+  MeshPtr mesh_in_use() const;
   void copy_scalar_functions();
   bool has_several_users(ValueId source) const;
 
@@ -41,6 +42,7 @@ class Partitioner {
   void visit_while(NodeId id, RegionId target);
   void visit_branches(NodeId id, RegionId target);
   void visit_manual(NodeId id, RegionId target);
+  void visit_named(NodeId id, RegionId target);
   void visit_barrier(NodeId id, RegionId target);
   // Drops the versions made since `mark`, at the end of a region.
   void forget(size_t mark);
