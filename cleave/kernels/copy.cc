@@ -66,24 +66,30 @@ void copy_row(const T* from, T* to, const Dim& dim) {
   }
 }
 
+constexpr int64_t kTile = 16;
+
+template <typename T>
+void copy_tile(const T* from, T* to, const Dim& row, const Dim& column) {
+  T tile[kTile][kTile];
+  for (int64_t j = 0; j < column.size; ++j)
+    for (int64_t i = 0; i < row.size; ++i) tile[i][j] = from[j * column.from + i * row.from];
+  for (int64_t i = 0; i < row.size; ++i)
+    for (int64_t j = 0; j < column.size; ++j) to[i * row.to + j * column.to] = tile[i][j];
+}
+
 // The elements of a plane whose rows are short steps in the source and columns short steps in the
-// target: tile by tile, so that every cache line is read and written once.
+// target: tile by tile, so that every cache line is read and written once; tiles by blocks, so that
+// the pages of a block stay known.
 template <typename T>
 void copy_plane(const T* from, T* to, const Dim& row, const Dim& column) {
-  constexpr int64_t kTile = 16;
-  T tile[kTile][kTile];
-  for (int64_t c = 0; c < column.size; c += kTile) {
-    const int64_t columns = std::min(kTile, column.size - c);
-    for (int64_t r = 0; r < row.size; r += kTile) {
-      const int64_t rows = std::min(kTile, row.size - r);
-      const T* source = from + c * column.from + r * row.from;
-      T* target = to + c * column.to + r * row.to;
-      for (int64_t j = 0; j < columns; ++j)
-        for (int64_t i = 0; i < rows; ++i) tile[i][j] = source[j * column.from + i * row.from];
-      for (int64_t i = 0; i < rows; ++i)
-        for (int64_t j = 0; j < columns; ++j) target[i * row.to + j * column.to] = tile[i][j];
-    }
-  }
+  constexpr int64_t kBlock = 8 * kTile;
+  for (int64_t cc = 0; cc < column.size; cc += kBlock)
+    for (int64_t rr = 0; rr < row.size; rr += kBlock)
+      for (int64_t c = cc; c < std::min(cc + kBlock, column.size); c += kTile)
+        for (int64_t r = rr; r < std::min(rr + kBlock, row.size); r += kTile)
+          copy_tile(from + c * column.from + r * row.from, to + c * column.to + r * row.to,
+                    {std::min(kTile, row.size - r), row.from, row.to},
+                    {std::min(kTile, column.size - c), column.from, column.to});
 }
 
 template <typename T>

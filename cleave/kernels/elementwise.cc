@@ -11,9 +11,11 @@ namespace {
 
 DType complex_of(DType real) { return real == DType::F64 ? DType::C128 : DType::C64; }
 
-Array run(const LoopChoice& choice, std::span<const Array> operands, DType result) {
+Array run(const LoopChoice& choice, std::span<const Array> operands, DType result,
+          const Array* reuse = nullptr) {
   const std::array<DType, kMaxLoopOperands> in = {choice.in, choice.in, choice.in};
-  return run_loop(choice.loop, operands, std::span(in).first(operands.size()), choice.out, result);
+  return run_loop(choice.loop, operands, std::span(in).first(operands.size()), choice.out, result,
+                  reuse);
 }
 
 }  // namespace
@@ -60,17 +62,17 @@ LoopChoice binary_loop(BinaryOp op, DType dtype) {
   return {loop, in, result_dtype(op, in)};
 }
 
-Array unary(UnaryOp op, const Array& x) {
+Array unary(UnaryOp op, const Array& x, const Array* reuse) {
   const LoopChoice choice = unary_loop(op, x.dtype());
   if (!choice.loop) throw_user("elementwise op has no kernel for {}", name(x.dtype()));
-  return run(choice, std::span(&x, 1), result_dtype(op, x.dtype()));
+  return run(choice, std::span(&x, 1), result_dtype(op, x.dtype()), reuse);
 }
 
-Array binary(BinaryOp op, const Array& a, const Array& b) {
+Array binary(BinaryOp op, const Array& a, const Array& b, const Array* reuse) {
   const LoopChoice choice = binary_loop(op, a.dtype());
   if (!choice.loop) throw_user("elementwise op has no kernel for {}", name(a.dtype()));
   const std::array operands = {a, b};
-  return run(choice, operands, result_dtype(op, a.dtype()));
+  return run(choice, operands, result_dtype(op, a.dtype()), reuse);
 }
 
 Array compare(CompareOp op, const Array& a, const Array& b, bool total_order) {

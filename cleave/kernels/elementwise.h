@@ -98,8 +98,9 @@ LoopChoice compare_loop(CompareOp op, DType dtype, bool total_order);
 DType result_dtype(UnaryOp op, DType operand);
 DType result_dtype(BinaryOp op, DType operand);
 
-Array unary(UnaryOp op, const Array& x);
-Array binary(BinaryOp op, const Array& a, const Array& b);
+// With `reuse`, one of the operands that nobody needs any more, the result may take its memory.
+Array unary(UnaryOp op, const Array& x, const Array* reuse = nullptr);
+Array binary(BinaryOp op, const Array& a, const Array& b, const Array* reuse = nullptr);
 // Floats compare as IEEE does, or by totalOrder: -NaN < -inf < -0 < +0 < inf < NaN.
 Array compare(CompareOp op, const Array& a, const Array& b, bool total_order = false);
 // `pred` has the shape of the others, or is a scalar.

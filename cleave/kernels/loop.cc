@@ -127,12 +127,20 @@ class ChunkReader {
   std::unique_ptr<std::byte[]> converted_;
 };
 
+// The elements of a contiguous array as uninitialised ones of another dtype of the same size.
+Array memory_of(const Array& x, DType dtype) {
+  const int64_t offset = (x.raw() - x.buffer().get()) / byte_size(dtype);
+  return Array(dtype, x.shape(), row_major_strides(x.shape()), offset, x.buffer());
+}
+
 }  // namespace
 
 Array run_loop(Loop loop, std::span<const Array> operands, std::span<const DType> in, DType out,
-               DType result_dtype) {
+               DType result_dtype, const Array* reuse) {
   internal_check(operands.size() <= kMaxLoopOperands, "too many operands of an elementwise loop");
-  Array result(result_dtype, operands[0].shape());
+  const bool fits =
+      reuse && reuse->is_contiguous() && byte_size(reuse->dtype()) == byte_size(result_dtype);
+  Array result = fits ? memory_of(*reuse, result_dtype) : Array(result_dtype, operands[0].shape());
   const int64_t count = result.num_elements();
   if (count == 0) return result;
 

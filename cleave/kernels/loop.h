@@ -25,9 +25,10 @@ inline constexpr size_t kMaxLoopOperands = 3;
 // Runs a loop over strided views of one shape. Operand i is read as dtype `in[i]` and the loop's
 // output, of dtype `out`, is stored as `result`. Views that are not contiguous, and those whose
 // dtype differs, go through chunks that stay in the first-level cache; the others are read in
-// place.
+// place. The result takes the memory of `reuse`, one of the operands, where that is given,
+// contiguous and of the same size.
 Array run_loop(Loop loop, std::span<const Array> operands, std::span<const DType> in, DType out,
-               DType result);
+               DType result, const Array* reuse = nullptr);
 
 // Converts n contiguous elements as StableHLO's convert does; null where from equals to.
 Loop convert_loop(DType from, DType to);

@@ -32,13 +32,19 @@ std::vector<Type> infer_elementwise_to(const Graph& graph, const Node& node) {
 }
 inline DType to_bool(DType) { return DType::Bool; }
 
+// The first operand whose memory the result may take, or null.
+inline const Array* reusable(const EvalContext& context, std::span<const Array> in) {
+  for (const Array& operand : in)
+    if (context.may_overwrite(operand)) return &operand;
+  return nullptr;
+}
 template <UnaryOp op>
-std::vector<Array> eval_unary(EvalContext&, const Node&, std::span<const Array> in) {
-  return {unary(op, in[0])};
+std::vector<Array> eval_unary(EvalContext& context, const Node&, std::span<const Array> in) {
+  return {unary(op, in[0], reusable(context, in))};
 }
 template <BinaryOp op>
-std::vector<Array> eval_binary(EvalContext&, const Node&, std::span<const Array> in) {
-  return {binary(op, in[0], in[1])};
+std::vector<Array> eval_binary(EvalContext& context, const Node&, std::span<const Array> in) {
+  return {binary(op, in[0], in[1], reusable(context, in))};
 }
 
 // exp, sin, ... take more than one operation.

@@ -221,6 +221,18 @@ TEST(Elementwise, BitcastSplitsAndJoinsFromTheLowEnd) {
   EXPECT_EQ(values<uint32_t>(bitcast_convert(bytes, DType::U32, {1})), values<uint32_t>(x));
 }
 
+TEST(Elementwise, ReusedMemoryHoldsTheResult) {
+  for (DType dtype : {DType::F32, DType::BF16, DType::I32}) {
+    const Array a = convert(make<float>(DType::F32, {4000}, std::vector<float>(4000, 3)), dtype);
+    const Array b = convert(make<float>(DType::F32, {4000}, std::vector<float>(4000, 4)), dtype);
+    const Array product = binary(BinaryOp::Multiply, a, b, &b);
+    EXPECT_EQ(product.buffer(), b.buffer());
+    EXPECT_EQ(values<float>(convert(product, DType::F32)), std::vector<float>(4000, 12));
+    const Array view = Array::scalar<float>(DType::F32, 2).broadcast({5}, {});
+    EXPECT_NE(unary(UnaryOp::Exp, view, &view).buffer(), view.buffer());
+  }
+}
+
 TEST(Elementwise, SelectAndClampTakeScalars) {
   const Array x = make<double>(DType::F64, {3}, {-2, 0.5, 9});
   const Array low = Array::scalar<double>(DType::F64, 0),
