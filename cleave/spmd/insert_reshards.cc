@@ -525,7 +525,7 @@ class Inserter {
   }
 
   void check_function(const Function& function) const {
-    auto check = [](const std::vector<AttrDict>& list, std::string_view what) {
+    auto check = [&](const std::vector<AttrDict>& list, std::string_view what) {
       for (size_t i = 0; i < list.size(); ++i)
         if (const ShardingSpec* spec = sharding_in(list[i]); spec && spec->mesh->is_maximal())
           throw_user("function {} {} cannot have a single-device (maximal) sharding attribute",

@@ -104,7 +104,7 @@ class Resharder {
 
   ReshardPlan plan(const ShardingSpec& from, const ShardingSpec& to, const Shape& shape,
                    DType dtype);
-  // plan(...).seconds
+  // plan(...).seconds, for specs that were verified before.
   double seconds(const ShardingSpec& from, const ShardingSpec& to, const Shape& shape, DType dtype);
   const MachineProfile& profile() const;
 
