@@ -10,21 +10,10 @@
 namespace cleave {
 namespace {
 
-size_t num_inputs(const Node& node) { return node.operands.size() / 2; }
-
-// The element type in which the body folds input i: that of its arguments, which may be wider.
-DType body_dtype(const Graph& graph, const Node& node, size_t i) {
-  if (!node.regions.empty()) {
-    const Region& body = graph.region(node.regions[0]);
-    if (i < body.args.size()) return graph.type(body.args[i]).dtype;
-  }
-  return graph.operand_type(node, i).dtype;
-}
-
 std::vector<Type> infer_reduce(const Graph& graph, const Node& node) {
   require(!node.operands.empty() && node.operands.size() % 2 == 0, node,
           "takes inputs and as many init values, got {} operand(s)", node.operands.size());
-  const size_t n = num_inputs(node);
+  const size_t n = num_reduced(node);
   const std::vector<int64_t> dims = node.attrs.get_ints_or_empty("dimensions");
   Shape shape;
   bool ranked = false;
@@ -56,18 +45,8 @@ std::vector<Type> infer_reduce(const Graph& graph, const Node& node) {
   return types;
 }
 
-void verify_reduce(const Graph& graph, const Node& node) {
-  require(node.regions.size() == 1, node, "needs a body of one region");
-  const size_t n = num_inputs(node);
-  const Region& body = graph.region(node.regions[0]);
-  require(body.args.size() == 2 * n, node, "the body must take {} arguments, got {}", 2 * n,
-          body.args.size());
-  require(!body.nodes.empty() && graph.node(body.nodes.back()).operands.size() == n, node,
-          "the body must return {} value(s)", n);
-}
-
 OpShardingRule reduce_rule(const Graph& graph, const Node& node) {
-  const size_t n = num_inputs(node);
+  const size_t n = num_reduced(node);
   const Shape& shape = graph.operand_type(node, 0).shape;
   std::vector<bool> folded(shape.size());
   for (int64_t d : node.attrs.get_ints_or_empty("dimensions")) folded[d] = true;
@@ -96,7 +75,7 @@ PartialTransfer reduce_partial(const Graph& graph, const Node& node) {
   const auto op = common_reduce_op(graph, node.regions[0]);
   if (!op) return {};
   const auto reducers = *recognise_reducers(graph, node.regions[0]);
-  const size_t n = num_inputs(node);
+  const size_t n = num_reduced(node);
   bool neutral = true, floating = true;
   for (size_t i = 0; i < n; ++i) {
     const DType dtype = graph.operand_type(node, i).dtype;
@@ -122,7 +101,7 @@ PartialTransfer reduce_partial(const Graph& graph, const Node& node) {
 
 OpCost reduce_cost(const Graph& graph, const Node& node) {
   OpCost cost;
-  for (size_t i = 0; i < num_inputs(node); ++i) {
+  for (size_t i = 0; i < num_reduced(node); ++i) {
     const Type& input = graph.operand_type(node, i);
     cost.flops += static_cast<double>(num_elements(input.shape));
     cost.bytes_read += static_cast<double>(input.byte_count());
@@ -195,7 +174,7 @@ std::vector<Array> reduce_by_region(EvalContext& context, RegionId body, std::ve
 std::vector<Array> eval_reduce(EvalContext& context, const Node& node,
                                std::span<const Array> operands) {
   const Graph& graph = context.graph();
-  const size_t n = num_inputs(node);
+  const size_t n = num_reduced(node);
   const std::vector<int64_t> dims = node.attrs.get_ints_or_empty("dimensions");
   std::vector<Array> inputs, inits;
   for (size_t i = 0; i < n; ++i) {
@@ -216,7 +195,7 @@ void register_reduce_ops(OpRegistry& registry) {
   registry.add({.name = "stablehlo.reduce",
                 .traits = kPure,
                 .infer = infer_reduce,
-                .verify = verify_reduce,
+                .verify = verify_reduction_body,
                 .rule = reduce_rule,
                 .partial = reduce_partial,
                 .cost = reduce_cost,

@@ -13,16 +13,6 @@
 namespace cleave {
 namespace {
 
-size_t num_inputs(const Node& node) { return node.operands.size() / 2; }
-
-DType body_dtype(const Graph& graph, const Node& node, size_t i) {
-  if (!node.regions.empty()) {
-    const Region& body = graph.region(node.regions[0]);
-    if (i < body.args.size()) return graph.type(body.args[i]).dtype;
-  }
-  return graph.operand_type(node, i).dtype;
-}
-
 Shape windows_of(const Shape& shape, const Window& window) {
   Shape result;
   for (size_t d = 0; d < shape.size(); ++d)
@@ -33,7 +23,7 @@ Shape windows_of(const Shape& shape, const Window& window) {
 std::vector<Type> infer_reduce_window(const Graph& graph, const Node& node) {
   require(!node.operands.empty() && node.operands.size() % 2 == 0, node,
           "takes inputs and as many init values, got {} operand(s)", node.operands.size());
-  const size_t n = num_inputs(node);
+  const size_t n = num_reduced(node);
   const Type& first = tensor_operand(graph, node, 0);
   if (first.unranked) return infer_declared(graph, node);
   Shape shape = first.shape;
@@ -54,16 +44,6 @@ std::vector<Type> infer_reduce_window(const Graph& graph, const Node& node) {
   return types;
 }
 
-void verify_reduce_window(const Graph& graph, const Node& node) {
-  require(node.regions.size() == 1, node, "needs a body of one region");
-  const size_t n = num_inputs(node);
-  const Region& body = graph.region(node.regions[0]);
-  require(body.args.size() == 2 * n, node, "the body must take {} arguments, got {}", 2 * n,
-          body.args.size());
-  require(!body.nodes.empty() && graph.node(body.nodes.back()).operands.size() == n, node,
-          "the body must return {} value(s)", n);
-}
-
 OpShardingRule reduce_window_rule(const Graph& graph, const Node& node) {
   const Shape& out = graph.result_type(node).shape;
   const Window window = window_of(node, out.size());
@@ -81,7 +61,7 @@ PartialTransfer reduce_window_partial(const Graph& graph, const Node& node) {
   const auto op = common_reduce_op(graph, node.regions[0]);
   if (!op) return {};
   const auto reducers = *recognise_reducers(graph, node.regions[0]);
-  const size_t n = num_inputs(node);
+  const size_t n = num_reduced(node);
   bool neutral = true;
   for (size_t i = 0; i < n; ++i) {
     const DType dtype = graph.operand_type(node, i).dtype;
@@ -101,7 +81,7 @@ OpCost reduce_window_cost(const Graph& graph, const Node& node) {
   double window_size = 1;
   for (const Window::Dim& dim : window_of(node, graph.operand_type(node, 0).rank()).dims)
     window_size *= static_cast<double>(dim.size);
-  for (size_t i = 0; i < num_inputs(node); ++i) {
+  for (size_t i = 0; i < num_reduced(node); ++i) {
     const Type& result = graph.result_type(node, i);
     cost.flops += window_size * static_cast<double>(num_elements(result.shape));
     cost.bytes_read += static_cast<double>(graph.operand_type(node, i).byte_count());
@@ -143,7 +123,7 @@ Array at_position(const Array& windows, const Shape& position) {
 std::vector<Array> eval_reduce_window(EvalContext& context, const Node& node,
                                       std::span<const Array> operands) {
   const Graph& graph = context.graph();
-  const size_t n = num_inputs(node);
+  const size_t n = num_reduced(node);
   const Window window = window_of(node, operands[0].rank());
   std::vector<Array> inputs, inits;
   for (size_t i = 0; i < n; ++i) {
@@ -315,7 +295,7 @@ void register_reduce_window_ops(OpRegistry& registry) {
   registry.add({.name = "stablehlo.reduce_window",
                 .traits = kPure,
                 .infer = infer_reduce_window,
-                .verify = verify_reduce_window,
+                .verify = verify_reduction_body,
                 .rule = reduce_window_rule,
                 .partial = reduce_window_partial,
                 .cost = reduce_window_cost,

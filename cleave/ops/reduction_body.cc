@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "cleave/ops/infer_util.h"
+
 namespace cleave {
 namespace {
 
@@ -17,6 +19,26 @@ std::optional<Reducer> reducer_of(std::string_view op) {
 }
 
 }  // namespace
+
+size_t num_reduced(const Node& node) { return node.operands.size() / 2; }
+
+DType body_dtype(const Graph& graph, const Node& node, size_t i) {
+  if (!node.regions.empty()) {
+    const Region& body = graph.region(node.regions[0]);
+    if (i < body.args.size()) return graph.type(body.args[i]).dtype;
+  }
+  return graph.operand_type(node, i).dtype;
+}
+
+void verify_reduction_body(const Graph& graph, const Node& node) {
+  require(node.regions.size() == 1, node, "needs a body of one region");
+  const size_t n = num_reduced(node);
+  const Region& body = graph.region(node.regions[0]);
+  require(body.args.size() == 2 * n, node, "the body must take {} arguments, got {}", 2 * n,
+          body.args.size());
+  require(!body.nodes.empty() && graph.node(body.nodes.back()).operands.size() == n, node,
+          "the body must return {} value(s)", n);
+}
 
 std::optional<std::vector<Reducer>> recognise_reducers(const Graph& graph, RegionId region) {
   const Region& body = graph.region(region);

@@ -9,6 +9,14 @@
 
 namespace cleave {
 
+// What reduce and reduce_window share: operands are n inputs, then n initial values, and a body
+// folds n values into n others.
+size_t num_reduced(const Node& node);  // n
+// The element type in which the body folds input i: that of its arguments, which may be wider.
+DType body_dtype(const Graph& graph, const Node& node, size_t i);
+// Throws UserError unless the node has one region of 2n arguments and n results.
+void verify_reduction_body(const Graph& graph, const Node& node);
+
 // The reducers of a region that folds n values at once with n operators that have nothing to do
 // with each other, by result; nothing where the region is anything else.
 //   (a, b) { return add a, b }                            -> {Sum}
