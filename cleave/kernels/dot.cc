@@ -87,9 +87,30 @@ DType compute_type(DType lhs, DType rhs, DType result) {
   return is_double ? DType::F64 : DType::F32;
 }
 
+// A product of two packed matrices, which needs none of the rearrangement below.
+std::optional<Array> plain_product(const Array& lhs, const Array& rhs, const DotDims& dims,
+                                   DType result) {
+  if (lhs.rank() != 2 || rhs.rank() != 2 || !dims.lhs_batch.empty() ||
+      dims.lhs_contract.size() != 1 || lhs.dtype() != result || rhs.dtype() != result ||
+      !has_gemm(result) || !lhs.is_contiguous() || !rhs.is_contiguous())
+    return std::nullopt;
+  const int64_t a = dims.lhs_contract[0], b = dims.rhs_contract[0];
+  const Gemm shape{lhs.shape()[1 - a],
+                   rhs.shape()[1 - b],
+                   lhs.shape()[a],
+                   a == 0,
+                   b == 1,
+                   std::max<int64_t>(lhs.shape()[1], 1),
+                   std::max<int64_t>(rhs.shape()[1], 1)};
+  Array product(result, {shape.m, shape.n});
+  gemm(result, shape, lhs.raw(), rhs.raw(), product.raw());
+  return product;
+}
+
 }  // namespace
 
 Array dot_general(const Array& lhs, const Array& rhs, const DotDims& dims, DType result_type) {
+  if (auto product = plain_product(lhs, rhs, dims, result_type)) return *product;
   const bool bf16 = lhs.dtype() == DType::BF16 && rhs.dtype() == DType::BF16 &&
                     (result_type == DType::BF16 || result_type == DType::F32) && has_bf16_gemm();
   const DType type = bf16 ? DType::BF16 : compute_type(lhs.dtype(), rhs.dtype(), result_type);
