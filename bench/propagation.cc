@@ -13,6 +13,7 @@
 #include "cleave/graph/text/text.h"
 #include "cleave/rules/propagation.h"
 #include "cleave/rules/sharding_passes.h"
+#include "cleave/spmd/reshard_passes.h"
 
 namespace {
 
@@ -76,8 +77,11 @@ int main(int argc, char** argv) {
   const Graph graph = cleave::parse_module(text);
   const double parse = std::chrono::duration<double>(Clock::now() - begin).count();
   const auto ops = static_cast<double>(count_ops(graph));
-  const double pipeline =
-      best_of(graph, 15, [](Graph& copy) { cleave::run_propagation_pipeline(copy, {}); });
+  const double pipeline = best_of(graph, 15, [](Graph& copy) {
+    cleave::run_propagation_pipeline(copy, {});
+    cleave::insert_explicit_reshards(copy, false);
+    cleave::remove_dead_ops(copy);
+  });
   Graph prepared = graph;
   cleave::prepare_for_propagation(prepared, {});
   const double alone =

@@ -6,6 +6,7 @@
 #include "cleave/rules/propagation.h"
 #include "cleave/rules/sharding_groups.h"
 #include "cleave/rules/sharding_passes.h"
+#include "cleave/spmd/reshard_passes.h"
 
 namespace cleave {
 namespace {
@@ -125,6 +126,8 @@ void register_propagation_passes(PassRegistry& registry) {
                 {"dedup-functions-fully"},
                 [](Graph& graph, const PassOptions& options, PassContext&) {
                   run_propagation_pipeline(graph, {options.get_bool("dedup-functions-fully")});
+                  insert_explicit_reshards(graph, /*full=*/false);
+                  remove_dead_ops(graph);
                 }});
 }
 

@@ -52,7 +52,7 @@ std::string original_name(const Function& function) {
 // f, f_0, f_1, ...: the numbers go on over all names, as MLIR's symbol table counts.
 class FreshNames {
  public:
-  explicit FreshNames(const Graph& graph) {
+  explicit FreshNames(const Graph& graph, int counter = 0) : counter_(counter) {
     for (const Function& function : graph.functions) taken_.insert(function.name);
     for (const MeshPtr& mesh : graph.meshes) taken_.insert(mesh->name);
   }
@@ -61,10 +61,11 @@ class FreshNames {
     while (!taken_.insert(fresh).second) fresh = fmt::format("{}_{}", name, counter_++);
     return fresh;
   }
+  int counter() const { return counter_; }
 
  private:
   std::set<std::string> taken_;
-  int counter_ = 0;
+  int counter_;
 };
 
 // A copy of a function and, recursively, of everything that it calls. Returns its name.
@@ -135,11 +136,12 @@ void order_functions_by_calls(Graph& graph) {
   graph.functions = std::move(functions);
 }
 
-void clone_callee(Graph& graph, NodeId call) {
-  FreshNames names(graph);
+void clone_callee(Graph& graph, NodeId call, int& counter) {
+  FreshNames names(graph, counter);
   const int callee = function_named(graph, callee_of(graph.node(call)));
   std::string name = clone_function(graph, callee, names);
   set_callee(graph.node(call), std::move(name));
+  counter = names.counter();
 }
 
 void flatten_call_graph(Graph& graph) {
@@ -404,7 +406,8 @@ void insert_call_reshards(Graph& graph) {
         returned.push_back(ShardingSpec::closed_replicated(spec.mesh, spec.rank()));
     }
     const std::vector<ValueId> results = graph.node(id).results;
-    for (size_t i = 0; i < results.size(); ++i) {
+    // Each right behind the call: those of later results stand first.
+    for (size_t i = results.size(); i-- > 0;) {
       const auto want = i < wanted.size() ? std::optional(wanted[i]) : std::nullopt;
       if (same(returned[i], want)) continue;
       AttrDict attrs;

@@ -171,7 +171,7 @@ class Splitter {
       graph_.region(inner).owner = clone;
       graph_.node(clone).regions.push_back(inner);
     }
-    if (name == "func.call") clone_callee(graph_, clone);
+    if (name == "func.call") clone_callee(graph_, clone, counter_);
     rewrite_->insert_before(producer, clone);
     const std::vector<ValueId> results = graph_.node(producer).results;
     for (size_t r = 0; r < results.size(); ++r)
@@ -207,6 +207,7 @@ class Splitter {
 
   Graph& graph_;
   GraphRewrite* rewrite_ = nullptr;
+  int counter_ = 0;
   std::string function_;
   std::vector<uint8_t> constant_, expansion_;  // by node
   std::vector<NodeId> constants_, expansions_;

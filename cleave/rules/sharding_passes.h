@@ -31,8 +31,9 @@ void split_constants(Graph& graph);
 // first.
 std::vector<int> call_graph_post_order(const Graph& graph);
 void order_functions_by_calls(Graph& graph);  // callers before callees
-// The call gets a copy of its function, and of everything that this calls, to itself.
-void clone_callee(Graph& graph, NodeId call);
+// The call gets a copy of its function, and of everything that this calls, to itself. `counter`
+// numbers the new names over several calls.
+void clone_callee(Graph& graph, NodeId call, int& counter);
 // Every call gets a function of its own.
 void flatten_call_graph(Graph& graph);
 // Every call becomes an sdy.named_computation with the body of the callee.
