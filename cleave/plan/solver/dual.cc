@@ -138,6 +138,13 @@ void Dual<Real>::end_window() {
   }
   marked_ = best_;
   window_ = 0;
+  if (lift_ > std::max(2e-6 * std::abs(best_), 1e-3) && stalled_ < 40) return;
+  // The level has come down to the bound: once more from above, unless that helped little last
+  // time.
+  exhausted_ = best_ - cycle_ < 1e-4 * std::abs(best_);
+  cycle_ = best_;
+  lift_ = 0.02 * std::abs(best_);
+  stalled_ = 0;
 }
 
 template <class Real>

@@ -28,10 +28,7 @@ class Dual {
   const Real* cost() const { return cost_.data(); }  // priced, of the last sweep
   const Messages<Real>& messages() const { return messages_; }
   // Whether the level has come down to the bound.
-  bool converged() const {
-    if (model_.times == 0) return stalled_ >= 3;
-    return lift_ >= 0 && (lift_ < std::max(2e-6 * std::abs(best_), 1e-3) || stalled_ >= 40);
-  }
+  bool converged() const { return model_.times == 0 ? stalled_ >= 3 : exhausted_; }
   // Starts from prices known from elsewhere, close to the best.
   void set_prices(const std::vector<double>& prices);
   // For each strategy how much of its node the last steps gave it: an approximate solution of the
@@ -62,7 +59,9 @@ class Dual {
   double marked_ = -1e300;    // the best bound when the present window began
   int window_ = 0;
   int iterations_ = 0;
-  int stalled_ = 0;  // windows without gain
+  int stalled_ = 0;        // windows without gain
+  double cycle_ = -1e300;  // the best bound when the level was last raised
+  bool exhausted_ = false;
   double work_ = 0;
 };
 

@@ -202,7 +202,8 @@ void Search<Real>::propose_and_repair(double width, double threshold) {
   bool taken = state_.repair(from * (1 + kSlack) + 1, random_);
   if (taken) {
     state_.descend(false, random_);
-    taken = state_.fits() && state_.cost() <= from * (1 + threshold * random_.unit()) + 0.25;
+    const double most = std::max(from, best_.cost * (1 + threshold * random_.unit()));
+    taken = state_.fits() && state_.cost() <= most + 0.25;
   }
   if (!taken) {
     state_.undo();
