@@ -9,6 +9,7 @@
 
 #include "cleave/cli/commands.h"
 #include "cleave/core/error.h"
+#include "cleave/graph/json.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/graph/verify.h"
 #include "cleave/passes/pass.h"
@@ -29,6 +30,7 @@ cleave opt FILE|- [passes] [options]
   --no-verify                       take modules that break a rule of their ops
   --timing                          print how long each pass took
   -mlir-print-op-generic            print every op in the generic syntax
+  --json                            print the graph as JSON (docs/graph-json.md); JSON is read too
   -mlir-print-debuginfo             print locations
   --list-passes                     print the names of the passes
 
@@ -42,6 +44,7 @@ struct OptCommand {
   bool verify_diagnostics = false;
   bool timing = false;
   bool verify = true;
+  bool json = false;
   std::string print_after;
   PrintOptions print;
   std::vector<PassCall> calls;
@@ -84,6 +87,8 @@ OptCommand parse_arguments(const std::vector<std::string>& args) {
       command.verify_diagnostics = true;
     else if (name == "timing" || name == "mlir-timing")
       command.timing = true;
+    else if (name == "json")
+      command.json = true;
     else if (name == "no-verify")
       command.verify = false;
     else if (name == "print-after")
@@ -111,12 +116,23 @@ std::string read_input(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+Graph read_graph(const OptCommand& command, const SourceChunk& chunk) {
+  // A module in JSON starts with a brace and a quote; no other text does.
+  const size_t brace = chunk.text.find_first_not_of(" \t\r\n");
+  if (brace != std::string_view::npos && chunk.text[brace] == '{') {
+    const size_t next = chunk.text.find_first_not_of(" \t\r\n", brace + 1);
+    if (next != std::string_view::npos && chunk.text[next] == '"')
+      return graph_from_json(chunk.text);
+  }
+  return parse_module(chunk.text, command.input == "-" ? "<stdin>" : command.input,
+                      chunk.first_line);
+}
+
 // Runs one module through the passes and returns its text.
 std::string run_chunk(const OptCommand& command, const SourceChunk& chunk,
                       std::vector<PassTiming>& timings) {
   const auto begin = std::chrono::steady_clock::now();
-  Graph graph =
-      parse_module(chunk.text, command.input == "-" ? "<stdin>" : command.input, chunk.first_line);
+  Graph graph = read_graph(command, chunk);
   const std::chrono::duration<double> parse = std::chrono::steady_clock::now() - begin;
   timings.push_back({"(parse)", parse.count()});
   if (command.verify) verify_graph(graph);
@@ -132,7 +148,10 @@ std::string run_chunk(const OptCommand& command, const SourceChunk& chunk,
   for (PassTiming& timing : run_pipeline(graph, command.calls, context, observer))
     timings.push_back(std::move(timing));
   const auto print_begin = std::chrono::steady_clock::now();
-  std::string text = print_module(graph, command.print);
+  JsonOptions json;
+  json.indent = 1;
+  std::string text =
+      command.json ? graph_to_json(graph, json) + "\n" : print_module(graph, command.print);
   const std::chrono::duration<double> print = std::chrono::steady_clock::now() - print_begin;
   timings.push_back({"(print)", print.count()});
   return text;

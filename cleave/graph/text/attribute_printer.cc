@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 
 #include "cleave/core/sharding_rule_text.h"
@@ -114,6 +115,10 @@ struct AttributePrinter {
     out += value.name;
     if (value.name == "stablehlo.mesh") {
       append_stablehlo_mesh(out, value);
+    } else if (value.name == "stablehlo.conv" && !is_plain_convolution(value)) {
+      std::string body;
+      append_struct_body(body, value);
+      out += "<raw " + body.substr(1);
     } else if (value.name == "stablehlo.conv") {
       out += '<';
       append_convolution_dims(out, value);
@@ -273,6 +278,24 @@ std::vector<int64_t> ints_of(const Attribute& attribute) {
   AttrDict dict;
   dict.set("value", attribute);
   return dict.get_ints("value");
+}
+
+bool is_plain_convolution(const StructAttr& dims) {
+  if (dims.fields.size() != 9) return false;
+  // Three fields for each tensor: two dimensions, and the list of spatial ones.
+  for (size_t first : {0, 3, 6}) {
+    const auto* a = dims.fields[first].value.as<IntegerAttr>();
+    const auto* b = dims.fields[first + 1].value.as<IntegerAttr>();
+    const auto* spatial = dims.fields[first + 2].value.as<DenseArrayAttr>();
+    if (!a || !b || !spatial) return false;
+    std::vector<int64_t> all = spatial->ints;
+    all.push_back(a->value);
+    all.push_back(b->value);
+    std::sort(all.begin(), all.end());
+    for (size_t i = 0; i < all.size(); ++i)
+      if (all[i] != static_cast<int64_t>(i)) return false;
+  }
+  return true;
 }
 
 void append_convolution_dims(std::string& out, const StructAttr& dims) {

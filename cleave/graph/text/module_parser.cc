@@ -264,41 +264,12 @@ void ModuleParser::pretty_op(ParsedOp& op) {
   parse_by_format(*this, *syntax, op);
 }
 
-// Attributes whose meaning depends on others of the op.
-void ModuleParser::bind_attributes(ParsedOp& op) {
-  if (op.name.substr(0, 4) != "sdy.") return;
-  for (std::string_view name : {"allowed_direction", "reduction_op"}) {
-    const Attribute* value = op.attrs.find(name);
-    const std::string_view enum_name =
-        name == "reduction_op" ? "sdy.reduction_op" : "sdy.propagation_direction";
-    try {
-      if (value && value->as<IntegerAttr>())
-        op.attrs.set(name, enum_from_integer(enum_name, value->as<IntegerAttr>()->value));
-    } catch (const UserError& error) {
-      lex_.fail_at(op.begin, error.what());
-    }
-  }
-  const Attribute* sharding = op.attrs.find("out_sharding");
-  if (!sharding || !sharding->as<ShardingAttr>()) return;
-  const MeshPtr mesh = sharding->as<ShardingAttr>()->spec.mesh;
-  for (std::string_view name : {"gathering_axes", "slicing_axes", "reduce_scatter_axes", "axes",
-                                "reduction_axes", "params"}) {
-    const Attribute* value = op.attrs.find(name);
-    if (!value || !value->as<OpaqueAttr>()) continue;
-    std::string_view text = value->as<OpaqueAttr>()->text;
-    const size_t bracket = text.find_first_of("[{");
-    if (bracket == std::string_view::npos) lex_.fail_at(op.begin, "expected axes");
-    text.remove_prefix(bracket);
-    try {
-      op.attrs.set(name, name == "params" ? parse_moves(text, mesh) : parse_axis_lists(text, mesh));
-    } catch (const UserError& error) {
-      lex_.fail_at(op.begin, error.what());
-    }
-  }
-}
-
 void ModuleParser::finish_op(ParsedOp& op, const std::vector<ResultName>& names, RegionId parent) {
-  bind_attributes(op);
+  try {
+    bind_attributes(op.name, op.attrs);
+  } catch (const UserError& error) {
+    lex_.fail_at(op.begin, error.what());
+  }
   uint64_t named = 0;
   for (const ResultName& name : names) named += name.count;
   if (!names.empty() && named != op.result_types.size())
@@ -324,6 +295,55 @@ void ModuleParser::finish_op(ParsedOp& op, const std::vector<ResultName>& names,
 }  // namespace cleave::text
 
 namespace cleave {
+
+void bind_attributes(std::string_view op, AttrDict& attrs) {
+  if (op.substr(0, 4) != "sdy.") return;
+  for (std::string_view name : {"allowed_direction", "reduction_op"}) {
+    const Attribute* value = attrs.find(name);
+    const std::string_view enum_name =
+        name == "reduction_op" ? "sdy.reduction_op" : "sdy.propagation_direction";
+    if (value && value->as<IntegerAttr>())
+      attrs.set(name, text::enum_from_integer(enum_name, value->as<IntegerAttr>()->value));
+  }
+  const Attribute* sharding = attrs.find("out_sharding");
+  if (!sharding || !sharding->as<ShardingAttr>()) return;
+  const MeshPtr mesh = sharding->as<ShardingAttr>()->spec.mesh;
+  for (std::string_view name : {"gathering_axes", "slicing_axes", "reduce_scatter_axes", "axes",
+                                "reduction_axes", "params"}) {
+    const Attribute* value = attrs.find(name);
+    if (!value || !value->as<OpaqueAttr>()) continue;
+    std::string_view body = value->as<OpaqueAttr>()->text;
+    const size_t bracket = body.find_first_of("[{");
+    if (bracket == std::string_view::npos) throw_user("{}: '{}' must be axes", op, name);
+    body.remove_prefix(bracket);
+    attrs.set(name, name == "params" ? text::parse_moves(body, mesh)
+                                     : text::parse_axis_lists(body, mesh));
+  }
+}
+
+Type parse_type(std::string_view text) {
+  text::Lexer lexer(text);
+  text::AttributeParser parser(lexer, [](std::string_view) { return nullptr; });
+  try {
+    Type type = parser.type();
+    if (!lexer.at_end()) lexer.fail("unexpected text after the type");
+    return type;
+  } catch (const ParseError& error) {
+    throw UserError(text::render_error(text, error.offset, "<type>", 1, error.what()));
+  }
+}
+
+Attribute parse_attribute(std::string_view text, const MeshLookup& meshes) {
+  text::Lexer lexer(text);
+  text::AttributeParser parser(lexer, meshes);
+  try {
+    Attribute attribute = parser.attribute();
+    if (!lexer.at_end()) lexer.fail("unexpected text after the attribute");
+    return attribute;
+  } catch (const ParseError& error) {
+    throw UserError(text::render_error(text, error.offset, "<attribute>", 1, error.what()));
+  }
+}
 
 Graph parse_module(std::string_view text, std::string_view file_name, size_t first_line) {
   try {

@@ -85,7 +85,6 @@ class ModuleParser {
   void generic_op(ParsedOp& op);
   void pretty_op(ParsedOp& op);
   void finish_op(ParsedOp& op, const std::vector<ResultName>& names, RegionId parent);
-  void bind_attributes(ParsedOp& op);
   void define(std::string_view name, Binding binding, size_t pos);
 
   Lexer lex_;

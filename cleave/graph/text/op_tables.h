@@ -16,6 +16,7 @@ struct OpRow {
 std::span<const OpRow> stablehlo_rows();
 std::span<const OpRow> chlo_rows();
 std::span<const OpRow> sdy_rows();
-std::span<const OpRow> other_rows();  // func, check, interpreter; of arith and tensor what StableHLO's tests use
+std::span<const OpRow>
+other_rows();  // func, check, interpreter; of arith and tensor what StableHLO's tests use
 
 }  // namespace cleave::text

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "cleave/graph/text/attribute_printer.h"
 #include "cleave/graph/text/printer.h"
 
 namespace cleave::text {
@@ -35,7 +36,7 @@ bool kind_fits(std::string_view kind, const Attribute& value, const Node& node) 
   if (kind == "sharding") return value.as<ShardingAttr>();
   if (kind == "conv") {
     const auto* dims = value.as<StructAttr>();
-    return dims && dims->name == "stablehlo.conv" && dims->fields.size() == 9;
+    return dims && dims->name == "stablehlo.conv" && is_plain_convolution(*dims);
   }
   if (kind == "axis_lists" || kind == "axes") return value.as<AxisListsAttr>();
   if (kind == "moves") return value.as<AllToAllAttr>();

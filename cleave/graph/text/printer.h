@@ -53,8 +53,9 @@ class Printer {
   int indent_ = 0;
 };
 
-// pretty_check.cc: whether the pretty syntax can say everything about the node. If not (an attribute is
-// missing or of another kind, types that the syntax takes for granted differ), it prints generically.
+// pretty_check.cc: whether the pretty syntax can say everything about the node. If not (an
+// attribute is missing or of another kind, types that the syntax takes for granted differ), it
+// prints generically.
 bool has_pretty_form(const Graph& graph, const OpSyntax& syntax, const Node& node);
 
 // op_format.cc

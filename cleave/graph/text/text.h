@@ -33,6 +33,14 @@ struct PrintOptions {
   size_t hex_limit = 100;  // constants of more elements print as one hex string
 };
 
+// One type, one attribute. Throw UserError.
+Type parse_type(std::string_view text);
+Attribute parse_attribute(std::string_view text, const MeshLookup& meshes);
+// Attributes of sdy ops whose meaning depends on others of the op: the axes of a collective become
+// those of the mesh of its out_sharding, enums that the generic syntax writes as integers get their
+// names. `parse_module` has done so; attributes that were read alone need it.
+void bind_attributes(std::string_view op, AttrDict& attrs);
+
 // The text that MLIR's printer gives, ending with a line break.
 std::string print_module(const Graph& graph, const PrintOptions& options = {});
 // One op, on one line where it has no region, with the names that it has in the whole module.

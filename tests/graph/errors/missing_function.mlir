@@ -1,0 +1,5 @@
+// verify: there is no function @g
+func.func @f() {
+  call @g() : () -> ()
+  return
+}
