@@ -42,8 +42,9 @@ struct Instance {
 
 Instance instantiate(const Program& program, int64_t device);
 
-// The Program as a module: the graph of device 0, which holds the largest shards, with the changes of
-// layout as ops that say along which axes and for which op. What `cleave opt -cleave-partition` prints:
+// The Program as a module: the graph of device 0, which holds the largest shards, with the changes
+// of layout as ops that say along which axes and for which op. What `cleave opt -cleave-partition`
+// prints:
 //   %3 = "cleave.all_reduce"(%2) {axes = ..., for = ...} : (tensor<4xf32>) -> tensor<4xf32>
 Graph to_module(const Program& program);
 
