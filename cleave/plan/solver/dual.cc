@@ -10,7 +10,9 @@ namespace {
 constexpr int kWarmUp = 20;  // sweeps before the prices move
 
 constexpr double kKeep = 0.7;  // of the last direction
-constexpr double kStep = 0.15;
+// Steps are long and short by turns, from cycle to cycle: some problems want one, some the other.
+constexpr double kLongStep = 0.35;
+constexpr double kShortStep = 0.12;
 constexpr int kWindow = 30;
 constexpr float kFade = 0.93f;  // of the shares, from step to step
 
@@ -116,7 +118,7 @@ void Dual<Real>::iterate(double target) {
       const double d = prices_[t] <= 0 ? std::max(0.0, direction_[t]) : direction_[t];
       norm += d * d;
     }
-    const double step = norm > 0 ? kStep * gap / norm : 0;
+    const double step = norm > 0 ? (long_steps_ ? kLongStep : kShortStep) * gap / norm : 0;
     for (int t = 0; t < model_.times; ++t) {
       prices_[t] = std::max(0.0, prices_[t] + step * direction_[t]);
     }
@@ -143,6 +145,7 @@ void Dual<Real>::end_window() {
   // time.
   exhausted_ = best_ - cycle_ < 1e-4 * std::abs(best_);
   cycle_ = best_;
+  long_steps_ = !long_steps_;
   lift_ = 0.02 * std::abs(best_);
   stalled_ = 0;
 }

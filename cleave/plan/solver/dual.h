@@ -62,6 +62,7 @@ class Dual {
   int stalled_ = 0;        // windows without gain
   double cycle_ = -1e300;  // the best bound when the level was last raised
   bool exhausted_ = false;
+  bool long_steps_ = true;
   double work_ = 0;
 };
 
