@@ -346,6 +346,9 @@ void unflatten_call_graph(Graph& graph, bool ignore_shardings) {
 }
 
 void remove_unused_functions(Graph& graph) {
+  if (std::none_of(graph.functions.begin(), graph.functions.end(),
+                   [](const Function& function) { return function.visibility == "private"; }))
+    return;
   while (true) {
     std::set<std::string> used;
     graph.walk([&](NodeId id) {

@@ -1,6 +1,8 @@
 #include "cleave/rules/value_sharding.h"
 
 #include <algorithm>
+#include <unordered_map>
+#include <utility>
 
 namespace cleave {
 namespace {
@@ -152,6 +154,7 @@ void transform_shardings(Graph& graph, const ChangeSharding& change) {
     if (const ShardingSpec* spec = sharding_in(attrs))
       attrs.set(kShardingAttr, ShardingAttr{change(*spec)});
   };
+  std::unordered_map<const void*, std::pair<Attribute, Attribute>> changed_attrs;
   for (Function& function : graph.functions) {
     for (AttrDict& attrs : function.arg_attrs) change_attrs(attrs);
     for (AttrDict& attrs : function.result_attrs) change_attrs(attrs);
@@ -163,13 +166,22 @@ void transform_shardings(Graph& graph, const ChangeSharding& change) {
             own_sharding_attr(node)}) {
         const Attribute* attr = name.empty() ? nullptr : node.attrs.find(name);
         if (!attr) continue;
+        // Many nodes share one attribute: change it once, and share the result.
+        const Attribute before = *attr;
+        if (auto it = changed_attrs.find(&before.storage()); it != changed_attrs.end()) {
+          node.attrs.set(name, it->second.second);
+          continue;
+        }
         if (const auto* single = attr->as<ShardingAttr>()) {
           node.attrs.set(name, ShardingAttr{change(single->spec)});
         } else if (const auto* per_value = attr->as<ShardingsAttr>()) {
           ShardingsAttr changed = *per_value;
           for (ShardingSpec& spec : changed.specs) spec = change(spec);
           node.attrs.set(name, std::move(changed));
+        } else {
+          continue;
         }
+        changed_attrs.emplace(&before.storage(), std::pair(before, *node.attrs.find(name)));
       }
     });
   }
