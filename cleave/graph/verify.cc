@@ -152,6 +152,7 @@ class Verifier {
 
   // A sharded dimension of size 0 is of no use, but not wrong.
   static void check_spec(const ShardingSpec& spec, const Type& type) {
+    if (type.kind == Type::Kind::Tuple) return;
     Shape shape = type.is_tensor() && !type.unranked ? type.shape : Shape();
     std::replace(shape.begin(), shape.end(), int64_t{0}, int64_t{1});
     verify(spec, shape);
@@ -228,6 +229,9 @@ class Verifier {
 
 bool compatible_types(const Type& a, const Type& b) {
   if (a == b) return true;
+  // A quantized tensor may be given by its stored integers.
+  if (a.is_tensor() && b.is_tensor() && (a.dtype == DType::Other || b.dtype == DType::Other))
+    return a.rank() == b.rank();
   if (a.kind != b.kind || a.dtype != b.dtype || a.text != b.text) return false;
   if (a.kind == Type::Kind::Tuple)
     return std::equal(a.elements.begin(), a.elements.end(), b.elements.begin(), b.elements.end(),

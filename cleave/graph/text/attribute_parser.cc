@@ -228,6 +228,9 @@ Attribute AttributeParser::hash_attribute() {
       lex_.fail_at(begin, fmt::format("undefined attribute alias #{}", name));
     return alias->second;
   }
+  const char first = dot + 1 < name.size() ? name[dot + 1] : '0';
+  if (first == '.' || first == '$' || (first >= '0' && first <= '9'))
+    lex_.fail_at(begin, fmt::format("'{}' is not the name of an attribute", name));
   return dialect_attribute(name.substr(0, dot), name.substr(dot + 1), begin);
 }
 
