@@ -77,6 +77,18 @@ void verify_results(const Graph& graph, const std::string& entry, const std::vec
       results.size(), milliseconds, worst, scale);
 }
 
+// Annotations speak of the module's own meshes; another one cannot take their place.
+void require_annotated_mesh(const Graph& graph, const Mesh& mesh) {
+  for (const MeshPtr& own : graph.meshes) {
+    if (own->axes.empty()) continue;
+    if (!own->same_devices(mesh))
+      throw_user(
+          "--mesh {}: the module's annotations are of @{} = {}; leave --mesh out, or say --shard "
+          "replicated or random:SEED to drop them",
+          to_string(mesh), own->name, to_string(*own));
+  }
+}
+
 }  // namespace
 
 std::vector<Array> run_sharded(const Graph& graph, const std::string& entry,
@@ -88,6 +100,7 @@ std::vector<Array> run_sharded(const Graph& graph, const std::string& entry,
   MeshPtr mesh;
   if (shard == "annotations") {
     if (!options.mesh.empty() || graph.meshes.empty()) mesh = mesh_of(graph, options);
+    if (mesh) require_annotated_mesh(graph, *mesh);
     run_propagation_pipeline(sharded, {});
   } else if (shard == "replicated" || shard.starts_with("random:")) {
     mesh = mesh_of(graph, options);

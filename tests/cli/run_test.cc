@@ -47,6 +47,19 @@ TEST(Run, PrintsResults) {
   EXPECT_EQ(outcome.text, "tensor<2x2xi32> {\n  [\n    [0, 2],\n    [4, 6]\n  ]\n}\n");
 }
 
+TEST(Run, AnotherMeshThanThatOfTheAnnotationsIsAnError) {
+  const std::string module = R"(
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%x: tensor<4xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<4xi32> {
+  %0 = stablehlo.add %x, %x : tensor<4xi32>
+  return %0 : tensor<4xi32>
+})";
+  const Outcome wrong = run(module, "--arg 0=iota --shard annotations --mesh y=3");
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_THAT(wrong.text, HasSubstr("the module's annotations are of @mesh = <[\"x\"=2]>"));
+  EXPECT_EQ(run(module, "--arg 0=iota --shard annotations --mesh x=2 --verify").status, 0);
+}
+
 TEST(Run, ReadsAndWritesNpy) {
   const std::filesystem::path dir = std::filesystem::path(testing::TempDir()) / "cleave_run_out";
   std::filesystem::create_directories(dir);
