@@ -49,8 +49,10 @@ void ModuleParser::resources() {
 }
 
 void ModuleParser::module_op() {
+  const size_t pos = lex_.next_pos();
   if (lex_.peek() == '@') graph_.name = lex_.symbol();
   if (lex_.accept_word("attributes")) graph_.attrs = attrs_.dict();
+  reject_attributes(graph_.attrs, pos, {"sym_name"});
   const size_t begin = lex_.next_pos();
   lex_.expect("{");
   while (!lex_.accept("}")) {
@@ -109,6 +111,16 @@ void ModuleParser::top_level() {
   }
 }
 
+// Names that the syntax itself gives cannot stand in the dictionary too: they would be said twice.
+void ModuleParser::reject_attributes(const AttrDict& attrs, size_t pos,
+                                     std::initializer_list<std::string_view> names) {
+  for (std::string_view name : names)
+    if (attrs.has(name))
+      lex_.fail_at(pos, fmt::format("attribute '{}' is given by the syntax; leave it out of the "
+                                    "dictionary",
+                                    name));
+}
+
 void ModuleParser::mesh_op() {
   const size_t pos = lex_.next_pos();
   std::string name = lex_.symbol();
@@ -117,6 +129,7 @@ void ModuleParser::mesh_op() {
   Mesh mesh = lex_.with_cursor([](TextCursor& cursor) { return parse_mesh_body(cursor); });
   mesh.name = std::move(name);
   AttrDict attrs = attrs_.optional_dict();
+  reject_attributes(attrs, pos, {"mesh", "sym_name"});
   if (!attrs.empty()) graph_.mesh_attrs[mesh.name] = std::move(attrs);
   attrs_.optional_location();
   add_mesh(std::move(mesh), pos);
@@ -169,6 +182,8 @@ void ModuleParser::function_op() {
   function_arguments(function, names);
   function_results(function);
   if (lex_.accept_word("attributes")) function.attrs = attrs_.dict();
+  reject_attributes(function.attrs, pos,
+                    {"arg_attrs", "function_type", "res_attrs", "sym_name", "sym_visibility"});
   if (lex_.peek() == '{') {
     if (names.size() != function.arg_types.size())
       lex_.fail_at(pos, "the arguments of a function with a body need names");

@@ -75,6 +75,8 @@ class ModuleParser {
   void function_op();
   void function_arguments(Function& function, std::vector<NamedArgument>& names);
   void function_results(Function& function);
+  void reject_attributes(const AttrDict& attrs, size_t pos,
+                         std::initializer_list<std::string_view> names);
   void mesh_op();
   void generic_top_level_op();
   void generic_module();
