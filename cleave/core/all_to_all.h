@@ -4,7 +4,8 @@
 
 namespace cleave {
 
-// A part of an all_to_all: the axes leave the minor end of one dimension and arrive at that of another.
+// A part of an all_to_all: the axes leave the minor end of one dimension and arrive at that of
+// another.
 //   {"x"}: 0->2
 struct AllToAllMove {
   AxisList axes;

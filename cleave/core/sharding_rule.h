@@ -21,17 +21,17 @@ enum class FactorKind : uint8_t {
 struct Factor {
   int64_t size = 1;
   FactorKind kind = FactorKind::PassThrough;
-  bool blocked = false;                // propagation does not go along it
-  ReduceOp reduce = ReduceOp::Sum;     // of a Reduction factor: how the parts are completed
-  // Of a Reduction factor: nobody knows how parts are completed (argmax, any reducer that is not one
-  // operator). Shardings propagate along it, but it is replicated when the op runs.
+  bool blocked = false;             // propagation does not go along it
+  ReduceOp reduce = ReduceOp::Sum;  // of a Reduction factor: how the parts are completed
+  // Of a Reduction factor: nobody knows how parts are completed (argmax, any reducer that is not
+  // one operator). Shardings propagate along it, but it is replicated when the op runs.
   bool unknown_reduce = false;
   bool operator==(const Factor&) const = default;
 };
 
 using FactorIndex = int32_t;
-using DimFactors = std::vector<FactorIndex>;     // the factors of one dimension, major to minor
-using TensorFactors = std::vector<DimFactors>;   // of one operand or result, by dimension
+using DimFactors = std::vector<FactorIndex>;    // the factors of one dimension, major to minor
+using TensorFactors = std::vector<DimFactors>;  // of one operand or result, by dimension
 
 // How the dimensions of an op's operands and results correspond: every dimension is a product of
 // factors.
@@ -53,8 +53,9 @@ struct OpShardingRule {
   bool operator==(const OpShardingRule&) const = default;
 };
 
-// One way in which pending reductions pass through an op: if exactly the operands marked in `partial`
-// are partial under `in` (and the others are not partial), the results marked are partial under `out`.
+// One way in which pending reductions pass through an op: if exactly the operands marked in
+// `partial` are partial under `in` (and the others are not partial), the results marked are partial
+// under `out`.
 //   add       {Sum, {1,1}, Sum}      mul  {Sum, {1,0}, Sum}, {Sum, {0,1}, Sum}
 //   negate    {Sum, {1}, Sum}, {Max, {1}, Min}, {Min, {1}, Max}
 //   maximum   {Max, {1,1}, Max}, {Max, {1,0}, Max}, {Max, {0,1}, Max}

@@ -87,8 +87,9 @@ const Attribute* AttrDict::find(std::string_view name) const {
 }
 
 void AttrDict::set(std::string_view name, Attribute value) {
-  auto it = std::lower_bound(entries_.begin(), entries_.end(), name,
-                             [](const NamedAttribute& a, std::string_view b) { return a.name < b; });
+  auto it =
+      std::lower_bound(entries_.begin(), entries_.end(), name,
+                       [](const NamedAttribute& a, std::string_view b) { return a.name < b; });
   if (it != entries_.end() && it->name == name) {
     it->value = std::move(value);
   } else {

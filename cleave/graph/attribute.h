@@ -36,13 +36,13 @@ class AttrDict {
   size_t size() const;
   const std::vector<NamedAttribute>& entries() const { return entries_; }
 
-  // Typed access. Without a fallback, each throws UserError that names the attribute where it is absent
-  // or of another kind.
+  // Typed access. Without a fallback, each throws UserError that names the attribute where it is
+  // absent or of another kind.
   int64_t get_int(std::string_view name) const;
   int64_t get_int(std::string_view name, int64_t fallback) const;
   double get_float(std::string_view name) const;
   bool get_bool(std::string_view name, bool fallback) const;
-  std::string_view get_string(std::string_view name) const;  // string, enum or symbol
+  std::string_view get_string(std::string_view name) const;    // string, enum or symbol
   std::vector<int64_t> get_ints(std::string_view name) const;  // array<i64: 1>, dense<1> or [1, 2]
   std::vector<int64_t> get_ints_or_empty(std::string_view name) const;
   const Literal& get_literal(std::string_view name) const;
@@ -98,8 +98,8 @@ struct DictAttr {
   AttrDict dict;
   bool operator==(const DictAttr&) const = default;
 };
-// #stablehlo.gather<offset_dims = [0], index_vector_dim = 1>: name "stablehlo.gather", fields in the
-// order of the text
+// #stablehlo.gather<offset_dims = [0], index_vector_dim = 1>: name "stablehlo.gather", fields in
+// the order of the text
 struct StructAttr {
   std::string name;
   std::vector<NamedAttribute> fields;
@@ -132,8 +132,8 @@ struct ManualAxesAttr {
   std::vector<std::string> axes;
   bool operator==(const ManualAxesAttr&) const = default;
 };
-// The axes of a collective, per dimension or as one list: [{"x"}, {}] or {"x", "y"}. The mesh is that of
-// the op's sharding attribute.
+// The axes of a collective, per dimension or as one list: [{"x"}, {}] or {"x", "y"}. The mesh is
+// that of the op's sharding attribute.
 struct AxisListsAttr {
   std::string name;  // "sdy.list_of_axis_ref_lists" or "sdy.axis_ref_list"
   std::vector<AxisList> lists;
@@ -159,15 +159,15 @@ struct OpaqueAttr {
 // An immutable attribute value; copies share it.
 class Attribute {
  public:
-  using Storage = std::variant<UnitAttr, bool, IntegerAttr, FloatAttr, StringAttr, TypeAttr,
-                               SymbolRefAttr, ArrayAttr, DenseArrayAttr, ElementsAttr, DictAttr,
-                               StructAttr, EnumAttr, MeshAttr, ShardingAttr, ShardingsAttr,
-                               ManualAxesAttr, AxisListsAttr, AllToAllAttr, ShardingRuleAttr, OpaqueAttr>;
+  using Storage =
+      std::variant<UnitAttr, bool, IntegerAttr, FloatAttr, StringAttr, TypeAttr, SymbolRefAttr,
+                   ArrayAttr, DenseArrayAttr, ElementsAttr, DictAttr, StructAttr, EnumAttr,
+                   MeshAttr, ShardingAttr, ShardingsAttr, ManualAxesAttr, AxisListsAttr,
+                   AllToAllAttr, ShardingRuleAttr, OpaqueAttr>;
 
   Attribute();  // unit
   template <typename T>
-    requires(!std::is_same_v<std::decay_t<T>, Attribute>)
-  Attribute(T&& value)
+  requires(!std::is_same_v<std::decay_t<T>, Attribute>) Attribute(T&& value)
       : storage_(std::make_shared<const Storage>(std::in_place_type<std::decay_t<T>>,
                                                  std::forward<T>(value))) {}
 

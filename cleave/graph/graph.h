@@ -39,8 +39,8 @@ struct Value {
   std::string name;    // the name in the text without '%', a hint for messages; may be empty
 };
 
-// One op. `name` is the full name ("stablehlo.add"); `def` says everything known about it, and is null
-// for an op that nobody knows.
+// One op. `name` is the full name ("stablehlo.add"); `def` says everything known about it, and is
+// null for an op that nobody knows.
 struct Node {
   std::string name;
   const OpDef* def = nullptr;
@@ -59,7 +59,8 @@ struct Region {
   NodeId owner;  // invalid for the body of a function
 };
 
-// A function of the module. Shardings of arguments and results are attributes of them ("sdy.sharding").
+// A function of the module. Shardings of arguments and results are attributes of them
+// ("sdy.sharding").
 struct Function {
   std::string name;
   std::string visibility;  // "", "public", "private"
@@ -72,9 +73,10 @@ struct Function {
   std::string location;
 };
 
-// A module: functions over shared tables of values, nodes and regions, so that an id is unique in the
-// whole module and passes can cross calls. Ids stay valid while a pass edits; what no region lists is
-// dead and not printed. References to values, nodes and regions are invalidated by adding more of them.
+// A module: functions over shared tables of values, nodes and regions, so that an id is unique in
+// the whole module and passes can cross calls. Ids stay valid while a pass edits; what no region
+// lists is dead and not printed. References to values, nodes and regions are invalidated by adding
+// more of them.
 class Graph {
  public:
   std::string name;
@@ -84,7 +86,8 @@ class Graph {
   // Where meshes stand among the functions, for the text: how many functions come before each mesh.
   // Meshes beyond its end come first.
   std::vector<size_t> functions_before_mesh;
-  std::map<std::string, AttrDict, std::less<>> mesh_attrs;  // of sdy.mesh ops that have any, by symbol
+  // Of sdy.mesh ops that have any, by symbol.
+  std::map<std::string, AttrDict, std::less<>> mesh_attrs;
 
   Value& value(ValueId id) { return values_[id.index]; }
   const Value& value(ValueId id) const { return values_[id.index]; }
@@ -108,15 +111,16 @@ class Graph {
   // inserted. `add_node` looks the name up in the registry to set `def`.
   RegionId add_region(NodeId owner = {});  // with an owner: also its last region
   ValueId add_argument(RegionId region, Type type, std::string name = {});
-  NodeId add_node(std::string_view op, std::vector<ValueId> operands, std::vector<Type> result_types,
-                  AttrDict attrs = {});
+  NodeId add_node(std::string_view op, std::vector<ValueId> operands,
+                  std::vector<Type> result_types, AttrDict attrs = {});
   void append(RegionId region, NodeId node);
   void insert_before(NodeId position, NodeId node);
   void insert_after(NodeId position, NodeId node);
-  void remove(NodeId node);  // from its region
+  void remove(NodeId node);                         // from its region
   void replace_all_uses(ValueId from, ValueId to);  // linear in the size of the module
 
-  // Calls `visit` for the nodes of a region in order, each before the nodes of the regions inside it.
+  // Calls `visit` for the nodes of a region in order, each before the nodes of the regions inside
+  // it.
   void walk(RegionId region, const std::function<void(NodeId)>& visit) const;
   void walk(const std::function<void(NodeId)>& visit) const;  // every function in order
 

@@ -9,9 +9,9 @@
 
 namespace cleave {
 
-// The value of a dense constant: elements in row-major order, as bytes of the dtype (bool: one byte, 0
-// or 1; sub-byte integers: one byte each). A splat holds one element for the whole shape. Copies share
-// the bytes.
+// The value of a dense constant: elements in row-major order, as bytes of the dtype (bool: one
+// byte, 0 or 1; sub-byte integers: one byte each). A splat holds one element for the whole shape.
+// Copies share the bytes.
 struct Literal {
   Type type;
   bool splat = false;

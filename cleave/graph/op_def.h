@@ -19,15 +19,15 @@ class EvalContext;  // cleave/ops/eval.h
 
 // Facts that an op states about itself, so that passes ask and never list ops.
 enum Trait : uint32_t {
-  kElementwise = 1 << 0,   // result element i depends on operand elements i alone; shapes are equal
-  kPure = 1 << 1,          // no effect but its results; may be dropped or computed twice
+  kElementwise = 1 << 0,  // result element i depends on operand elements i alone; shapes are equal
+  kPure = 1 << 1,         // no effect but its results; may be dropped or computed twice
   kTerminator = 1 << 2,
-  kCollective = 1 << 3,    // talks to other devices
+  kCollective = 1 << 3,  // talks to other devices
   kCommutative = 1 << 4,
   kConstantLike = 1 << 5,  // no operands, known value: constant, iota
-  kDataFlow = 1 << 6,      // values flow through it and its regions: while, case, optimization_barrier
+  kDataFlow = 1 << 6,  // values flow through it and its regions: while, case, optimization_barrier
   kCall = 1 << 7,
-  kViewLike = 1 << 8,      // moves elements, computes none: reshape, transpose, broadcast, slice
+  kViewLike = 1 << 8,  // moves elements, computes none: reshape, transpose, broadcast, slice
 };
 
 using InferFn = std::vector<Type> (*)(const Graph&, const Node&);
@@ -39,11 +39,11 @@ using CostFn = OpCost (*)(const Graph&, const Node&);
 using ShardableFn = bool (*)(const Graph&, const Node&, const OpShardingRule&, FactorIndex);
 using EvalFn = std::vector<Array> (*)(EvalContext&, const Node&, std::span<const Array>);
 
-// Everything known about one op, in one place: its family's file in cleave/ops. A null slot means that
-// the op has no such thing (no kernel, carries no partials); a null cost means the bytes of operands and
-// results, and one flop per result element where the op is elementwise.
+// Everything known about one op, in one place: its family's file in cleave/ops. A null slot means
+// that the op has no such thing (no kernel, carries no partials); a null cost means the bytes of
+// operands and results, and one flop per result element where the op is elementwise.
 struct OpDef {
-  std::string name;           // "stablehlo.add"
+  std::string name;  // "stablehlo.add"
   uint32_t traits = 0;
   InferFn infer = nullptr;    // result types from operands and attributes; throws UserError
   VerifyFn verify = nullptr;  // what infer does not cover: attributes, regions

@@ -88,7 +88,8 @@ std::string to_string(const Type& type) {
     case Type::Kind::Token:
       return "!stablehlo.token";
     case Type::Kind::Tuple:
-      return "tuple<" + join(type.elements.data(), type.elements.data() + type.elements.size()) + ">";
+      return "tuple<" + join(type.elements.data(), type.elements.data() + type.elements.size()) +
+             ">";
     case Type::Kind::Function: {
       const Type* inputs = type.elements.data();
       const Type* results = inputs + type.num_inputs;

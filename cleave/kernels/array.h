@@ -12,8 +12,8 @@ namespace cleave {
 using Buffer = std::shared_ptr<std::byte[]>;
 Buffer allocate(size_t bytes);  // 64-byte aligned, not initialised
 
-// A tensor on one device: a strided view into a shared buffer. Copies are cheap and share elements; an
-// array that a kernel returned is not written again while others hold it.
+// A tensor on one device: a strided view into a shared buffer. Copies are cheap and share elements;
+// an array that a kernel returned is not written again while others hold it.
 class Array {
  public:
   Array() = default;
@@ -43,9 +43,13 @@ class Array {
 
   // The first element of the view.
   template <typename T>
-  T* data() { return reinterpret_cast<T*>(raw()); }
+  T* data() {
+    return reinterpret_cast<T*>(raw());
+  }
   template <typename T>
-  const T* data() const { return reinterpret_cast<const T*>(raw()); }
+  const T* data() const {
+    return reinterpret_cast<const T*>(raw());
+  }
   std::byte* raw() const { return buffer_.get() + offset_ * byte_size(dtype_); }
 
   Array contiguous() const;  // itself where it is, a packed copy otherwise
@@ -53,7 +57,7 @@ class Array {
   // Views.
   Array slice(const Shape& start, const Shape& size, const Shape& step = {}) const;
   Array transpose(const Shape& permutation) const;
-  Array reshape(Shape shape) const;    // a view where strides allow, a copy otherwise
+  Array reshape(Shape shape) const;  // a view where strides allow, a copy otherwise
   Array broadcast(Shape shape, const Shape& dims) const;  // dims[i]: where dimension i goes
 
  private:
@@ -64,7 +68,8 @@ class Array {
   Buffer buffer_;
 };
 
-// Copies `from` into `to`, element by element; same dtype and shape, any strides. They must not overlap.
+// Copies `from` into `to`, element by element; same dtype and shape, any strides. They must not
+// overlap.
 void copy_elements(const Array& from, const Array& to);
 // Bit for bit, NaNs included.
 bool identical(const Array& a, const Array& b);

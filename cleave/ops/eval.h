@@ -34,7 +34,8 @@ class EvalContext {
   // region are visible.
   virtual std::vector<Array> run_region(RegionId region, std::span<const Array> args) = 0;
   virtual std::vector<Array> call(std::string_view function, std::span<const Array> args) = 0;
-  // The same for arguments that the caller gives away, so that ops of the region may write into them.
+  // The same for arguments that the caller gives away, so that ops of the region may write into
+  // them.
   virtual std::vector<Array> consume_region(RegionId region, std::vector<Array> args) {
     return run_region(region, args);
   }

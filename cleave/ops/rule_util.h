@@ -15,8 +15,8 @@ inline constexpr std::initializer_list<ReduceOp> kAllReduceOps = {
     ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min, ReduceOp::Prod,
     ReduceOp::And, ReduceOp::Or,  ReduceOp::Avg};
 
-// Those under which equal parts reduce to themselves, so that a complete value is also one with every
-// part equal to it.
+// Those under which equal parts reduce to themselves, so that a complete value is also one with
+// every part equal to it.
 inline constexpr std::initializer_list<ReduceOp> kIdempotentReduceOps = {
     ReduceOp::Max, ReduceOp::Min, ReduceOp::And, ReduceOp::Or, ReduceOp::Avg};
 

@@ -16,9 +16,9 @@ RuleBuilder::RuleBuilder(std::vector<size_t> operand_ranks, std::vector<size_t> 
 
 RuleBuilder& RuleBuilder::factor(std::vector<int> operand_dims, std::vector<int> result_dims,
                                  int64_t size, FactorKind kind, bool blocked, ReduceOp reduce) {
-  internal_check(operand_dims.size() == rule_.operands.size() &&
-                     result_dims.size() == rule_.results.size(),
-                 "a factor needs one dimension per operand and result");
+  internal_check(
+      operand_dims.size() == rule_.operands.size() && result_dims.size() == rule_.results.size(),
+      "a factor needs one dimension per operand and result");
   const auto index = static_cast<FactorIndex>(rule_.factors.size());
   rule_.factors.push_back({size, kind, blocked, reduce});
   auto map = [&](std::vector<TensorFactors>& tensors, const std::vector<int>& dims) {

@@ -11,9 +11,10 @@ namespace cleave {
 // No dimension of this tensor belongs to the factor.
 inline constexpr int kNoDim = -1;
 
-// Builds an OpShardingRule factor by factor. Dimensions that no factor names get a fresh factor of size
-// 1 at the end, so that every rule is complete. A dimension that several factors name is their product,
-// in the order of the calls (major first); a factor of size 1 is never a part of such a product.
+// Builds an OpShardingRule factor by factor. Dimensions that no factor names get a fresh factor of
+// size 1 at the end, so that every rule is complete. A dimension that several factors name is their
+// product, in the order of the calls (major first); a factor of size 1 is never a part of such a
+// product.
 //
 //   matmul [m, k] x [k, n]:
 //     RuleBuilder(graph, node)
@@ -23,7 +24,8 @@ inline constexpr int kNoDim = -1;
 //         .build();
 class RuleBuilder {
  public:
-  // Takes the ranks of operands and results from the node; values that are not ranked tensors have rank 0.
+  // Takes the ranks of operands and results from the node; values that are not ranked tensors have
+  // rank 0.
   RuleBuilder(const Graph& graph, const Node& node);
   RuleBuilder(std::vector<size_t> operand_ranks, std::vector<size_t> result_ranks);
 
@@ -34,8 +36,8 @@ class RuleBuilder {
   // The same dimension of every operand and result.
   RuleBuilder& same_dim(int dim, int64_t size, FactorKind kind = FactorKind::PassThrough,
                         bool blocked = false);
-  // One pass-through factor per dimension of `shape`, the same in every operand and result of that rank;
-  // tensors of rank 0 (scalars beside tensors) take no part.
+  // One pass-through factor per dimension of `shape`, the same in every operand and result of that
+  // rank; tensors of rank 0 (scalars beside tensors) take no part.
   RuleBuilder& pointwise(const Shape& shape);
 
   OpShardingRule build();

@@ -23,7 +23,8 @@ void append_int(std::string& out, int64_t value);
 void append_ints(std::string& out, std::span<const int64_t> values);   // [0, 1]
 void append_bools(std::string& out, std::span<const int64_t> values);  // [true, false]
 void append_float_attr(std::string& out, const FloatAttr& attribute);
-// Whether the dimensions of each tensor are a permutation, so that [b, 0, f]x[0, i, o]->[b, 0, f] says all.
+// Whether the dimensions of each tensor are a permutation, so that [b, 0, f]x[0, i, o]->[b, 0, f]
+// says all.
 bool is_plain_convolution(const StructAttr& dims);
 void append_convolution_dims(std::string& out, const StructAttr& dims);
 void append_struct_body(std::string& out, const StructAttr& value);    // <a = [0], b = 1>
