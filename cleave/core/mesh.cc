@@ -49,6 +49,12 @@ void normalize_and_verify(Mesh& mesh) {
   std::set<std::string_view> names;
   for (const MeshAxis& axis : mesh.axes) {
     if (axis.name.empty()) throw_user("mesh {}: an axis has no name", to_string(mesh));
+    const auto unprintable = [](char c) {
+      return c == '"' || c == '\\' || static_cast<unsigned char>(c) < ' ';
+    };
+    if (std::any_of(axis.name.begin(), axis.name.end(), unprintable))
+      throw_user("mesh {}: the name of an axis has a quote, a backslash or a control character",
+                 to_string(mesh));
     if (axis.size < 1)
       throw_user("mesh {}: axis \"{}\" has size {}; it must be at least 1", to_string(mesh),
                  axis.name, axis.size);

@@ -1,0 +1,2 @@
+// 2:10: the name of an axis has a quote, a backslash or a control character
+sdy.mesh @mesh = <["x\\y"=2]>
