@@ -11,6 +11,7 @@
 #include "cleave/core/sharding_rule.h"
 #include "cleave/graph/graph.h"
 #include "cleave/graph/local_op.h"
+#include "cleave/graph/transform_rule.h"
 
 namespace cleave {
 
@@ -55,6 +56,10 @@ struct OpDef {
   NeedsFn needs = nullptr;        // operand elements beyond the device's own; see local_op.h
 
   ShardableFn shardable = nullptr;
+
+  JvpFn jvp = nullptr;      // forward derivative; see transform_rule.h
+  VjpFn vjp = nullptr;      // reverse derivative
+  BatchFn batch = nullptr;  // many at once; null with kElementwise: along a leading dimension
 
   bool has(Trait trait) const { return traits & trait; }
 };

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cleave/graph/builder.h"
+#include "cleave/graph/graph.h"
+
+namespace cleave {
+
+// What the differentiation and batching rules of an op see. A transform reads one function and
+// writes another into the same graph; a rule writes the part of it that belongs to one node.
+//
+// Tangents, cotangents: an invalid ValueId is a zero that nobody needs to compute. They have the
+// type of the value that they belong to; values of integers and booleans never have one.
+
+// `node` is a copy: the graph grows while the rule writes. `operands` and `results` are the values
+// of the function being written that stand for the node's own; the transform has already written
+// the op itself.
+struct DiffContext {
+  GraphBuilder& b;
+  const Node& node;
+  std::span<const ValueId> operands;
+  std::span<const ValueId> results;
+
+  ValueId operand(size_t i = 0) const { return operands[i]; }
+  ValueId result(size_t i = 0) const { return results[i]; }
+};
+
+// Tangents of the operands in, of the results out:       sine:  { mul(t[0], cosine(x)) }
+using JvpFn = std::vector<ValueId> (*)(const DiffContext&, std::span<const ValueId> tangents);
+// Cotangents of the results in, of the operands out:     dot:   { dot(ct, y^T), dot(x^T, ct) }
+using VjpFn = std::vector<ValueId> (*)(const DiffContext&, std::span<const ValueId> cotangents);
+
+// A value that holds one element per example along dimension `dim`, or the same for all examples
+// where it has none.
+struct Batched {
+  static constexpr int64_t kNone = -1;
+  ValueId value;
+  int64_t dim = kNone;
+  bool batched() const { return dim != kNone; }
+};
+
+// The op has not been written: the rule writes the op that does the work of `size` of them. At
+// least one operand is batched.
+struct BatchContext {
+  GraphBuilder& b;
+  const Node& node;
+  std::span<const Batched> operands;
+  int64_t size;
+};
+using BatchFn = std::vector<Batched> (*)(const BatchContext&);
+
+}  // namespace cleave
