@@ -7,6 +7,7 @@
 
 #include "cleave/core/sharding_rule.h"
 #include "cleave/graph/graph.h"
+#include "cleave/machine/profile.h"
 #include "cleave/spmd/program.h"
 
 namespace cleave {
@@ -45,12 +46,18 @@ struct PartitionOptions {
   std::string entry = "main";
   // Where the module has no mesh of its own.
   MeshPtr mesh = nullptr;
+  // Under which reshards are cheapest; null: the default profile. Read while partition runs.
+  const MachineProfile* profile = nullptr;
 };
 
 // Graph + shardings -> Program. Shardings are the attributes `sdy.sharding` of arguments, results
 // and op results; what has none follows from the operands. A function's results are laid out as
 // their attributes say, else whole on every device. Calls are partitioned per layout of their
 // operands; loops and branches inside.
+//
+// Two marks of a planned module: an `sdy.reshard` with `cleave.separate` is made for itself, not
+// shared with others of the same value; an op with `cleave.planned` takes its operands as they are,
+// pending reductions with several users included.
 Program partition(const Graph& graph, const PartitionOptions& options);
 
 }  // namespace cleave

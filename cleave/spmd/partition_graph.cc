@@ -44,7 +44,8 @@ Partitioner::Partitioner(const Graph& source, const PartitionOptions& options)
       uses_(source),
       options_(options),
       versions_(source.num_values()),
-      latest_(source.num_values()) {
+      latest_(source.num_values()),
+      resharder_(options.profile ? *options.profile : default_profile()) {
   program_.graph.name = source.name;
   program_.graph.attrs = source.attrs;
   program_.graph.meshes = source.meshes;
@@ -206,7 +207,11 @@ void Partitioner::visit(NodeId id, RegionId target) {
     const Attribute* attr = node.name.starts_with("sdy.") ? node.attrs.find(key) : nullptr;
     const auto* sharding = attr ? attr->as<ShardingAttr>() : nullptr;
     if (!sharding || !usable(sharding->spec, program_.mesh)) continue;
-    return define(node.results[0], use(node.operands[0], sharding->spec, target));
+    if (!node.attrs.has("cleave.separate"))
+      return define(node.results[0], use(node.operands[0], sharding->spec, target));
+    const ValueId from = current(node.operands[0]);
+    if (spec_of(from).same_layout(sharding->spec)) return define(node.results[0], from);
+    return define(node.results[0], reshard(from, sharding->spec, target));
   }
   if (node.name == "sdy.named_computation") return visit_named(id, target);
   if (node.name == "sdy.propagation_barrier" || node.name.ends_with("data_flow_edge"))
@@ -223,11 +228,12 @@ bool Partitioner::has_several_users(ValueId source) const {
 void Partitioner::visit_plain(NodeId id, RegionId target) {
   const Node& node = source_.node(id);
   const Wanted wanted = wanted_results(node);
+  const bool planned = node.attrs.has("cleave.planned");
   std::vector<ShardingSpec> have;
   for (ValueId operand : node.operands) {
     have.push_back(spec_of(current(operand)));
     // Completed once for all its users; pending for a single one, which may combine it with others.
-    if (has_several_users(operand)) have.back().partial.clear();
+    if (!planned && has_several_users(operand)) have.back().partial.clear();
   }
   const OpPartition how = partition_op(source_, node, program_.mesh, have, wanted);
   std::vector<ValueId> operands;
@@ -348,6 +354,7 @@ NodeId Partitioner::emit(const Node& like, std::vector<ValueId> operands,
   for (ValueId result : like.results) types.push_back(source_.type(result));
   AttrDict attrs = like.attrs;
   attrs.erase("sdy.sharding");
+  attrs.erase("cleave.planned");
   const NodeId id = add(like.name, std::move(operands), std::move(types), std::move(attrs),
                         std::move(results), target);
   program_.graph.node(id).location = like.location;

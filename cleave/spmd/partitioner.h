@@ -76,7 +76,7 @@ class Partitioner {
   ValueMap latest_;                             // the same, the last version only
   std::vector<ValueId> made_;                   // sources of versions in the order of their making
   std::map<std::string, Special> specials_;
-  Resharder resharder_{default_profile()};
+  Resharder resharder_;
   std::string asking_;  // the op that is being partitioned, for the log
 };
 

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "cleave/graph/graph.h"
+#include "cleave/machine/profile.h"
+#include "cleave/plan/plan.h"
+#include "cleave/spmd/program.h"
+
+namespace cleave::plan {
+
+// The module with the plan in it: flat (see names.h), `sdy.sharding` on every argument, result and
+// op, and an `sdy.reshard` wherever a copy or an operand needs another layout. Each of those is
+// made for itself (`cleave.separate`), so that `partition` puts in exactly the plan's collectives.
+// Throws UserError where the plan is of another module.
+Graph apply(const Plan& plan, const Graph& graph);
+
+// apply and partition, under the machine that the plan was priced for.
+Program partition_planned(const Plan& plan, const Graph& graph, const MachineProfile& profile);
+
+}  // namespace cleave::plan

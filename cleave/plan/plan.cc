@@ -1,0 +1,219 @@
+#include "cleave/plan/plan.h"
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "cleave/core/error.h"
+
+namespace cleave::plan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string spec_text(const ShardingSpec& spec) { return spec.mesh ? to_string(spec) : ""; }
+
+ShardingSpec spec_of(const std::string& text, const MeshPtr& mesh) {
+  return text.empty() ? ShardingSpec{} : parse_sharding(text, mesh);
+}
+
+Json json_of(const PlanTotals& totals) {
+  Json json = {{"seconds", totals.seconds},
+               {"compute_seconds", totals.compute_seconds},
+               {"collectives", Json::array()}};
+  for (const CollectiveTotal& c : totals.collectives)
+    json["collectives"].push_back({{"kind", c.kind},
+                                   {"axes", c.axes},
+                                   {"count", c.count},
+                                   {"bytes", c.bytes},
+                                   {"seconds", c.seconds}});
+  return json;
+}
+
+PlanTotals totals_from(const Json& json) {
+  PlanTotals totals;
+  totals.seconds = json.at("seconds");
+  totals.compute_seconds = json.at("compute_seconds");
+  for (const Json& c : json.at("collectives"))
+    totals.collectives.push_back(
+        {c.at("kind"), c.at("axes"), c.at("count"), c.at("bytes"), c.at("seconds")});
+  return totals;
+}
+
+Plan plan_of(const Json& json) {
+  Plan plan;
+  if (json.value("format", "") != "cleave-plan")
+    throw_user("plan: the field format is not \"cleave-plan\"");
+  plan.version = json.at("version");
+  if (plan.version != Plan::kVersion)
+    throw_user("plan: version {} is not known; this is version {}", plan.version, Plan::kVersion);
+  plan.module = json.at("module").at("name");
+  plan.entry = json.at("module").at("entry");
+  plan.fingerprint = json.at("module").at("fingerprint");
+  plan.mesh = std::make_shared<const Mesh>(parse_mesh(json.at("mesh").get<std::string>()));
+  plan.machine = json.at("machine");
+  plan.totals = totals_from(json.at("totals"));
+  const Json& bound = json.at("bound");
+  plan.bound = {bound.at("solver"), bound.at("lower_bound"), bound.at("gap"), bound.at("proven"),
+                bound.at("cut")};
+  const Json& memory = json.at("memory");
+  if (!memory.at("limit").is_null()) plan.memory.limit = memory.at("limit").get<int64_t>();
+  plan.memory.peak = memory.at("peak");
+  plan.memory.peak_at = memory.at("peak_at");
+  plan.memory.arguments = memory.at("arguments");
+  // Layouts repeat; each text is parsed once.
+  std::map<std::string, ShardingSpec> specs;
+  auto spec = [&](const Json& text) -> const ShardingSpec& {
+    auto [it, is_new] = specs.try_emplace(text.get<std::string>());
+    if (is_new) it->second = spec_of(it->first, plan.mesh);
+    return it->second;
+  };
+  for (const auto& [name, text] : json.at("values").items())
+    plan.values.push_back({name, spec(text)});
+  for (const auto& [name, copy] : json.at("copies").items())
+    plan.copies.push_back({name, copy.at("source"), spec(copy.at("spec")), copy.at("before")});
+  for (const auto& [name, entry] : json.at("ops").items()) {
+    PlannedOp op;
+    op.name = name;
+    op.op = entry.at("op");
+    for (const Json& operand : entry.at("operands"))
+      op.operands.push_back({operand.at(0), spec(operand.at(1))});
+    for (const Json& result : entry.at("results")) op.results.push_back(spec(result));
+    op.seconds = entry.at("seconds");
+    op.times = entry.value("times", 1.0);
+    plan.ops.push_back(std::move(op));
+  }
+  for (const Json& note : json.at("notes")) plan.notes.push_back(note);
+  return plan;
+}
+
+template <typename T>
+const T* find_named(const std::vector<T>& list, std::string_view name) {
+  auto it = std::find_if(list.begin(), list.end(), [&](const T& e) { return e.name == name; });
+  return it == list.end() ? nullptr : &*it;
+}
+
+std::string op_text(const PlannedOp& op) {
+  std::string text;
+  for (const PlannedOperand& operand : op.operands)
+    text += (text.empty() ? "" : ", ") + spec_text(operand.spec);
+  text += " ->";
+  for (const ShardingSpec& result : op.results) text += " " + spec_text(result);
+  return text;
+}
+
+// Names of either list in the order of the first, then what is only in the second.
+template <typename T, typename Text>
+void diff_lists(const std::vector<T>& before, const std::vector<T>& after, Text&& text,
+                std::vector<std::string>& lines) {
+  std::map<std::string_view, const T*> old, now;
+  for (const T& e : before) old.emplace(e.name, &e);
+  for (const T& e : after) now.emplace(e.name, &e);
+  for (const T& e : before) {
+    auto it = now.find(e.name);
+    if (it == now.end())
+      lines.push_back(fmt::format("{}: gone ({})", e.name, text(e)));
+    else if (text(e) != text(*it->second))
+      lines.push_back(fmt::format("{}: {} -> {}", e.name, text(e), text(*it->second)));
+  }
+  for (const T& e : after)
+    if (!old.count(e.name)) lines.push_back(fmt::format("{}: new ({})", e.name, text(e)));
+}
+
+}  // namespace
+
+const PlannedValue* Plan::find_value(std::string_view name) const {
+  return find_named(values, name);
+}
+const PlannedOp* Plan::find_op(std::string_view name) const { return find_named(ops, name); }
+
+std::string to_json(const Plan& plan, int indent) {
+  Json json = {
+      {"format", "cleave-plan"},
+      {"version", plan.version},
+      {"module", {{"name", plan.module}, {"entry", plan.entry}, {"fingerprint", plan.fingerprint}}},
+      {"mesh", to_string(*plan.mesh)},
+      {"machine", plan.machine},
+      {"totals", json_of(plan.totals)},
+      {"bound",
+       {{"solver", plan.bound.solver},
+        {"lower_bound", plan.bound.lower_bound},
+        {"gap", plan.bound.gap},
+        {"proven", plan.bound.proven},
+        {"cut", plan.bound.cut}}},
+      {"memory",
+       {{"limit", plan.memory.limit ? Json(*plan.memory.limit) : Json(nullptr)},
+        {"peak", plan.memory.peak},
+        {"peak_at", plan.memory.peak_at},
+        {"arguments", plan.memory.arguments}}},
+      {"values", Json::object()},
+      {"copies", Json::object()},
+      {"ops", Json::object()},
+      {"notes", plan.notes}};
+  // Looking a key up in an ordered object is linear, so entries are appended.
+  auto append = [](Json& object, const std::string& name, Json value) {
+    object.get_ref<Json::object_t&>().emplace_back(name, std::move(value));
+  };
+  for (const PlannedValue& value : plan.values)
+    append(json["values"], value.name, spec_text(value.spec));
+  for (const PlannedCopy& copy : plan.copies)
+    append(json["copies"], copy.name,
+           {{"source", copy.source}, {"spec", spec_text(copy.spec)}, {"before", copy.before}});
+  for (const PlannedOp& op : plan.ops) {
+    Json entry = {{"op", op.op}, {"operands", Json::array()}, {"results", Json::array()}};
+    for (const PlannedOperand& operand : op.operands)
+      entry["operands"].push_back(Json::array({operand.source, spec_text(operand.spec)}));
+    for (const ShardingSpec& result : op.results) entry["results"].push_back(spec_text(result));
+    entry["seconds"] = op.seconds;
+    if (op.times != 1) entry["times"] = op.times;
+    append(json["ops"], op.name, std::move(entry));
+  }
+  return json.dump(indent);
+}
+
+Plan plan_from_json(std::string_view text) {
+  try {
+    return plan_of(Json::parse(text));
+  } catch (const Json::exception& error) {
+    throw_user("plan: {}", error.what());
+  }
+}
+
+Plan read_plan(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw_user("{}: cannot be read", path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return plan_from_json(text.str());
+}
+
+void write_plan(const Plan& plan, const std::string& path) {
+  std::ofstream file(path);
+  file << to_json(plan) << '\n';
+  if (!file.flush()) throw_user("{}: cannot be written", path);
+}
+
+std::vector<std::string> diff(const Plan& before, const Plan& after) {
+  std::vector<std::string> lines;
+  auto field = [&](const char* name, const auto& a, const auto& b) {
+    if (a != b) lines.push_back(fmt::format("{}: {} -> {}", name, a, b));
+  };
+  field("module", before.fingerprint, after.fingerprint);
+  field("mesh", to_string(*before.mesh), to_string(*after.mesh));
+  field("machine", before.machine, after.machine);
+  field("memory limit", before.memory.limit.value_or(0), after.memory.limit.value_or(0));
+  field("seconds", before.totals.seconds, after.totals.seconds);
+  field("compute seconds", before.totals.compute_seconds, after.totals.compute_seconds);
+  field("memory peak", before.memory.peak, after.memory.peak);
+  diff_lists(
+      before.values, after.values, [](const PlannedValue& v) { return spec_text(v.spec); }, lines);
+  diff_lists(
+      before.copies, after.copies,
+      [](const PlannedCopy& c) { return c.source + " as " + spec_text(c.spec); }, lines);
+  diff_lists(before.ops, after.ops, op_text, lines);
+  return lines;
+}
+
+}  // namespace cleave::plan

@@ -1,0 +1,129 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cleave/core/mesh.h"
+#include "cleave/core/sharding.h"
+
+namespace cleave::plan {
+
+// The chosen layout of every value and the chosen way to run every op, what they cost, and what
+// bound proves it: plain data, and a file. Values and ops go by names that survive printing and
+// reading a module again (see names.h): an argument by its name in the text, an op by its kind and
+// its number among those of that kind, a result by the op.
+//
+//   arg0    dot_general.3    dot_general.3#1    while.0/1/add.2    return
+//
+// Calls are written out in place before names are given.
+
+// How a value lies when it is defined: as its op leaves it, pending reductions included.
+struct PlannedValue {
+  std::string name;
+  ShardingSpec spec;
+  bool operator==(const PlannedValue&) const = default;
+};
+
+// A second layout of a value, made once and used by several operands: what was gathered for
+// three matmuls, or completed right after the op that left it partial.
+struct PlannedCopy {
+  std::string name;    // of the copy: "arg3'1"
+  std::string source;  // a value or an earlier copy
+  ShardingSpec spec;
+  // The op before which it is made; empty: right after the source.
+  std::string before;
+  bool operator==(const PlannedCopy&) const = default;
+};
+
+// One operand: where it comes from, and the layout in which the op takes it. Where the two
+// differ, it is resharded just for this op.
+struct PlannedOperand {
+  std::string source;  // a value or a copy
+  ShardingSpec spec;   // no mesh: not a ranked tensor
+  bool operator==(const PlannedOperand&) const = default;
+};
+
+// One way to run one op.
+struct PlannedOp {
+  std::string name;
+  std::string op;  // "stablehlo.dot_general"
+  std::vector<PlannedOperand> operands;
+  std::vector<ShardingSpec> results;
+  double seconds = 0;  // of the op itself, once
+  double times = 1;    // how often it runs in one step: the trips of the loops around it
+  bool operator==(const PlannedOp&) const = default;
+};
+
+// All communication of one kind along the same axes.
+struct CollectiveTotal {
+  std::string kind;  // "all_gather"
+  std::string axes;  // "\"data\", \"model\""
+  double count = 0;  // per step, loops included
+  double bytes = 0;  // received by one device
+  double seconds = 0;
+  bool operator==(const CollectiveTotal&) const = default;
+};
+
+struct PlanTotals {
+  double seconds = 0;  // compute and all collectives
+  double compute_seconds = 0;
+  std::vector<CollectiveTotal> collectives;  // dearest first
+  bool operator==(const PlanTotals&) const = default;
+};
+
+// How the solve went. All in seconds of the planned step.
+struct PlanBound {
+  std::string solver;      // "cleave", "mip", "heuristic", "fixed"
+  double lower_bound = 0;  // no choice among the strategies costs less
+  double gap = 0;          // (cost - bound) / cost
+  bool proven = false;     // the cost is the bound
+  bool cut = false;        // the clock ended the solve, not the effort
+  bool operator==(const PlanBound&) const = default;
+};
+
+struct PlanMemory {
+  std::optional<int64_t> limit;  // bytes of one device
+  int64_t peak = 0;              // over the schedule, by the planner's count
+  std::string peak_at;           // the op at which it is reached
+  int64_t arguments = 0;         // of which arguments
+  bool operator==(const PlanMemory&) const = default;
+};
+
+struct Plan {
+  static constexpr int kVersion = 1;
+
+  int version = kVersion;
+  std::string module;       // its name
+  std::string entry;        // the function that was planned
+  std::string fingerprint;  // of its ops and types; see names.h
+  MeshPtr mesh;
+  std::string machine;  // name of the profile, or the path of its file
+  PlanTotals totals;
+  PlanBound bound;
+  PlanMemory memory;
+  std::vector<PlannedValue> values;  // in the order of the program
+  std::vector<PlannedCopy> copies;
+  std::vector<PlannedOp> ops;
+  std::vector<std::string> notes;  // assumptions: loops of unknown length, pins that were used
+
+  const PlannedValue* find_value(std::string_view name) const;  // null where there is none
+  const PlannedOp* find_op(std::string_view name) const;
+};
+
+// As JSON and back: every number and every name survive. Throws UserError that names the field.
+std::string to_json(const Plan& plan, int indent = 1);
+Plan plan_from_json(std::string_view text);
+Plan read_plan(const std::string& path);
+void write_plan(const Plan& plan, const std::string& path);
+
+// What changed from one plan to another: mesh, limits, totals, then every value and op whose
+// layouts differ, as lines of text. Empty where nothing did.
+//
+//   seconds: 0.0123 -> 0.0117
+//   arg0: [{"data"}, {}] -> [{}, {"model"}]
+std::vector<std::string> diff(const Plan& before, const Plan& after);
+
+}  // namespace cleave::plan
