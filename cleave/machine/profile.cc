@@ -164,8 +164,9 @@ std::string_view name(KernelClass kernel_class) {
   return kKernelClassNames[static_cast<size_t>(kernel_class)];
 }
 
-double op_seconds(const OpCost& cost, DType dtype, const MachineProfile& profile,
-                  KernelClass kernel_class) {
+double op_seconds(const OpCost& cost, DType dtype, const MachineProfile& profile) {
+  if (cost.is_nothing()) return 0;
+  const KernelClass kernel_class = cost.kernel;
   const double bytes = cost.bytes_read + cost.bytes_written;
   const double memory = memory_seconds(
       bytes, profile.bandwidth_efficiency[static_cast<size_t>(kernel_class)], profile);
@@ -187,6 +188,28 @@ double op_seconds(const OpCost& cost, DType dtype, const MachineProfile& profile
 
 double copy_seconds(double bytes, const MachineProfile& profile) {
   return profile.launch_us * 1e-6 + memory_seconds(2 * bytes, 1, profile);
+}
+
+MachineProfile shared_by(MachineProfile profile, int64_t devices) {
+  if (profile.concurrent_devices <= 0) return profile;
+  const double share =
+      static_cast<double>(std::min(devices, profile.devices_per_node)) / profile.concurrent_devices;
+  profile.concurrent_devices = 0;
+  if (share <= 1) return profile;
+  for (double* rate : {&profile.memory_gbps, &profile.cache_gbps, &profile.vector_tflops})
+    *rate /= share;
+  for (double* time : {&profile.launch_us, &profile.matmul_launch_us}) *time *= share;
+  for (auto& [dtype, rate] : profile.matmul) {
+    rate.tflops /= share;
+    rate.ramp_us *= share;
+  }
+  for (std::vector<CollectiveProtocol>& protocols : profile.collectives)
+    for (CollectiveProtocol& protocol : protocols) {
+      for (double* time : {&protocol.base_us, &protocol.ring_us, &protocol.inside_us})
+        *time *= share;
+      protocol.inside_gbps /= share;
+    }
+  return profile;
 }
 
 const std::vector<std::string>& builtin_profile_names() {

@@ -27,9 +27,6 @@ inline constexpr int kNumCollectiveKinds = 5;
 std::string_view name(CollectiveKind kind);  // "all_gather", ...
 std::optional<CollectiveKind> collective_kind_from_name(std::string_view name);
 
-// What an op is to the hardware, where flops and bytes alone do not tell.
-enum class KernelClass : uint8_t { Elementwise, Matmul, Reduction, Softmax, Norm, Transpose };
-inline constexpr int kNumKernelClasses = 6;
 std::string_view name(KernelClass kernel_class);  // "elementwise", ...
 
 // One way in which a machine runs a collective over `ranks` devices, `per_node` of them on each of
@@ -78,6 +75,9 @@ struct MatmulRate {
 struct MachineProfile {
   std::string name;
   int64_t devices_per_node = 8;
+  // How many devices of a node compute at the rates below at the same time, where fewer than all
+  // do: virtual devices share the cores of one host. 0: all of them.
+  double concurrent_devices = 0;
   double memory_bytes = 0;
   double memory_gbps = 0;  // reached by large copies
   double cache_bytes = 0;  // ops that touch less run at cache_gbps
@@ -93,11 +93,14 @@ struct MachineProfile {
   bool operator==(const MachineProfile&) const = default;
 };
 
-// Roofline with efficiency by size and a launch floor.
-double op_seconds(const OpCost& cost, DType dtype, const MachineProfile& profile,
-                  KernelClass kernel_class = KernelClass::Elementwise);
+// Roofline with efficiency by size and a launch floor; nothing for an op without work.
+double op_seconds(const OpCost& cost, DType dtype, const MachineProfile& profile);
 // A copy of `bytes` on one device: what a local slice costs.
 double copy_seconds(double bytes, const MachineProfile& profile);
+
+// The profile that each of `devices` sees when all of them are busy: where they share cores, what
+// takes a device 1 ms alone takes it devices / concurrent_devices ms. Itself where they do not.
+MachineProfile shared_by(MachineProfile profile, int64_t devices);
 
 // "default", "a100", "h100", "h200", "b200", "tpu-v4", "tpu-v5p", "tpu-v6e"
 const std::vector<std::string>& builtin_profile_names();

@@ -162,6 +162,7 @@ std::string to_json(const MachineProfile& profile) {
   Json json;
   json["name"] = profile.name;
   json["devices_per_node"] = profile.devices_per_node;
+  if (profile.concurrent_devices > 0) json["concurrent_devices"] = profile.concurrent_devices;
   for (const Field& field : kFields) json[field.name] = profile.*field.value;
   for (const auto& [dtype, rate] : profile.matmul)
     json["matmul"][std::string(name(dtype))] = {
@@ -204,6 +205,8 @@ MachineProfile profile_from_json(std::string_view text) {
       profile.*found->value = number(value, key);
     else if (key == "name" && value.is_string())
       profile.name = value.get<std::string>();
+    else if (key == "concurrent_devices")
+      profile.concurrent_devices = number(value, key);
     else if (key == "devices_per_node")
       profile.devices_per_node = static_cast<int64_t>(number(value, key));
     else if (key == "matmul")

@@ -90,7 +90,7 @@ PartialTransfer grad_partial(const Graph&, const Node&) {
 }
 
 OpCost norm_cost(const Graph& graph, const Node& node, double flops_per_element) {
-  OpCost cost;
+  OpCost cost{.kernel = KernelClass::Norm};
   cost.flops =
       flops_per_element * static_cast<double>(num_elements(graph.operand_type(node, 0).shape));
   for (ValueId id : node.operands)

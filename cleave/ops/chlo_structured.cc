@@ -152,7 +152,8 @@ OpCost ragged_dot_cost(const Graph& graph, const Node& node) {
     flops /= std::max<double>(1, static_cast<double>(result.shape[0]));
   return {.flops = flops,
           .bytes_read = static_cast<double>(lhs.byte_count() + rhs.byte_count()),
-          .bytes_written = static_cast<double>(result.byte_count())};
+          .bytes_written = static_cast<double>(result.byte_count()),
+          .kernel = KernelClass::Matmul};
 }
 
 // [offset, offset + size) of one dimension.

@@ -1,3 +1,4 @@
+#include "cleave/ops/cost.h"
 #include "cleave/ops/eval.h"
 #include "cleave/ops/families.h"
 #include "cleave/ops/infer_util.h"
@@ -171,11 +172,15 @@ void register_control_flow_ops(OpRegistry& registry) {
   registry.add({.name = "func.call", .traits = kCall, .infer = infer_call, .eval = eval_call});
   for (const char* name : {"func.return", "stablehlo.return", "sdy.return"})
     registry.add({.name = name, .traits = kTerminator, .infer = infer_nothing});
-  registry.add(
-      {.name = "stablehlo.tuple", .traits = kPure, .infer = infer_tuple, .eval = eval_tuple});
+  registry.add({.name = "stablehlo.tuple",
+                .traits = kPure,
+                .infer = infer_tuple,
+                .cost = no_cost,
+                .eval = eval_tuple});
   registry.add({.name = "stablehlo.get_tuple_element",
                 .traits = kPure,
                 .infer = infer_get_tuple_element,
+                .cost = no_cost,
                 .eval = eval_get_tuple_element});
 }
 

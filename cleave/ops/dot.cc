@@ -25,7 +25,7 @@ double matmul_flops(DType dtype) { return is_complex(dtype) ? 8 : 2; }
 
 OpCost dot_cost(const Graph& graph, const Node& node, double contracted) {
   const Type& result = graph.result_type(node);
-  OpCost cost;
+  OpCost cost{.kernel = KernelClass::Matmul};
   for (ValueId operand : node.operands)
     cost.bytes_read += static_cast<double>(graph.type(operand).byte_count());
   cost.bytes_written = static_cast<double>(result.byte_count());

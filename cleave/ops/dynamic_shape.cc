@@ -2,6 +2,7 @@
 
 #include "cleave/kernels/elementwise.h"
 #include "cleave/kernels/shape.h"
+#include "cleave/ops/cost.h"
 #include "cleave/ops/eval.h"
 #include "cleave/ops/families.h"
 #include "cleave/ops/infer_util.h"
@@ -317,6 +318,7 @@ void register_dynamic_shape_ops(OpRegistry& r) {
          .infer = infer_dynamic_slice,
          .rule = dynamic_slice_rule,
          .partial = view_partial_of_first,
+         .cost = moved_cost,
          .eval = eval_dynamic_slice});
   r.add({.name = "stablehlo.dynamic_update_slice",
          .traits = kPure,
@@ -329,12 +331,14 @@ void register_dynamic_shape_ops(OpRegistry& r) {
          .traits = kPure,
          .infer = infer_get_dimension_size,
          .rule = get_dimension_size_rule,
+         .cost = no_cost,
          .eval = eval_get_dimension_size});
   r.add({.name = "stablehlo.set_dimension_size",
          .traits = kPure,
          .infer = infer_set_dimension_size,
          .rule = set_dimension_size_rule,
          .partial = view_partial_of_first,
+         .cost = no_cost,
          .eval = eval_set_dimension_size});
   r.add({.name = "stablehlo.dynamic_iota",
          .traits = kPure,
@@ -346,12 +350,14 @@ void register_dynamic_shape_ops(OpRegistry& r) {
          .infer = infer_dynamic_reshape,
          .rule = replicated_rule,
          .partial = view_partial_of_first,
+         .cost = no_cost,
          .eval = eval_dynamic_reshape});
   r.add({.name = "stablehlo.dynamic_broadcast_in_dim",
          .traits = kPure,
          .infer = infer_dynamic_broadcast,
          .rule = dynamic_broadcast_rule,
          .partial = view_partial_of_first,
+         .cost = no_cost,
          .eval = eval_dynamic_broadcast});
   r.add({.name = "stablehlo.dynamic_pad",
          .traits = kPure,
@@ -364,6 +370,7 @@ void register_dynamic_shape_ops(OpRegistry& r) {
          .infer = infer_real_dynamic_slice,
          .rule = dynamic_window_rule,
          .partial = view_partial_of_first,
+         .cost = moved_cost,
          .eval = eval_real_dynamic_slice});
 }
 

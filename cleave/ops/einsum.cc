@@ -112,7 +112,7 @@ PartialTransfer einsum_partial(const Graph& graph, const Node& node) {
 }
 
 OpCost einsum_cost(const Graph& graph, const Node& node) {
-  OpCost cost;
+  OpCost cost{.kernel = KernelClass::Matmul};
   cost.flops = 2;
   for (auto [label, size] : label_sizes(graph, node, parse_labels(node)))
     cost.flops *= static_cast<double>(size);

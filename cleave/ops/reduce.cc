@@ -100,7 +100,7 @@ PartialTransfer reduce_partial(const Graph& graph, const Node& node) {
 }
 
 OpCost reduce_cost(const Graph& graph, const Node& node) {
-  OpCost cost;
+  OpCost cost{.kernel = KernelClass::Reduction};
   for (size_t i = 0; i < num_reduced(node); ++i) {
     const Type& input = graph.operand_type(node, i);
     cost.flops += static_cast<double>(num_elements(input.shape));

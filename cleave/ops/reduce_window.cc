@@ -77,7 +77,7 @@ PartialTransfer reduce_window_partial(const Graph& graph, const Node& node) {
 }
 
 OpCost reduce_window_cost(const Graph& graph, const Node& node) {
-  OpCost cost;
+  OpCost cost{.kernel = KernelClass::Reduction};
   double window_size = 1;
   for (const Window::Dim& dim : window_of(node, graph.operand_type(node, 0).rank()).dims)
     window_size *= static_cast<double>(dim.size);
@@ -208,7 +208,7 @@ PartialTransfer select_and_scatter_partial(const Graph& graph, const Node& node)
 }
 
 OpCost select_and_scatter_cost(const Graph& graph, const Node& node) {
-  OpCost cost;
+  OpCost cost{.kernel = KernelClass::Reduction};
   double window_size = 1;
   for (const Window::Dim& dim : window_of(node, graph.operand_type(node, 0).rank()).dims)
     window_size *= static_cast<double>(dim.size);

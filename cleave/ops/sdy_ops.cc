@@ -2,6 +2,7 @@
 
 #include "cleave/core/shard_layout.h"
 #include "cleave/kernels/combine.h"
+#include "cleave/ops/cost.h"
 #include "cleave/ops/eval.h"
 #include "cleave/ops/families.h"
 #include "cleave/ops/infer_util.h"
@@ -196,18 +197,21 @@ void register_sdy_ops(OpRegistry& registry) {
                 .verify = verify_constraint,
                 .rule = pointwise_rule,
                 .partial = view_partial,
+                .cost = no_cost,
                 .eval = eval_identity});
   registry.add({.name = "sdy.reshard",
                 .traits = kPure,
                 .infer = infer_identity,
                 .verify = verify_constraint,
+                .cost = no_cost,
                 .eval = eval_identity});
   registry.add({.name = "sdy.propagation_barrier",
                 .traits = kPure,
                 .infer = infer_identity,
+                .cost = no_cost,
                 .eval = eval_identity});
   for (const char* name : {"sdy.data_flow_edge", "sdy.func_data_flow_edge"})
-    registry.add({.name = name, .infer = infer_identity, .eval = eval_identity});
+    registry.add({.name = name, .infer = infer_identity, .cost = no_cost, .eval = eval_identity});
   registry.add({.name = "sdy.sharding_group", .infer = infer_no_result, .eval = eval_no_result});
   registry.add({.name = "sdy.constant",
                 .traits = kPure | kConstantLike,

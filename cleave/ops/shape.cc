@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "cleave/graph/literal.h"
+#include "cleave/ops/cost.h"
 #include "cleave/ops/eval.h"
 #include "cleave/ops/families.h"
 #include "cleave/ops/infer_util.h"
@@ -148,6 +149,11 @@ OpShardingRule transpose_rule(const Graph& graph, const Node& node) {
   for (size_t d = 0; d < permutation.size(); ++d)
     builder.factor({int(permutation[d])}, {int(d)}, in[permutation[d]]);
   return builder.build();
+}
+OpCost transpose_cost(const Graph& graph, const Node& node) {
+  OpCost cost = moved_cost(graph, node);
+  cost.kernel = KernelClass::Transpose;
+  return cost;
 }
 std::vector<Array> eval_transpose(EvalContext&, const Node& node, std::span<const Array> in) {
   return {in[0].transpose(node.attrs.get_ints("permutation"))};
@@ -358,6 +364,7 @@ void register_shape_ops(OpRegistry& r) {
   r.add({.name = "stablehlo.constant",
          .traits = kPure | kConstantLike,
          .infer = infer_constant,
+         .cost = moved_cost,
          .eval = eval_constant});
   r.add({.name = "stablehlo.iota",
          .traits = kPure | kConstantLike,
@@ -368,24 +375,28 @@ void register_shape_ops(OpRegistry& r) {
          .infer = infer_reshape,
          .rule = reshape_rule,
          .partial = view_partial,
+         .cost = no_cost,
          .eval = eval_reshape});
   r.add({.name = "stablehlo.transpose",
          .traits = kPure | kViewLike,
          .infer = infer_transpose,
          .rule = transpose_rule,
          .partial = view_partial,
+         .cost = transpose_cost,
          .eval = eval_transpose});
   r.add({.name = "stablehlo.broadcast_in_dim",
          .traits = kPure | kViewLike,
          .infer = infer_broadcast_in_dim,
          .rule = broadcast_in_dim_rule,
          .partial = view_partial,
+         .cost = no_cost,
          .eval = eval_broadcast_in_dim});
   r.add({.name = "stablehlo.broadcast",
          .traits = kPure | kViewLike,
          .infer = infer_broadcast,
          .rule = broadcast_op_rule,
          .partial = view_partial,
+         .cost = no_cost,
          .eval = eval_broadcast});
   r.add({.name = "stablehlo.slice",
          .traits = kPure | kViewLike,

@@ -6,6 +6,7 @@
 
 #include "cleave/kernels/elementwise.h"
 #include "cleave/ops/comparator.h"
+#include "cleave/ops/cost.h"
 #include "cleave/ops/eval.h"
 #include "cleave/ops/families.h"
 #include "cleave/ops/infer_util.h"
@@ -73,6 +74,20 @@ OpCost sort_cost(const Graph& graph, const Node& node) {
   for (ValueId operand : node.operands)
     cost.bytes_read += static_cast<double>(graph.type(operand).byte_count());
   cost.bytes_written = cost.bytes_read;
+  return cost;
+}
+
+// One pass over the rows, with a heap of k.
+OpCost top_k_cost(const Graph& graph, const Node& node) {
+  const Type& operand = graph.operand_type(node, 0);
+  const Shape& result = graph.result_type(node).shape;
+  const int64_t k = result.empty() ? 1 : result.back();
+  OpCost cost{.kernel = KernelClass::Reduction};
+  cost.flops = static_cast<double>(num_elements(operand.shape)) *
+               static_cast<double>(std::bit_width(static_cast<uint64_t>(k)));
+  cost.bytes_read = static_cast<double>(operand.byte_count());
+  for (ValueId id : node.results)
+    cost.bytes_written += static_cast<double>(graph.type(id).byte_count());
   return cost;
 }
 
@@ -227,6 +242,7 @@ void register_sort_ops(OpRegistry& registry) {
                 .traits = kPure,
                 .infer = infer_top_k,
                 .rule = top_k_rule,
+                .cost = top_k_cost,
                 .eval = eval_top_k});
 }
 

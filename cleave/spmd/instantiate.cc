@@ -12,8 +12,12 @@ bool is_ranked(const Type& type) { return type.is_tensor() && !type.unranked; }
 
 class Instantiator {
  public:
-  Instantiator(const Program& program, int64_t device)
-      : program_(program), whole_(program.graph), device_(device), map_(whole_.num_values()) {}
+  Instantiator(const Program& program, int64_t device, bool with_transfers)
+      : program_(program),
+        whole_(program.graph),
+        device_(device),
+        with_transfers_(with_transfers),
+        map_(whole_.num_values()) {}
 
   Instance run() {
     local_.name = whole_.name;
@@ -125,13 +129,13 @@ class Instantiator {
   void transfer(const Node& node, RegionId to) {
     const ValueId from = node.operands[0], result = node.results[0];
     const Type& type = whole_.type(from);
-    auto plan = std::make_shared<Transfer>(plan_transfer(
-        program_.layout(from), program_.layout(result), type.shape, type.dtype, device_));
     const NodeId id =
         local_.add_node("cleave.transfer", {map_[from.index]}, {local_type(result)}, node.attrs);
     local_.append(to, id);
     result_.transfers.resize(local_.num_nodes());
-    result_.transfers[id.index] = std::move(plan);
+    if (with_transfers_)
+      result_.transfers[id.index] = std::make_shared<Transfer>(plan_transfer(
+          program_.layout(from), program_.layout(result), type.shape, type.dtype, device_));
     map_[result.index] = local_.node(id).results[0];
   }
 
@@ -156,6 +160,7 @@ class Instantiator {
   const Program& program_;
   const Graph& whole_;
   int64_t device_;
+  bool with_transfers_;
   ValueMap map_;
   Graph local_;
   Instance result_;
@@ -172,11 +177,11 @@ const Function& Program::entry_function() const {
 bool is_transfer(const Node& node) { return node.attrs.has("cleave.step"); }
 
 Graph to_module(const Program& program) {
-  Instance instance = instantiate(program, 0);
+  Instance instance = instantiate_shapes(program, 0);
   Graph& graph = instance.graph;
   for (uint32_t i = 0; i < graph.num_nodes(); ++i) {
-    if (!instance.transfers[i]) continue;
     Node& node = graph.node({i});
+    if (node.name != "cleave.transfer") continue;
     const Node& origin = program.graph.node(instance.origin[i]);
     node.name = "cleave." + std::string(origin.attrs.get_string("cleave.step"));
     node.def = nullptr;
@@ -196,7 +201,11 @@ Graph to_module(const Program& program) {
 }
 
 Instance instantiate(const Program& program, int64_t device) {
-  return Instantiator(program, device).run();
+  return Instantiator(program, device, true).run();
+}
+
+Instance instantiate_shapes(const Program& program, int64_t device) {
+  return Instantiator(program, device, false).run();
 }
 
 }  // namespace cleave

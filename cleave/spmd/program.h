@@ -41,6 +41,9 @@ struct Instance {
 };
 
 Instance instantiate(const Program& program, int64_t device);
+// The same without the plans of transfers (all null), whose making takes time that grows with the
+// square of the mesh: for who prices a program and does not run it.
+Instance instantiate_shapes(const Program& program, int64_t device);
 
 // The Program as a module: the graph of device 0, which holds the largest shards, with the changes
 // of layout as ops that say along which axes and for which op. What `cleave opt -cleave-partition`

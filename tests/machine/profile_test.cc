@@ -24,9 +24,8 @@ TEST(Profile, H200PredictsMeasuredMatmuls) {
     for (const auto& [is_half, m, k, n, us] : h200::kMatmuls) {
       if (is_half != half) continue;
       const double bytes = half ? 2 : 4;
-      const OpCost cost{2 * m * k * n, bytes * (m * k + k * n), bytes * m * n};
-      const double seconds =
-          op_seconds(cost, half ? DType::BF16 : DType::F32, h200, KernelClass::Matmul);
+      const OpCost cost{2 * m * k * n, bytes * (m * k + k * n), bytes * m * n, KernelClass::Matmul};
+      const double seconds = op_seconds(cost, half ? DType::BF16 : DType::F32, h200);
       errors.push_back(std::abs(seconds * 1e6 / us - 1));
     }
     ASSERT_GT(errors.size(), 25u);
@@ -39,7 +38,7 @@ TEST(Profile, H200PredictsMeasuredElementwiseAndRowOps) {
   std::vector<double> elementwise, rows;
   auto add = [&](std::vector<double>& errors, double read, double written, double us,
                  KernelClass kernel_class) {
-    const double seconds = op_seconds({0, read, written}, DType::BF16, h200, kernel_class);
+    const double seconds = op_seconds({0, read, written, kernel_class}, DType::BF16, h200);
     errors.push_back(std::abs(seconds * 1e6 / us - 1));
   };
   for (const auto& [bytes, n, add_us, copy_us, gelu_us] : h200::kElementwise) {
@@ -67,12 +66,13 @@ TEST(Profile, MoreWorkIsNeverFaster) {
       double last = 0;
       for (double size = 1; size < 1e13; size *= 1.3) {
         const double seconds =
-            op_seconds({size, size / 4, size / 8}, DType::BF16, profile, kernel_class);
+            op_seconds({size, size / 4, size / 8, kernel_class}, DType::BF16, profile);
         EXPECT_GE(seconds, last) << name << " at " << size;
         last = seconds;
       }
     }
-    EXPECT_GE(op_seconds({}, DType::F32, profile), profile.launch_us * 1e-6);
+    EXPECT_GE(op_seconds({0, 1, 0}, DType::F32, profile), profile.launch_us * 1e-6);
+    EXPECT_EQ(op_seconds({}, DType::F32, profile), 0);
   }
 }
 

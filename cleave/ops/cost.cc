@@ -1,0 +1,49 @@
+#include "cleave/ops/cost.h"
+
+#include "cleave/graph/op_def.h"
+
+namespace cleave {
+namespace {
+
+double bytes_of(const Graph& graph, ValueId value) {
+  const Type& type = graph.type(value);
+  return type.is_tensor() && type.has_static_shape() && type.dtype != DType::Other
+             ? static_cast<double>(type.byte_count())
+             : 0;
+}
+
+OpCost default_cost(const Graph& graph, const Node& node) {
+  OpCost cost;
+  for (ValueId operand : node.operands) cost.bytes_read += bytes_of(graph, operand);
+  for (ValueId result : node.results) {
+    cost.bytes_written += bytes_of(graph, result);
+    const Type& type = graph.type(result);
+    if (node.def && node.def->has(kElementwise) && type.is_tensor() && type.has_static_shape())
+      cost.flops += static_cast<double>(num_elements(type.shape));
+  }
+  return cost;
+}
+
+}  // namespace
+
+OpCost no_cost(const Graph&, const Node&) { return {}; }
+
+OpCost moved_cost(const Graph& graph, const Node& node) {
+  OpCost cost;
+  for (ValueId result : node.results) cost.bytes_written += bytes_of(graph, result);
+  cost.bytes_read = cost.bytes_written;
+  return cost;
+}
+
+OpCost op_cost(const Graph& graph, const Node& node) {
+  if (!node.def) return default_cost(graph, node);
+  for (Trait nothing : {kTerminator, kDataFlow, kCall, kConstantLike, kCollective})
+    if (node.def->has(nothing)) return {};
+  for (ValueId value : node.operands)
+    if (graph.type(value).is_tensor() && !graph.type(value).has_static_shape()) return {};
+  for (ValueId value : node.results)
+    if (graph.type(value).is_tensor() && !graph.type(value).has_static_shape()) return {};
+  return node.def->cost ? node.def->cost(graph, node) : default_cost(graph, node);
+}
+
+}  // namespace cleave

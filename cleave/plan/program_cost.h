@@ -1,0 +1,72 @@
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "cleave/machine/profile.h"
+#include "cleave/spmd/program.h"
+
+namespace cleave::plan {
+
+// Seconds of one execution of a node on one device: the roofline of its work on the shapes that it
+// has. Collectives are not among them.
+double node_seconds(const Graph& graph, const Node& node, const MachineProfile& profile);
+
+// One change of layout: a step of a reshard costs what the reshard search took it to cost
+// (`make_step`), a halo what a permute of the elements from neighbours costs.
+struct TransferCost {
+  std::string kind;   // "all_gather", ..., "halo"; "all_slice" and the like are local
+  std::string axes;   // as text: "x", "y":(1)2
+  int64_t bytes = 0;  // received by one device, at most
+  double seconds = 0;
+};
+TransferCost transfer_cost(const Program& program, NodeId transfer, const MachineProfile& profile);
+
+// A node of the Program with all its executions: those of a loop's body count once per trip, those
+// of a function once per call.
+struct NodeCost {
+  NodeId node;  // of program.graph
+  double executions = 1;
+  double seconds = 0;  // of all executions
+  bool is_transfer = false;
+  KernelClass kernel = KernelClass::Elementwise;  // of the dearest part, where it computes
+  TransferCost transfer;                          // of one execution, where it is a transfer
+};
+
+// All transfers of one kind along the same axes.
+struct CollectiveCostSum {
+  std::string kind, axes;
+  double executions = 0;
+  double bytes = 0;
+  double seconds = 0;
+};
+
+// What a step takes on the device with the largest shards. The total is the sum over `nodes`, and
+// nothing is counted anywhere else. Nothing overlaps: computation waits for communication. Of the
+// branches of a condition the dearest one counts.
+struct ProgramCost {
+  double seconds = 0;
+  double compute_seconds = 0;
+  double transfer_seconds = 0;
+  double flops = 0;                                 // of one device
+  std::array<double, kNumKernelClasses> compute{};  // seconds, by KernelClass
+  std::vector<CollectiveCostSum> transfers;         // the dearest first
+  std::vector<NodeCost> nodes;  // in the order of the program; those that take time
+  int64_t unknown_loops = 0;    // loops whose trips are not known: counted as one trip
+
+  // The n dearest nodes.
+  std::vector<NodeCost> dearest(size_t n) const;
+};
+// Devices that share cores (MachineProfile::concurrent_devices) are all taken to be busy.
+ProgramCost program_cost(const Program& program, const MachineProfile& profile);
+
+//   12.4 ms: 10.1 ms compute (81%), 2.3 ms communication (19%)
+//     matmul         9.0 ms   73%
+//     all_reduce     "model"   2.1 ms   17%   x64   1.0 GiB
+//   dearest:
+//     1.2 ms  10%  x1   stablehlo.dot_general  tensor<512x4096xbf16>  loc(...)
+std::string to_string(const ProgramCost& cost, const Program& program);
+std::string seconds_text(double seconds);  // "1.25 ms"
+
+}  // namespace cleave::plan
