@@ -5,6 +5,25 @@
 #include <algorithm>
 
 namespace cleave {
+namespace {
+
+// The logs that are alive on this thread, oldest first.
+std::vector<CommLog*>& listeners() {
+  thread_local std::vector<CommLog*> logs;
+  return logs;
+}
+
+}  // namespace
+
+CommLog::CommLog() { listeners().push_back(this); }
+CommLog::~CommLog() { std::erase(listeners(), this); }
+
+bool CommLog::anyone_listens() { return !listeners().empty(); }
+
+void CommLog::tell_listeners(const std::vector<CommEvent>& events) {
+  for (CommLog* log : listeners())
+    for (const CommEvent& event : events) log->add(event);
+}
 
 int64_t CommLog::count() const {
   return std::count_if(events_.begin(), events_.end(),

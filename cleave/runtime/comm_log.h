@@ -20,15 +20,28 @@ struct CommEvent {
   bool is_local() const { return total_bytes == 0; }
 };
 
-// What programs say to each other while it is listening:
+// What devices say to each other. It hears what tensors of its thread make happen while it lives,
+// and what an executor is told to enter:
 //
 //   CommLog log;
-//   executor.run(args, {.log = &log});
+//   relu(y).to_host();
 //   log.count("all_reduce")  ->  1
+//   executor.run(args, {.log = &log});
 //
 // Events are in the order of the program, whatever the timing of devices.
 class CommLog {
  public:
+  struct Unheard {};  // for a log that only gets what it is given
+
+  CommLog();
+  explicit CommLog(Unheard) {}
+  CommLog(const CommLog&) = delete;
+  CommLog& operator=(const CommLog&) = delete;
+  ~CommLog();
+
+  static bool anyone_listens();
+  static void tell_listeners(const std::vector<CommEvent>& events);
+
   void add(CommEvent event) { events_.push_back(std::move(event)); }
   void clear() { events_.clear(); }
 

@@ -48,6 +48,9 @@ struct PartitionOptions {
   MeshPtr mesh = nullptr;
   // Under which reshards are cheapest; null: the default profile. Read while partition runs.
   const MachineProfile* profile = nullptr;
+  // Results without an attribute stay as the program has them, pending reductions included; one
+  // that something in the program completed is returned completed.
+  bool keep_results = false;
 };
 
 // Graph + shardings -> Program. Shardings are the attributes `sdy.sharding` of arguments, results

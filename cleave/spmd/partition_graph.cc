@@ -163,9 +163,11 @@ const Partitioner::Special& Partitioner::specialize(const Function& function,
   }
   region_nodes(function.body, copy.body);
   const Node& terminator = source_.node(source_.terminator(function.body));
+  const bool keeps = options_.keep_results && function.name == options_.entry;
   std::vector<ShardingSpec> specs;
   for (size_t i = 0; i < terminator.operands.size(); ++i)
     specs.push_back(i < results.size() && results[i] ? *results[i]
+                    : keeps                          ? kept_spec(terminator.operands[i])
                                                      : complete_spec(terminator.operands[i]));
   terminate(function.body, copy.body, specs);
   copy.result_attrs.resize(specs.size());
@@ -329,6 +331,15 @@ ShardingSpec Partitioner::complete_spec(ValueId source) const {
   ShardingSpec spec = spec_of(current(source));
   spec.partial.clear();
   return spec;
+}
+
+ShardingSpec Partitioner::kept_spec(ValueId source) const {
+  const std::vector<ValueId>& versions = versions_[source.index];
+  const ShardingSpec& made = spec_of(versions.front());
+  for (ValueId version : versions)
+    if (made.is_partial() && !spec_of(version).is_partial() && spec_of(version).dims == made.dims)
+      return spec_of(version);
+  return made;
 }
 
 ShardingSpec Partitioner::replicated(const Type& type) const {

@@ -55,6 +55,8 @@ class Partitioner {
   const ShardingSpec& spec_of(ValueId value) const { return program_.layouts[value.index].spec; }
   // Source values in layouts without pending reductions, as they are now.
   ShardingSpec complete_spec(ValueId source) const;
+  // As the op that makes it leaves it; completed where some user needed that.
+  ShardingSpec kept_spec(ValueId source) const;
   ShardingSpec replicated(const Type& type) const;
   ValueId halo(ValueId value, std::vector<ShardSlice> boxes, const Node& user, RegionId target);
 

@@ -1,0 +1,14 @@
+#pragma once
+
+// Tensors over a mesh: what a program includes.
+#include "cleave/core/mesh.h"
+#include "cleave/runtime/comm_log.h"
+#include "cleave/runtime/ops_creation.h"
+#include "cleave/runtime/ops_elementwise.h"
+#include "cleave/runtime/ops_linalg.h"
+#include "cleave/runtime/ops_nn.h"
+#include "cleave/runtime/ops_random.h"
+#include "cleave/runtime/ops_shape.h"
+#include "cleave/runtime/partition_spec.h"
+#include "cleave/runtime/tensor.h"
+#include "cleave/runtime/tensor_text.h"

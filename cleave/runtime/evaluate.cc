@@ -1,0 +1,208 @@
+#include <algorithm>
+#include <mutex>
+#include <unordered_map>
+
+#include "cleave/core/error.h"
+#include "cleave/runtime/comm_log.h"
+#include "cleave/runtime/program_cache.h"
+#include "cleave/runtime/record.h"
+#include "cleave/runtime/record_order.h"
+#include "cleave/runtime/signature.h"
+#include "cleave/spmd/partition.h"
+
+// From recorded ops to values: what is asked for and not computed becomes a graph, the graph a
+// Program, and the Program runs.
+namespace cleave {
+namespace {
+
+struct Runtime {
+  std::mutex mutex;
+  ProgramCache programs{256};
+};
+
+Runtime& runtime() {
+  static Runtime& runtime = *new Runtime;
+  return runtime;
+}
+
+// The ops of one mesh (or of none) in the order of execution, as one program.
+class Stage {
+ public:
+  explicit Stage(MeshPtr mesh) : mesh_(std::move(mesh)) {}
+
+  const MeshPtr& mesh() const { return mesh_; }
+
+  void add(Record* record) {
+    std::vector<uint32_t> operands;
+    for (const Tensor& operand : record->operands) operands.push_back(value_of(operand));
+    first_result_[record] = next_value_;
+    next_value_ += static_cast<uint32_t>(record->signature->results.size());
+    steps_.push_back({record, std::move(operands)});
+  }
+  void keep(Record* record) { kept_.push_back(record); }
+
+  void run() {
+    if (kept_.empty()) return;
+    const ReadyProgramPtr program =
+        runtime().programs.find(key(), [this] { return make_program(); });
+    std::vector<std::vector<Array>> args(program->executor.num_devices());
+    for (const Tensor& input : inputs_) {
+      const std::vector<Array>& shards = input.record()->values[input.index()];
+      const bool on_mesh = input.sharding().mesh != nullptr;
+      for (size_t device = 0; device < args.size(); ++device)
+        args[device].push_back(shards[on_mesh ? device : 0]);
+    }
+    std::vector<std::vector<Array>> parts = run_logged(program->executor, args);
+    size_t next = 0;
+    for (Record* record : kept_) {
+      std::vector<AvalPtr> avals;
+      std::vector<std::vector<Array>> values;
+      for (size_t i = 0; i < record->signature->results.size(); ++i, ++next) {
+        avals.push_back(program->results[next]);
+        values.emplace_back();
+        for (auto& part : parts)
+          values.back().push_back(part.empty() ? Array() : std::move(part[next]));
+      }
+      set_computed(*record, std::move(avals), std::move(values));
+    }
+  }
+
+ private:
+  struct Step {
+    Record* record;
+    std::vector<uint32_t> operands;
+  };
+  static constexpr uint32_t kInput = 1u << 31;
+
+  uint32_t value_of(const Tensor& tensor) {
+    if (auto it = first_result_.find(tensor.record()); it != first_result_.end())
+      return it->second + tensor.index();
+    auto& known = inputs_of_[tensor.record()];
+    for (auto [index, input] : known)
+      if (index == tensor.index()) return kInput | input;
+    known.emplace_back(tensor.index(), static_cast<uint32_t>(inputs_.size()));
+    inputs_.push_back(tensor);
+    return kInput | (static_cast<uint32_t>(inputs_.size()) - 1);
+  }
+
+  ProgramKey key() const {
+    ProgramKey key;
+    key.add(inputs_.size());
+    for (const Tensor& input : inputs_) key.add(input.record()->signature->results[input.index()]);
+    key.add(steps_.size());
+    for (const Step& step : steps_) {
+      key.add(step.record->signature);
+      for (uint32_t operand : step.operands) key.add(operand);
+    }
+    for (Record* record : kept_) key.add(first_result_.at(record));
+    return key;
+  }
+
+  ReadyProgramPtr make_program() const {
+    Graph graph;
+    std::vector<Type> types;
+    for (const Tensor& input : inputs_) types.push_back(input.type());
+    GraphBuilder builder = GraphBuilder::function(graph, "main", std::move(types));
+    if (mesh_) graph.meshes = {mesh_};
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      annotate_argument(graph.functions[0], i, inputs_[i].sharding());
+    std::vector<ValueId> values;
+    values.reserve(next_value_);
+    for (const Step& step : steps_) {
+      std::vector<ValueId> operands;
+      for (uint32_t operand : step.operands)
+        operands.push_back(operand & kInput ? builder.arg(operand & ~kInput) : values[operand]);
+      const Graph& form = *step.record->signature->graph;
+      for (ValueId result : splice(form, form.functions[0], graph, builder.region(), operands))
+        values.push_back(result);
+    }
+    std::vector<ValueId> outputs;
+    for (Record* record : kept_)
+      for (size_t i = 0; i < record->signature->results.size(); ++i)
+        outputs.push_back(values[first_result_.at(record) + i]);
+    builder.finish(outputs);
+
+    const std::vector<Type> result_types = graph.functions[0].result_types;
+    Program program = partition(graph, {.entry = "main", .mesh = mesh_, .keep_results = true});
+    const Node end = program.graph.node(program.graph.terminator(program.entry_function().body));
+    std::vector<AvalPtr> results;
+    for (size_t i = 0; i < result_types.size(); ++i)
+      results.push_back(shared_aval(result_types[i],
+                                    mesh_ ? program.layout(end.operands[i]).spec : ShardingSpec{}));
+    return std::make_shared<const ReadyProgram>(std::move(program), std::move(results));
+  }
+
+  static std::vector<std::vector<Array>> run_logged(const Executor& executor,
+                                                    const std::vector<std::vector<Array>>& args) {
+    if (!CommLog::anyone_listens()) return executor.run_shards(args);
+    CommLog log(CommLog::Unheard{});
+    auto results = executor.run_shards(args, {.log = &log});
+    CommLog::tell_listeners(log.events());
+    return results;
+  }
+
+  MeshPtr mesh_;
+  std::vector<Step> steps_;
+  std::vector<Tensor> inputs_;
+  std::unordered_map<Record*, uint32_t> first_result_;
+  std::unordered_map<Record*, std::vector<std::pair<uint32_t, uint32_t>>> inputs_of_;
+  std::vector<Record*> kept_;
+  uint32_t next_value_ = 0;
+};
+
+[[noreturn]] void throw_traced(const Record& record) {
+  throw_user(
+      "the value of {} is asked for inside a trace, where it depends on an argument that has none: "
+      "return it from the traced function, and look at it outside",
+      record.placeholder ? "an argument" : to_string(record.aval(0).type));
+}
+
+}  // namespace
+
+void evaluate(std::span<const Tensor> tensors) {
+  std::lock_guard lock(runtime().mutex);
+  std::vector<Record*> roots;
+  for (const Tensor& tensor : tensors) {
+    if (!tensor.valid()) throw_user("an empty Tensor has no value: assign it one first");
+    if (tensor.record()->level) throw_traced(*tensor.record());
+    roots.push_back(tensor.record());
+  }
+  const std::vector<Record*> order =
+      in_order(roots, [](const Record& record) { return !record.computed; });
+  if (order.empty()) return;
+
+  // Handles that records of this run hold; who has more is held by somebody else as well.
+  std::unordered_map<Record*, uint32_t> inner_handles;
+  std::unordered_map<Record*, bool> crosses;  // used by an op on a mesh while on none itself
+  for (Record* record : order)
+    for (const Tensor& operand : record->operands) {
+      ++inner_handles[operand.record()];
+      if (operand.record()->signature->mesh != record->signature->mesh)
+        crosses[operand.record()] = true;
+    }
+
+  std::vector<Stage> stages;
+  stages.emplace_back(nullptr);
+  auto stage_of = [&](const Record& record) -> Stage& {
+    for (Stage& stage : stages)
+      if (stage.mesh() == record.signature->mesh) return stage;
+    return stages.emplace_back(record.signature->mesh);
+  };
+  for (Record* record : order) stage_of(*record).add(record);
+  for (Record* record : order) {
+    const bool asked = std::find(roots.begin(), roots.end(), record) != roots.end();
+    const auto inner = inner_handles.find(record);
+    const uint32_t held = inner == inner_handles.end() ? 0 : inner->second;
+    if (asked || crosses.count(record) || record->handles.load() > held)
+      stage_of(*record).keep(record);
+  }
+  for (Stage& stage : stages) stage.run();
+}
+
+ProgramCacheStats program_cache_stats() {
+  std::lock_guard lock(runtime().mutex);
+  const ProgramCache& programs = runtime().programs;
+  return {programs.hits(), programs.misses(), programs.size()};
+}
+
+}  // namespace cleave

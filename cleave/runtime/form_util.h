@@ -1,0 +1,58 @@
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cleave/graph/builder.h"
+#include "cleave/graph/op_def.h"
+
+// What the forms of ops (see FormFn) are written with.
+namespace cleave {
+
+// Ops as params: the registry is never freed.
+inline int64_t op_param(const OpDef* def) {
+  return static_cast<int64_t>(reinterpret_cast<intptr_t>(def));
+}
+inline const std::string& op_from(int64_t param) {
+  return reinterpret_cast<const OpDef*>(static_cast<intptr_t>(param))->name;
+}
+// The name of an op as a template argument.
+template <size_t N>
+struct OpText {
+  char text[N];
+  constexpr OpText(const char (&literal)[N]) { std::copy_n(literal, N, text); }
+};
+const OpDef* known_op(std::string_view name);  // throws InternalError where there is none
+
+inline int64_t real_param(double value) { return std::bit_cast<int64_t>(value); }
+inline double real_from(int64_t param) { return std::bit_cast<double>(param); }
+
+// NumPy's rule: shapes aligned at their ends, ones stretch. Throws UserError in the name of `op`.
+//   {8, 1, 4}, {3, 4} -> {8, 3, 4}
+Shape broadcast_shapes(std::string_view op, const Shape& a, const Shape& b);
+// The value stretched to a shape by that rule; itself where it has it.
+ValueId stretch(GraphBuilder& b, ValueId value, const Shape& shape);
+ValueId cast_to(GraphBuilder& b, ValueId value, DType dtype);  // itself where it has it
+
+// -1 -> rank - 1; throws UserError in the name of `op`.
+int64_t checked_dim(std::string_view op, int64_t dim, int64_t rank);
+// The same for a list, which must not name a dimension twice; sorted.
+std::vector<int64_t> checked_dims(std::string_view op, std::vector<int64_t> dims, int64_t rank);
+
+// #stablehlo.dot<lhs_contracting_dimensions = [1], ...>; empty lists are left out.
+StructAttr struct_attr(std::string name,
+                       std::vector<std::pair<const char*, std::vector<int64_t>>> fields);
+
+// A dot_general.
+struct DotDims {
+  std::vector<int64_t> batch_a, batch_b, contract_a, contract_b;
+};
+ValueId emit_dot(GraphBuilder& b, ValueId x, ValueId y, const DotDims& dims);  // ops_linalg.cc
+
+// A copy of the value with dimension `dim` of size 1 put in.
+ValueId expand(GraphBuilder& b, ValueId value, int64_t dim);
+
+}  // namespace cleave

@@ -1,0 +1,77 @@
+#include "cleave/runtime/ops_linalg.h"
+
+#include "cleave/core/error.h"
+#include "cleave/runtime/form_util.h"
+#include "cleave/runtime/promotion.h"
+#include "cleave/runtime/record.h"
+
+namespace cleave {
+namespace {
+
+using Values = std::vector<ValueId>;
+using Params = std::span<const int64_t>;
+
+}  // namespace
+
+ValueId emit_dot(GraphBuilder& b, ValueId x, ValueId y, const DotDims& dims) {
+  AttrDict attrs;
+  attrs.set("dot_dimension_numbers",
+            struct_attr("stablehlo.dot", {{"lhs_batching_dimensions", dims.batch_a},
+                                          {"rhs_batching_dimensions", dims.batch_b},
+                                          {"lhs_contracting_dimensions", dims.contract_a},
+                                          {"rhs_contracting_dimensions", dims.contract_b}}));
+  Shape shape;
+  const Shape &p = b.shape(x), &q = b.shape(y);
+  auto is_in = [](int64_t d, const std::vector<int64_t>& list) {
+    return std::find(list.begin(), list.end(), d) != list.end();
+  };
+  for (int64_t d : dims.batch_a) shape.push_back(p[d]);
+  for (int64_t d = 0; d < static_cast<int64_t>(p.size()); ++d)
+    if (!is_in(d, dims.batch_a) && !is_in(d, dims.contract_a)) shape.push_back(p[d]);
+  for (int64_t d = 0; d < static_cast<int64_t>(q.size()); ++d)
+    if (!is_in(d, dims.batch_b) && !is_in(d, dims.contract_b)) shape.push_back(q[d]);
+  return b.emit_as(Type::tensor(b.dtype(x), std::move(shape)), "stablehlo.dot_general", {x, y},
+                   std::move(attrs));
+}
+
+namespace {
+
+Values matmul_form(GraphBuilder& b, Params) {
+  const DType dtype = promote(b.dtype(b.arg(0)), b.dtype(b.arg(1)));
+  ValueId x = cast_to(b, b.arg(0), dtype), y = cast_to(b, b.arg(1), dtype);
+  const auto rank_x = static_cast<int64_t>(b.shape(x).size());
+  const auto rank_y = static_cast<int64_t>(b.shape(y).size());
+  if (rank_x == 0 || rank_y == 0)
+    throw_user("matmul: <{}> x <{}>: a scalar has no dimension to contract; use mul",
+               to_string(b.shape(x)), to_string(b.shape(y)));
+  const int64_t k_x = rank_x - 1, k_y = rank_y == 1 ? 0 : rank_y - 2;
+  if (b.shape(x)[k_x] != b.shape(y)[k_y])
+    throw_user("matmul: <{}> x <{}>: the contracted dimensions are {} and {}; transpose one?",
+               to_string(b.shape(x)), to_string(b.shape(y)), b.shape(x)[k_x], b.shape(y)[k_y]);
+  // Batch dimensions that only one side has stay with that side where the other has none.
+  const Shape batch_x(b.shape(x).begin(), b.shape(x).end() - std::min<int64_t>(rank_x, 2));
+  const Shape batch_y(b.shape(y).begin(), b.shape(y).end() - std::min<int64_t>(rank_y, 2));
+  if (batch_y.empty()) return {emit_dot(b, x, y, {{}, {}, {k_x}, {k_y}})};
+  const Shape batch = broadcast_shapes("matmul", batch_x, batch_y);
+  auto with_batch = [&](ValueId value, int64_t rank) {
+    Shape shape = batch;
+    const Shape& own = b.shape(value);
+    shape.insert(shape.end(), own.end() - std::min<int64_t>(rank, 2), own.end());
+    return stretch(b, value, shape);
+  };
+  x = with_batch(x, rank_x);
+  y = with_batch(y, rank_y);
+  std::vector<int64_t> dims(batch.size());
+  for (size_t i = 0; i < dims.size(); ++i) dims[i] = static_cast<int64_t>(i);
+  const auto n = static_cast<int64_t>(batch.size());
+  return {emit_dot(b, x, y, {dims, dims, {rank_x == 1 ? n : n + 1}, {n}})};
+}
+
+}  // namespace
+
+Tensor matmul(const Tensor& a, const Tensor& b) {
+  const Tensor operands[] = {a, b};
+  return record_one(matmul_form, {}, operands);
+}
+
+}  // namespace cleave

@@ -1,0 +1,178 @@
+#include "cleave/runtime/record.h"
+
+#include <algorithm>
+
+#include "cleave/core/error.h"
+#include "cleave/graph/op_def.h"
+#include "cleave/runtime/device_memory.h"
+#include "cleave/runtime/signature.h"
+
+namespace cleave {
+namespace {
+
+Record* new_record(SignaturePtr signature, std::span<const Tensor> operands) {
+  auto* record = new Record;
+  record->operands.assign(operands.begin(), operands.end());
+  record->constant = signature->constant;
+  for (const Tensor& operand : operands) {
+    record->level = std::max(record->level, operand.record()->level);
+    record->constant &= operand.record()->constant;
+  }
+  record->signature = std::move(signature);
+  return record;
+}
+
+std::vector<Tensor> results_of(Record* record) {
+  std::vector<Tensor> results;
+  results.reserve(record->signature->results.size());
+  for (uint32_t i = 0; i < record->signature->results.size(); ++i) results.emplace_back(record, i);
+  // A record without results has nobody to hold it.
+  if (results.empty()) Tensor(record, 0);
+  return results;
+}
+
+int64_t bytes_of(const Array& array) {
+  return array.valid() ? static_cast<int64_t>(array.num_bytes()) : 0;
+}
+
+void count_memory(const Record& record, int64_t sign) {
+  for (const auto& shards : record.values)
+    for (size_t device = 0; device < shards.size(); ++device)
+      add_device_bytes(device, sign * bytes_of(shards[device]));
+}
+
+}  // namespace
+
+Record::~Record() {
+  if (computed) count_memory(*this, -1);
+}
+
+void free_record(Record* record) {
+  // Freeing a record lets its operands go, and theirs: a list, not recursion.
+  thread_local Record* pending = nullptr;
+  thread_local bool freeing = false;
+  record->next = pending;
+  pending = record;
+  if (freeing) return;
+  freeing = true;
+  while (pending) {
+    Record* first = pending;
+    pending = first->next;
+    delete first;
+  }
+  freeing = false;
+}
+
+std::vector<Tensor> record(FormFn form, std::span<const int64_t> params,
+                           std::span<const Tensor> operands) {
+  return results_of(new_record(find_signature(form, params, operands), operands));
+}
+
+Tensor record_one(FormFn form, std::span<const int64_t> params, std::span<const Tensor> operands) {
+  return {new_record(find_signature(form, params, operands), operands), 0};
+}
+
+std::vector<Tensor> record_function(Graph graph, std::span<const Tensor> operands) {
+  return results_of(new_record(find_signature(std::move(graph), operands), operands));
+}
+
+Tensor make_computed(AvalPtr aval, std::vector<Array> shards) {
+  auto* record = new Record;
+  Tensor tensor(record, 0);
+  set_computed(*record, {std::move(aval)}, {std::move(shards)});
+  return tensor;
+}
+
+void set_computed(Record& record, std::vector<AvalPtr> avals,
+                  std::vector<std::vector<Array>> values) {
+  auto signature = std::make_shared<Signature>();
+  signature->results = std::move(avals);
+  if (!signature->results.empty()) signature->mesh = signature->results[0]->spec.mesh;
+  record.signature = std::move(signature);
+  record.values = std::move(values);
+  record.computed = true;
+  count_memory(record, 1);
+  std::vector<Tensor>().swap(record.operands);
+}
+
+namespace {
+
+class Splicer {
+ public:
+  Splicer(const Graph& from, Graph& to) : from_(from), to_(to), map_(from.num_values()) {}
+
+  void bind(std::span<const ValueId> values, std::span<const ValueId> to) {
+    internal_check(values.size() == to.size(), "splice: wrong number of arguments");
+    for (size_t i = 0; i < values.size(); ++i) map_[values[i].index] = to[i];
+  }
+
+  void nodes(RegionId source, RegionId target) {
+    for (NodeId id : from_.region(source).nodes)
+      if (!(from_.node(id).def && from_.node(id).def->has(kTerminator)))
+        copy(from_.node(id), target);
+  }
+
+  std::vector<ValueId> returned(RegionId source) const {
+    return map_values(from_.node(from_.terminator(source)).operands, map_);
+  }
+
+  void copy(const Node& node, RegionId target) {
+    const bool composite = node.name == "stablehlo.composite";
+    if (composite || node.name == "func.call") {
+      const auto callee = node.attrs.get_string(composite ? "decomposition" : "callee");
+      const Function* function = from_.find_function(callee);
+      if (!function || !function->body.valid())
+        throw_user("{}: the module has no function @{} with a body", node.name, callee);
+      bind(from_.region(function->body).args, map_values(node.operands, map_));
+      nodes(function->body, target);
+      bind(node.results, returned(function->body));
+      return;
+    }
+    std::vector<Type> types;
+    for (ValueId result : node.results) types.push_back(from_.type(result));
+    const NodeId copy =
+        to_.add_node(node.name, map_values(node.operands, map_), std::move(types), node.attrs);
+    to_.append(target, copy);
+    to_.node(copy).location = node.location;
+    bind(node.results, std::vector<ValueId>(to_.node(copy).results));
+    for (RegionId region : node.regions) {
+      const RegionId inner = to_.add_region(copy);
+      for (ValueId arg : from_.region(region).args)
+        map_[arg.index] = to_.add_argument(inner, from_.type(arg), from_.value(arg).name);
+      nodes(region, inner);
+      if (from_.region(region).nodes.empty()) continue;
+      const Node& end = from_.node(from_.terminator(region));
+      to_.append(inner, to_.add_node(end.name, map_values(end.operands, map_), {}, end.attrs));
+    }
+  }
+
+  std::vector<ValueId> mapped(const std::vector<ValueId>& values) const {
+    return map_values(values, map_);
+  }
+
+ private:
+  const Graph& from_;
+  Graph& to_;
+  ValueMap map_;
+};
+
+}  // namespace
+
+std::vector<ValueId> splice(const Graph& from, const Function& function, Graph& to, RegionId target,
+                            std::span<const ValueId> args) {
+  Splicer splicer(from, to);
+  splicer.bind(from.region(function.body).args, args);
+  splicer.nodes(function.body, target);
+  return splicer.returned(function.body);
+}
+
+std::vector<ValueId> splice_node(const Graph& from, const Node& node, Graph& to, RegionId target,
+                                 std::span<const ValueId> inputs) {
+  Splicer splicer(from, to);
+  const std::vector<ValueId> args = to.region(target).args;
+  splicer.bind(inputs, std::span(args).first(inputs.size()));
+  splicer.copy(node, target);
+  return splicer.mapped(node.results);
+}
+
+}  // namespace cleave

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "cleave/graph/builder.h"
+#include "cleave/graph/graph.h"
+#include "cleave/runtime/tensor.h"
+
+// What stands behind Tensor: records of ops, and the signatures that they share.
+namespace cleave {
+
+// The type and layout of a value. There is one object for all values alike, so that comparing two
+// in full is comparing pointers.
+struct Aval {
+  Type type;
+  ShardingSpec spec;  // no mesh: whole on one device
+};
+using AvalPtr = std::shared_ptr<const Aval>;
+AvalPtr shared_aval(Type type, ShardingSpec spec);
+
+// Writes an op into a function whose arguments are the operands, and gives its results. A form is
+// usually one op; small compositions (broadcasting, softmax) are one form as well. It reads operand
+// types from the builder, and everything else from `params`.
+using FormFn = std::vector<ValueId> (*)(GraphBuilder& b, std::span<const int64_t> params);
+
+// All that is known of a recorded op before its operands have values: validated, inferred and
+// partitioned once, then found again by form, params and operand avals.
+struct Signature {
+  FormFn form = nullptr;
+  std::vector<int64_t> params;
+  std::vector<AvalPtr> operands;
+  std::vector<AvalPtr> results;
+  std::shared_ptr<const Graph> graph;  // function "main"; null for a value that is there already
+  MeshPtr mesh;                        // of the results; null: one device
+  bool constant = false;               // nothing but constants: a trace takes it in
+};
+using SignaturePtr = std::shared_ptr<const Signature>;
+
+// One recorded op. It keeps its operands until it is computed, then its values.
+struct Record : RecordHead {
+  SignaturePtr signature;
+  std::vector<Tensor> operands;
+  // The trace that it depends on: 0 for none, else the number of the innermost TraceScope.
+  uint64_t level = 0;
+  bool placeholder = false;
+  bool computed = false;
+  bool constant = false;                   // may be written into a trace instead of captured
+  std::vector<std::vector<Array>> values;  // by result, then by device; where computed
+  Record* next = nullptr;                  // while being freed
+
+  ~Record();
+  const Aval& aval(size_t i) const { return *signature->results[i]; }
+};
+
+// Records an op and gives its results. Throws UserError where the operands do not fit.
+//   record([](GraphBuilder& b, auto) { return std::vector{b.emit("stablehlo.sine", {b.arg(0)})}; },
+//          {}, {x})
+std::vector<Tensor> record(FormFn form, std::span<const int64_t> params,
+                           std::span<const Tensor> operands);
+Tensor record_one(FormFn form, std::span<const int64_t> params, std::span<const Tensor> operands);
+
+// Records any function of one op or several on tensors: one argument per operand.
+std::vector<Tensor> record_function(Graph graph, std::span<const Tensor> operands);
+
+// A value that is there: its parts by device.
+Tensor make_computed(AvalPtr aval, std::vector<Array> shards);
+// Gives record its values, and lets its operands go.
+void set_computed(Record& record, std::vector<AvalPtr> avals,
+                  std::vector<std::vector<Array>> values);
+
+// Copies the nodes of a function into a region, calls and composites written out, and gives what
+// it returns.
+std::vector<ValueId> splice(const Graph& from, const Function& function, Graph& to, RegionId target,
+                            std::span<const ValueId> args);
+// The same for one node: `inputs` are the values that it and its regions use from outside, and the
+// first arguments of `target` stand for them.
+std::vector<ValueId> splice_node(const Graph& from, const Node& node, Graph& to, RegionId target,
+                                 std::span<const ValueId> inputs);
+
+}  // namespace cleave

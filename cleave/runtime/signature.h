@@ -1,0 +1,20 @@
+#pragma once
+
+#include <span>
+
+#include "cleave/runtime/record.h"
+
+namespace cleave {
+
+// The signature of a form on operands: found, or made by writing the form, inferring types and
+// partitioning it alone. Keys are compared in full; a hash only finds them. A thread has its own
+// table, so recording takes no lock.
+SignaturePtr find_signature(FormFn form, std::span<const int64_t> params,
+                            std::span<const Tensor> operands);
+// The same for a function that is there: function "main", an argument per operand.
+SignaturePtr find_signature(Graph graph, std::span<const Tensor> operands);
+
+// Sets "sdy.sharding" of argument i of a function.
+void annotate_argument(Function& function, size_t i, const ShardingSpec& spec);
+
+}  // namespace cleave
