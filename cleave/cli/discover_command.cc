@@ -1,4 +1,5 @@
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <memory>
 
@@ -9,6 +10,9 @@
 #include "cleave/discover/discover.h"
 #include "cleave/discover/emit.h"
 #include "cleave/discover/library.h"
+#include "cleave/discover/op_call.h"
+#include "cleave/discover/registry_check.h"
+#include "cleave/discover/registry_operator.h"
 
 namespace cleave::cli {
 namespace {
@@ -23,6 +27,8 @@ struct Options {
   uint64_t seed = 0;
   bool list = false;
   bool all = false;
+  bool diff = false;
+  int threads = 2;
 };
 
 std::vector<std::string> split(const std::string& text, char separator) {
@@ -32,6 +38,21 @@ std::vector<std::string> split(const std::string& text, char separator) {
     const size_t end = std::min(text.find(separator, begin), text.size());
     parts.push_back(text.substr(begin, end - begin));
     begin = end + 1;
+  }
+  return parts;
+}
+
+// At commas outside of brackets:  "[0,1],[1]" -> "[0,1]", "[1]"
+std::vector<std::string> split_values(const std::string& text) {
+  std::vector<std::string> parts(1);
+  int depth = 0;
+  for (char c : text) {
+    depth += (c == '[') - (c == ']');
+    if (c == ',' && depth == 0) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
   }
   return parts;
 }
@@ -56,6 +77,20 @@ Shape parse_shape(const std::string& text) {
   return shape;
 }
 
+// "[1, 0]" or, as shapes are written, "1x0".
+std::vector<int64_t> parse_list(const std::string& text) {
+  if (!text.starts_with('[')) return parse_shape(text);
+  std::vector<int64_t> values;
+  if (!text.ends_with(']')) throw_user("--attr: '{}' lacks a ]", text);
+  const std::string inside = text.substr(1, text.size() - 2);
+  if (inside.empty()) return values;
+  for (std::string item : split(inside, ',')) {
+    std::erase(item, ' ');
+    values.push_back(parse_int(item, "--attr"));
+  }
+  return values;
+}
+
 // A value as the operator's own samples write this attribute.
 AttrValue parse_value(const std::string& name, const std::string& text, const AttrValue& like) {
   if (std::holds_alternative<bool>(like)) {
@@ -65,7 +100,7 @@ AttrValue parse_value(const std::string& name, const std::string& text, const At
   }
   if (std::holds_alternative<int64_t>(like)) return parse_int(text, "--attr");
   if (std::holds_alternative<double>(like)) return std::stod(text);
-  if (std::holds_alternative<std::vector<int64_t>>(like)) return parse_shape(text);
+  if (std::holds_alternative<std::vector<int64_t>>(like)) return parse_list(text);
   return text;
 }
 
@@ -81,7 +116,7 @@ void apply_attrs(Operator& op, const std::vector<std::string>& attrs) {
       if (it == sample.attrs.end())
         throw_user("--attr {}: {} has no such attribute; it has: {}", name, op.name,
                    to_string(sample.attrs));
-      for (const std::string& value : split(assignment.substr(equals + 1), ',')) {
+      for (const std::string& value : split_values(assignment.substr(equals + 1))) {
         Sample changed = sample;
         changed.attrs[name] = parse_value(name, value, it->second);
         const bool known = std::any_of(samples.begin(), samples.end(), [&](const Sample& s) {
@@ -110,51 +145,65 @@ void apply_shapes(Operator& op, const std::string& text) {
   op.samples = std::move(samples);
 }
 
+// A line on the terminal that says how far a long run is; nothing where stderr is not one.
+std::function<void(const std::string&, double)> progress_line() {
+  if (!isatty(fileno(stderr))) return {};
+  return [](const std::string& name, double share) {
+    fmt::print(stderr, "\r\x1b[K{:3.0f} % {}", 100 * share, name);
+    if (share >= 1) fmt::print(stderr, "\r\x1b[K");
+  };
+}
+
 // Every claim of every rule in the registry, by execution.
-void certify_registry(const DiscoverOptions& settings) {
-  size_t claims = 0, untestable = 0, incorrect = 0;
-  const std::vector<Graph>& samples = registry_samples();
-  for (size_t i = 0; i < samples.size(); ++i) {
-    fmt::print(stderr, "\r{} of {} samples", i + 1, samples.size());
-    for (const Claim& claim : certify(samples[i], settings)) {
-      ++claims;
-      untestable += claim.verdict == VerdictKind::Untestable;
-      if (claim.verdict != VerdictKind::Refuted && claim.verdict != VerdictKind::Rejected) continue;
-      ++incorrect;
-      fmt::print("incorrect  {}\n", to_string(claim));
-    }
+void check_all(const Options& options, const DiscoverOptions& settings) {
+  const RegistryReport report = check_registry(settings, options.diff);
+  for (const Claim& claim : report.incorrect) fmt::print("incorrect  {}\n", to_string(claim));
+  if (options.format == "markdown") {
+    fmt::print("{}", missing_markdown(report));
+  } else {
+    for (const MissingClaim& m : report.missing)
+      fmt::print("missing  {}({}): {}: {}\n", m.op, m.call, m.combination, m.reason);
+    for (const auto& [name, reason] : ops_without_sample())
+      fmt::print("no sample  {}: {}\n", name, reason);
+    fmt::print("{} samples, {} claims: {} incorrect, {} untestable", report.samples, report.claims,
+               report.incorrect.size(), report.untestable);
+    if (options.diff)
+      fmt::print("; {} combinations: {} missing", report.combinations, report.missing.size());
+    fmt::print("\n");
   }
-  fmt::print(stderr, "\n");
-  for (const std::string& name : ops_without_sample()) fmt::print("no sample  {}\n", name);
-  fmt::print("{} samples, {} claims: {} incorrect, {} untestable\n", samples.size(), claims,
-             incorrect, untestable);
-  if (incorrect) throw CLI::RuntimeError(1);
+  if (!report.incorrect.empty()) throw CLI::RuntimeError(1);
+}
+
+DiscoverOptions settings_of(const Options& options) {
+  DiscoverOptions settings;
+  settings.seed = options.seed;
+  settings.threads = options.threads;
+  settings.progress = progress_line();
+  settings.worlds.clear();
+  for (const std::string& w : split(options.worlds, ',')) {
+    settings.worlds.push_back(static_cast<int>(parse_int(w, "--world")));
+    if (settings.worlds.back() < 2) throw_user("--world: a mesh axis needs at least 2 devices");
+  }
+  return settings;
 }
 
 void run(const Options& options) {
   if (options.list) {
     for (const Operator& op : operator_library())
       fmt::print("{:<16} {}\n", op.name, to_string(op.samples.front()));
+    for (const Graph& sample : registry_samples())
+      fmt::print("{:<36} {}\n", sample.node(called_op(sample)).name, to_string(sample_of(sample)));
     return;
   }
-  if (options.all) {
-    DiscoverOptions settings;
-    settings.seed = options.seed;
-    certify_registry(settings);
-    return;
-  }
+  DiscoverOptions settings = settings_of(options);
+  if (options.all) return check_all(options, settings);
   const Operator* known = find_operator(options.op);
-  if (!known) throw_user("discover: unknown operator '{}'; see cleave discover --list", options.op);
-  Operator op = *known;
+  std::optional<Operator> registered = known ? std::nullopt : find_registry_operator(options.op);
+  if (!known && !registered)
+    throw_user("discover: unknown operator '{}'; see cleave discover --list", options.op);
+  Operator op = known ? *known : *registered;
   if (!options.shapes.empty()) apply_shapes(op, options.shapes);
   apply_attrs(op, options.attrs);
-  DiscoverOptions settings;
-  settings.seed = options.seed;
-  settings.worlds.clear();
-  for (const std::string& w : split(options.worlds, ',')) {
-    settings.worlds.push_back(static_cast<int>(parse_int(w, "--world")));
-    if (settings.worlds.back() < 2) throw_user("--world: a mesh axis needs at least 2 devices");
-  }
   const Discovery discovery = discover(op, settings);
   if (!options.emit.empty()) {
     fmt::print("{}", options.emit == "cleave"    ? emit_cleave(discovery)
@@ -176,14 +225,16 @@ void add_discover_command(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("discover", "Find out which placements an operator really supports");
-  command->add_option("operator", options->op,
-                      "an operator of the library, such as cross or softmax");
+  command->add_option(
+      "operator", options->op,
+      "an operator of the library, such as cross or softmax, or an op of the registry, "
+      "such as stablehlo.dot_general");
   command->add_option("--shape", options->shapes, "a shape per operand, such as 8x3,8x3");
   command->add_option("--attr", options->attrs, "values to sweep: dim=0,1")->take_all();
   command->add_option("--world", options->worlds, "numbers of devices to try")
       ->capture_default_str();
-  command->add_option("--format", options->format, "table, yaml or json")
-      ->check(CLI::IsMember({"table", "yaml", "json"}))
+  command->add_option("--format", options->format, "table, yaml or json; markdown with --all")
+      ->check(CLI::IsMember({"table", "yaml", "json", "markdown"}))
       ->capture_default_str();
   command
       ->add_option("--emit", options->emit,
@@ -191,8 +242,12 @@ void add_discover_command(CLI::App& app) {
       ->check(CLI::IsMember({"cleave", "dtensor", "shardy", "tests"}));
   command->add_option("--seed", options->seed, "of the random inputs and decompositions")
       ->capture_default_str();
-  command->add_flag("--all,--diff", options->all,
-                    "certify every rule of the op registry by execution");
+  command->add_flag("--all", options->all, "certify every rule of the op registry by execution");
+  command->add_flag("--diff", options->diff,
+                    "with --all: also list right placements that no rule claims");
+  command->add_option("--threads", options->threads, "verdicts do not depend on it")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
   command->add_flag("--list", options->list, "the operators that are known");
   command->callback([options] { run(*options); });
 }

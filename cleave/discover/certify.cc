@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cleave/core/error.h"
+#include "cleave/discover/op_call.h"
 #include "cleave/discover/transfer.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/runtime/executor.h"
@@ -11,33 +12,6 @@
 
 namespace cleave {
 namespace {
-
-const Node& the_op(const Graph& graph) {
-  const Region& body = graph.region(graph.find_function("main")->body);
-  const Node* op = nullptr;
-  for (NodeId id : body.nodes)
-    if (!graph.node(id).def->has(kTerminator) && !graph.node(id).operands.empty())
-      op = &graph.node(id);
-  internal_check(op != nullptr, "a sample without an op");
-  return *op;
-}
-
-TensorDesc desc_of(const Type& type) { return {type.dtype, type.shape}; }
-
-// The placements that a claim may begin with.
-std::vector<std::vector<Placement>> operand_rows(const Graph& graph, const Node& op) {
-  std::vector<std::vector<Placement>> rows = {{}};
-  for (ValueId operand : op.operands) {
-    std::vector<std::vector<Placement>> longer;
-    for (const auto& row : rows)
-      for (const Placement& placement : placements_of(desc_of(graph.type(operand)))) {
-        longer.push_back(row);
-        longer.back().push_back(placement);
-      }
-    rows = std::move(longer);
-  }
-  return rows;
-}
 
 void annotate(AttrDict& attrs, const Placement& placement, const MeshPtr& mesh, size_t rank) {
   attrs.set("sdy.sharding", ShardingAttr{from_placements({placement}, mesh, rank)});
@@ -49,8 +23,11 @@ Program program_of(const Graph& sample, const Claim& claim) {
   auto mesh = std::make_shared<const Mesh>(Mesh({{"x", claim.w}}, {}, "mesh"));
   graph.meshes = {mesh};
   Function& main = *graph.find_function("main");
+  const std::vector<std::optional<size_t>> arguments = arguments_of(sample);
   for (size_t i = 0; i < claim.operands.size(); ++i)
-    annotate(main.arg_attrs[i], claim.operands[i], mesh, main.arg_types[i].rank());
+    if (arguments[i])
+      annotate(main.arg_attrs[*arguments[i]], claim.operands[i], mesh,
+               main.arg_types[*arguments[i]].rank());
   for (size_t r = 0; r < claim.results.size(); ++r)
     annotate(main.result_attrs[r], claim.results[r], mesh, main.result_types[r].rank());
   PartitionOptions options;
@@ -68,7 +45,12 @@ bool communicates(const Program& program) {
 class Certifier {
  public:
   Certifier(const Graph& sample, const DiscoverOptions& options)
-      : sample_(sample), options_(options) {}
+      : sample_(sample), call_(sample_of(sample)), options_(options) {
+    arguments_.resize(call_.operands.size());
+    const auto arguments = arguments_of(sample);
+    for (size_t i = 0; i < arguments.size(); ++i)
+      if (arguments[i]) arguments_[*arguments[i]] = i;
+  }
 
   void test(Claim& claim) {
     const Program program = program_of(sample_, claim);
@@ -93,17 +75,16 @@ class Certifier {
 
   // False where the claim is refuted.
   bool run(Claim& claim, const Executor& executor, size_t generator, int repeat) {
-    const Function& main = *sample_.find_function("main");
     NumberStream random(options_.seed * 31 + generator * 7 + static_cast<uint64_t>(repeat));
     std::vector<Array> operands;
     std::vector<std::vector<Array>> parts;  // [operand][device]
-    for (size_t i = 0; i < main.arg_types.size(); ++i) {
-      const TensorDesc desc = desc_of(main.arg_types[i]);
+    for (size_t i = 0; i < call_.operands.size(); ++i) {
+      const TensorDesc& desc = call_.operands[i];
       const InputGenerator& fill = options_.generators[generator];
-      if (fill.floats_only && !is_float(desc.dtype)) return true;
+      if (fill.floats_only && !has_fractions(desc.dtype)) return true;
       operands.push_back(make_input(fill, desc, random));
       auto devices = represent(
-          operands.back(), claim.operands[i], claim.w,
+          operands.back(), claim.operands[arguments_[i]], claim.w,
           static_cast<Decomposition>((repeat + static_cast<int>(i)) % kNumDecompositions), random);
       if (!devices) return true;
       parts.push_back(std::move(*devices));
@@ -141,6 +122,8 @@ class Certifier {
   }
 
   const Graph& sample_;
+  const Sample call_;
+  std::vector<size_t> arguments_;  // by argument of the function: the operand of the op
   const DiscoverOptions& options_;
 };
 
@@ -158,17 +141,18 @@ std::string to_string(const Claim& claim) {
 }
 
 std::vector<Claim> certify(const Graph& sample, const DiscoverOptions& options) {
-  const Node& op = the_op(sample);
-  const std::optional<OpShardingRule> rule = rule_of(sample, op);
+  const Node& op = sample.node(called_op(sample));
+  const std::optional<OpShardingRule> rule = executed_rule(sample, op);
   if (!rule) return {};
-  const PartialTransfer partial = op.def->partial ? op.def->partial(sample, op) : PartialTransfer{};
+  const PartialTransfer partial = partial_of(sample, op);
   Certifier certifier(sample, options);
   std::vector<Claim> claims;
   for (int w : options.worlds)
-    for (const std::vector<Placement>& row : operand_rows(sample, op)) {
-      const bool average = std::any_of(row.begin(), row.end(), [](const Placement& p) {
+    for (const std::vector<Placement>& arguments : operand_rows(sample_of(sample).operands)) {
+      const bool average = std::any_of(arguments.begin(), arguments.end(), [](const Placement& p) {
         return p.is_partial() && p.reduce == ReduceOp::Avg;
       });
+      const std::vector<Placement> row = with_constants(sample, arguments);
       const auto results = transfer(*rule, partial, row, w);
       if (!results || average) continue;  // an average is no layout of a program
       Claim claim{op.name, row, *results, w, VerdictKind::Untestable, 0, {}};

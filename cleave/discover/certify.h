@@ -29,7 +29,9 @@ std::vector<Claim> certify(const Graph& sample, const DiscoverOptions& options);
 
 // A module with one op for every op of the registry that has a rule and a kernel.
 const std::vector<Graph>& registry_samples();
-// Names of registered ops with a rule that have no sample, each with the reason.
-std::vector<std::string> ops_without_sample();
+// Registered ops that have no sample, each with the reason.
+std::vector<std::pair<std::string, std::string>> ops_without_sample();
+// The reason why a registered op has none; nothing where it has one.
+std::optional<std::string> reason_without_sample(std::string_view name);
 
 }  // namespace cleave

@@ -45,11 +45,9 @@ AttrMap local_attrs(const Operator& op, const AttrMap& attrs, const Placement& p
   return local;
 }
 
-// The outputs of every device: [result][device].
-std::vector<std::vector<Array>> run_devices(const Operator& op, const AttrMap& attrs,
-                                            const Placement& placement,
-                                            const std::vector<std::vector<Array>>& devices, int w) {
-  std::vector<std::vector<Array>> outputs;
+DeviceArrays run_devices(const Operator& op, const AttrMap& attrs, const Placement& placement,
+                         const DeviceArrays& devices, int w) {
+  DeviceArrays outputs;
   std::vector<Array> local(devices.size());
   for (int device = 0; device < w; ++device) {
     for (size_t i = 0; i < devices.size(); ++i) local[i] = devices[i][device];
@@ -73,9 +71,9 @@ std::vector<Inputs> make_inputs(const Operator& op, const Sample& sample,
         // Operands share a generator on even worlds and differ on odd ones.
         const size_t index = wi % 2 == 0 ? g : (g + 3 * i) % options.generators.size();
         const InputGenerator& generator = options.generators[index];
-        if (generator.floats_only && !is_float(desc.dtype)) usable = i > 0 && usable;
+        if (generator.floats_only && !has_fractions(desc.dtype)) usable = i > 0 && usable;
         inputs.operands.push_back(make_input(
-            generator.floats_only && !is_float(desc.dtype) ? options.generators[0] : generator,
+            generator.floats_only && !has_fractions(desc.dtype) ? options.generators[0] : generator,
             desc, random));
       }
       if (!usable && sample.operands.size() == 1) continue;
@@ -86,18 +84,13 @@ std::vector<Inputs> make_inputs(const Operator& op, const Sample& sample,
   return all;
 }
 
-std::vector<std::vector<Placement>> all_combinations(const std::vector<TensorDesc>& operands) {
-  std::vector<std::vector<Placement>> rows = {{}};
-  for (const TensorDesc& desc : operands) {
-    std::vector<std::vector<Placement>> longer;
-    for (const auto& row : rows)
-      for (const Placement& placement : placements_of(desc)) {
-        longer.push_back(row);
-        longer.back().push_back(placement);
-      }
-    rows = std::move(longer);
-  }
-  return rows;
+// Whether an operand may join a row of an operator with many operands: all that are not replicated
+// are sharded, or all are partial under one reduction.
+bool may_join(const std::vector<Placement>& row, const Placement& next) {
+  if (next.is_replicate()) return true;
+  return std::all_of(row.begin(), row.end(), [&](const Placement& p) {
+    return p.is_replicate() || (p.kind == next.kind && (p.is_shard() || p.reduce == next.reduce));
+  });
 }
 
 // Decides all result placements for one combination of operand placements.
@@ -143,13 +136,20 @@ class RowDecider {
       if (!devices) return;
       trial.devices.push_back(std::move(*devices));
     }
-    if (op_.shape_attr.empty()) {
+    if (op_.shape_attr.empty() && !op_.localize) {
       evaluate(inputs, trial, Placement::replicate(), [](const Placement&) { return true; });
       return;
     }
-    evaluate(inputs, trial, Placement::replicate(),
-             [](const Placement& p) { return !p.is_shard(); });
-    for (int d = 0; d < static_cast<int>(inputs.results[0].rank()); ++d)
+    if (op_.localize) {
+      evaluate(inputs, trial, Placement::replicate(),
+               [](const Placement& p) { return p.is_replicate(); });
+      evaluate(inputs, trial, Placement::partial(ReduceOp::Sum),
+               [](const Placement& p) { return p.is_partial(); });
+    } else {
+      evaluate(inputs, trial, Placement::replicate(),
+               [](const Placement& p) { return !p.is_shard(); });
+    }
+    for (int d = 0; d < max_rank(inputs.results); ++d)
       evaluate(inputs, trial, Placement::shard(d),
                [d](const Placement& p) { return p.is_shard() && p.dim == d; });
   }
@@ -161,9 +161,11 @@ class RowDecider {
       return filter(d.combination.placement) && is_open(d.verdict);
     };
     if (std::none_of(decisions_.begin(), decisions_.end(), concerns)) return;
-    std::vector<std::vector<Array>> outputs;
+    DeviceArrays outputs;
     try {
-      outputs = run_devices(op_, sample_.attrs, shape_placement, trial.devices, trial.w);
+      outputs = op_.localize
+                    ? localized(shape_placement, trial.w)(trial.devices)
+                    : run_devices(op_, sample_.attrs, shape_placement, trial.devices, trial.w);
     } catch (const UserError& error) {
       for (Decision& d : decisions_)
         if (concerns(d)) reject(d.verdict, error.what());
@@ -194,6 +196,20 @@ class RowDecider {
     }
   }
 
+  // Made once per result placement and number of devices, and kept for all inputs.
+  const DeviceRun& localized(const Placement& placement, int w) {
+    for (const auto& [of, world, run] : localized_)
+      if (of == placement && world == w) return run;
+    localized_.emplace_back(placement, w, op_.localize(sample_, row_, placement, w));
+    return std::get<2>(localized_.back());
+  }
+
+  static int max_rank(const std::vector<Array>& results) {
+    size_t rank = 0;
+    for (const Array& result : results) rank = std::max(rank, result.rank());
+    return static_cast<int>(rank);
+  }
+
   static void reject(Verdict& verdict, const std::string& reason) {
     verdict.kind = VerdictKind::Rejected;
     verdict.reason = reason;
@@ -215,6 +231,7 @@ class RowDecider {
   std::vector<Placement> row_;
   uint64_t seed_;
   std::vector<Decision> decisions_;
+  std::vector<std::tuple<Placement, int, DeviceRun>> localized_;
 };
 
 }  // namespace
@@ -252,15 +269,31 @@ std::vector<Placement> placements_of(const TensorDesc& desc) {
     placements.push_back(Placement::shard(static_cast<int>(d)));
   if (desc.dtype != DType::Bool)
     for (ReduceOp op : {ReduceOp::Sum, ReduceOp::Avg}) placements.push_back(Placement::partial(op));
+  if (is_complex(desc.dtype)) return placements;  // no order, and products of pairs are not pairs
   for (ReduceOp op : {ReduceOp::Max, ReduceOp::Min}) placements.push_back(Placement::partial(op));
   if (desc.dtype != DType::Bool) placements.push_back(Placement::partial(ReduceOp::Prod));
   return placements;
 }
 
+std::vector<std::vector<Placement>> operand_rows(const std::vector<TensorDesc>& operands) {
+  std::vector<std::vector<Placement>> rows = {{}};
+  for (const TensorDesc& desc : operands) {
+    std::vector<std::vector<Placement>> longer;
+    for (const auto& row : rows)
+      for (const Placement& placement : placements_of(desc)) {
+        if (operands.size() > kMaxFreeOperands && !may_join(row, placement)) continue;
+        longer.push_back(row);
+        longer.back().push_back(placement);
+      }
+    rows = std::move(longer);
+  }
+  return rows;
+}
+
 std::vector<Decision> decide(const Operator& op, const Sample& sample,
                              const DiscoverOptions& options) {
   const std::vector<Inputs> inputs = make_inputs(op, sample, options);
-  const auto rows = all_combinations(sample.operands);
+  const auto rows = operand_rows(sample.operands);
   std::vector<std::vector<Decision>> decided(rows.size());
   std::atomic<size_t> next = 0;
   std::vector<std::exception_ptr> errors(rows.size());
@@ -291,8 +324,10 @@ TrialResult run_trial(const Operator& op, const Sample& sample, const Combinatio
   TrialResult result;
   try {
     const std::vector<Array> truth = op.run(sample.attrs, trial.operands);
-    const auto outputs =
-        run_devices(op, sample.attrs, combination.placement, trial.devices, trial.w);
+    const DeviceArrays outputs =
+        op.localize ? op.localize(sample, combination.operands, combination.placement,
+                                  trial.w)(trial.devices)
+                    : run_devices(op, sample.attrs, combination.placement, trial.devices, trial.w);
     result.detail = judge(
         represents(outputs[combination.result], truth[combination.result], combination.placement,
                    tolerance_for(trial.devices, truth[combination.result])),

@@ -77,6 +77,12 @@ std::vector<Decision> decide(const Operator& op, const Sample& sample,
 // The placements that a tensor may have: R, S(0).., P(sum), P(avg), P(max), P(min), P(prod).
 std::vector<Placement> placements_of(const TensorDesc& desc);
 
+// All placements of the operands that are tried together. Operators with more than three operands
+// have too many: there, those that are not replicated are all sharded, or all partial under one
+// reduction.
+inline constexpr size_t kMaxFreeOperands = 3;
+std::vector<std::vector<Placement>> operand_rows(const std::vector<TensorDesc>& operands);
+
 // Runs one test: the witness where the combination fails. Used by `decide` and by the shrinking of
 // witnesses.
 struct Trial {

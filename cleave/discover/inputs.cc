@@ -59,6 +59,23 @@ double nonfinite(size_t, NumberStream& random) {
   return random.normal();
 }
 
+// A^T A + n I for each matrix, which has a Cholesky factor whatever A is.
+void make_definite(std::vector<double>& numbers, const Shape& shape) {
+  const size_t n = static_cast<size_t>(shape.back());
+  for (size_t begin = 0; begin < numbers.size(); begin += n * n) {
+    std::vector<double> product(n * n, 0.0);
+    for (size_t i = 0; i < n; ++i)
+      for (size_t j = 0; j < n; ++j) {
+        for (size_t k = 0; k < n; ++k) {
+          const double a = numbers[begin + k * n + i], b = numbers[begin + k * n + j];
+          product[i * n + j] += std::isfinite(a) && std::isfinite(b) ? a * b : 0;
+        }
+        if (i == j) product[i * n + j] += static_cast<double>(n);
+      }
+    std::copy(product.begin(), product.end(), numbers.begin() + static_cast<std::ptrdiff_t>(begin));
+  }
+}
+
 void sort_rows(std::vector<double>& numbers, const Shape& shape) {
   const size_t n = shape.empty() ? 1 : static_cast<size_t>(shape.back());
   for (size_t begin = 0; n && begin < numbers.size(); begin += n)
@@ -84,7 +101,7 @@ double into_domain(double x, const TensorDesc& desc) {
 
 // Narrow integer types: keep products of a few numbers inside.
 double into_range(double x, DType dtype) {
-  if (is_float(dtype) || dtype == DType::Bool) return x;
+  if (has_fractions(dtype) || dtype == DType::Bool) return x;
   const double limit = bit_width(dtype) <= 8 ? 11 : bit_width(dtype) <= 16 ? 101 : 100003;
   x = std::fmod(std::round(x), limit);
   return is_unsigned_integer(dtype) ? std::fabs(x) : x;
@@ -123,7 +140,10 @@ std::vector<InputGenerator> default_generators() {
 }
 
 Array make_input(const InputGenerator& generator, const TensorDesc& desc, NumberStream& random) {
-  std::vector<double> numbers = generator.fill(desc.shape, random);
+  Shape shape = desc.shape;
+  if (is_complex(desc.dtype)) shape.push_back(2);
+  std::vector<double> numbers = generator.fill(shape, random);
+  if (desc.domain == Domain::Definite) make_definite(numbers, desc.shape);
   for (double& x : numbers) x = into_range(into_domain(x, desc), desc.dtype);
   if (desc.domain == Domain::Sorted) {
     std::replace_if(

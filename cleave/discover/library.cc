@@ -9,9 +9,9 @@ namespace cleave {
 namespace {
 
 // Graphs by shapes and attributes, built at first use; safe to share between threads.
-class BodyCache {
+class GraphCache {
  public:
-  explicit BodyCache(BodyFn body) : body_(std::move(body)) {}
+  explicit GraphCache(CallFn make) : make_(std::move(make)) {}
 
   struct Entry {
     Graph graph;
@@ -33,7 +33,7 @@ class BodyCache {
     std::vector<TensorDesc> descs;
     for (const Array& operand : operands) descs.push_back({operand.dtype(), operand.shape()});
     auto entry = std::make_shared<Entry>();
-    entry->graph = build_body(body_, descs, attrs);
+    entry->graph = make_(descs, attrs);
     entry->schedule = std::make_shared<const Schedule>(entry->graph);
     std::lock_guard lock(mutex_);
     return entries_.emplace(std::move(key), std::move(entry)).first->second;
@@ -41,7 +41,7 @@ class BodyCache {
 
  private:
   using Key = std::pair<std::vector<int64_t>, AttrMap>;
-  BodyFn body_;
+  CallFn make_;
   std::mutex mutex_;
   std::map<Key, std::shared_ptr<const Entry>> entries_;
 };
@@ -58,20 +58,27 @@ Graph build_body(const BodyFn& body, std::span<const TensorDesc> operands, const
   return graph;
 }
 
-Operator operator_with_body(std::string name, BodyFn body, std::vector<Sample> samples) {
+Operator operator_with_graph(std::string name, CallFn make, std::vector<Sample> samples) {
   Operator op;
   op.name = std::move(name);
   op.samples = std::move(samples);
-  op.define = [body](const Sample& sample) {
-    return build_body(body, sample.operands, sample.attrs);
-  };
-  auto cache = std::make_shared<BodyCache>(std::move(body));
+  op.define = [make](const Sample& sample) { return make(sample.operands, sample.attrs); };
+  auto cache = std::make_shared<GraphCache>(std::move(make));
   op.run = [cache](const AttrMap& attrs, std::span<const Array> operands) {
     auto entry = cache->get(attrs, operands);
     Interpreter interpreter(entry->graph, entry->schedule, {});
     return interpreter.call("main", operands);
   };
   return op;
+}
+
+Operator operator_with_body(std::string name, BodyFn body, std::vector<Sample> samples) {
+  return operator_with_graph(
+      std::move(name),
+      [body](const std::vector<TensorDesc>& operands, const AttrMap& attrs) {
+        return build_body(body, operands, attrs);
+      },
+      std::move(samples));
 }
 
 std::vector<Sample> cross_samples(const std::vector<std::vector<TensorDesc>>& operand_sets,

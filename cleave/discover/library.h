@@ -19,6 +19,9 @@ using BodyFn =
 // An operator with a visible definition in StableHLO. The body is built once per set of shapes and
 // attributes, and kept.
 Operator operator_with_body(std::string name, BodyFn body, std::vector<Sample> samples);
+// The same with the whole graph of a call, a function "main", made by the caller.
+using CallFn = std::function<Graph(const std::vector<TensorDesc>&, const AttrMap&)>;
+Operator operator_with_graph(std::string name, CallFn make, std::vector<Sample> samples);
 // The graph of one call, with a function "main".
 Graph build_body(const BodyFn& body, std::span<const TensorDesc> operands, const AttrMap& attrs);
 

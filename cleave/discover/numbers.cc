@@ -1,6 +1,7 @@
 #include "cleave/discover/numbers.h"
 
 #include <cmath>
+#include <complex>
 
 #include "cleave/core/error.h"
 #include "cleave/kernels/dispatch.h"
@@ -8,20 +9,43 @@
 namespace cleave {
 namespace {
 
-void require_real(DType dtype) {
-  if (!has_kernels(dtype) || is_complex(dtype))
-    throw_user("discovery does not cover arrays of {}", name(dtype));
+template <typename T>
+constexpr bool is_complex_number = false;
+template <typename T>
+constexpr bool is_complex_number<std::complex<T>> = true;
+
+template <typename T>
+void fill_real(T* data, std::span<const double> values) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    if constexpr (std::is_same_v<T, bool>) {
+      data[i] = values[i] != 0;
+    } else if constexpr (std::is_integral_v<T>) {
+      data[i] = static_cast<T>(static_cast<int64_t>(values[i]));
+    } else if constexpr (std::is_same_v<T, bfloat16>) {
+      data[i] = bfloat16(static_cast<float>(values[i]));
+    } else {
+      data[i] = static_cast<T>(values[i]);
+    }
+  }
+}
+
+void require_kernels(DType dtype) {
+  if (!has_kernels(dtype)) throw_user("discovery does not cover arrays of {}", name(dtype));
 }
 
 }  // namespace
 
 std::vector<double> to_doubles(const Array& array) {
-  require_real(array.dtype());
+  require_kernels(array.dtype());
   const Array packed = array.contiguous();
-  std::vector<double> values(static_cast<size_t>(array.num_elements()));
+  const size_t parts = is_complex(array.dtype()) ? 2 : 1;
+  std::vector<double> values(static_cast<size_t>(array.num_elements()) * parts);
   visit_dtype(array.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if constexpr (std::is_convertible_v<T, double>) {
+    if constexpr (is_complex_number<T>) {
+      const auto* data = packed.data<typename T::value_type>();
+      for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(data[i]);
+    } else {
       const T* data = packed.data<T>();
       for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(data[i]);
     }
@@ -30,21 +54,16 @@ std::vector<double> to_doubles(const Array& array) {
 }
 
 Array from_doubles(DType dtype, const Shape& shape, std::span<const double> values) {
-  require_real(dtype);
+  require_kernels(dtype);
   Array array(dtype, shape);
   visit_dtype(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    T* data = array.data<T>();
-    for (size_t i = 0; i < values.size(); ++i) {
-      if constexpr (std::is_same_v<T, bool>) {
-        data[i] = values[i] != 0;
-      } else if constexpr (std::is_integral_v<T>) {
-        data[i] = static_cast<T>(static_cast<int64_t>(values[i]));
-      } else if constexpr (std::is_same_v<T, bfloat16>) {
-        data[i] = bfloat16(static_cast<float>(values[i]));
-      } else {
-        data[i] = static_cast<T>(values[i]);
-      }
+    if constexpr (is_complex_number<T>) {
+      auto* data = array.data<typename T::value_type>();
+      for (size_t i = 0; i < values.size(); ++i)
+        data[i] = static_cast<typename T::value_type>(values[i]);
+    } else {
+      fill_real(array.data<T>(), values);
     }
   });
   return array;

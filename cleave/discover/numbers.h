@@ -9,9 +9,12 @@
 namespace cleave {
 
 // Numbers of an array as doubles, row-major, and back (rounded to the dtype; bool: non-zero is
-// true). Exact for every integer that discovery makes. Complex numbers are not covered.
+// true). Exact for every integer that discovery makes. A complex number is two doubles.
 std::vector<double> to_doubles(const Array& array);
 Array from_doubles(DType dtype, const Shape& shape, std::span<const double> values);
+
+// Whether elements are rounded: floats and complex numbers.
+inline bool has_fractions(DType dtype) { return is_float(dtype) || is_complex(dtype); }
 
 // A counter-based stream: the same seed gives the same numbers on every machine.
 class NumberStream {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cleave/core/dtype.h"
+#include "cleave/core/placement.h"
 #include "cleave/core/shape.h"
 #include "cleave/graph/graph.h"
 #include "cleave/kernels/array.h"
@@ -26,8 +27,9 @@ enum class Domain : uint8_t {
   NonZero,
   Positive,
   Bool,
-  Index,   // integers in [0, limit)
-  Sorted,  // along the last dimension
+  Index,     // integers in [0, limit)
+  Sorted,    // along the last dimension
+  Definite,  // symmetric positive definite matrices in the last two dimensions
 };
 
 struct TensorDesc {
@@ -44,6 +46,11 @@ struct Sample {
 };
 std::string to_string(const Sample& sample);  // "cross(8x3 f64, 8x3 f64; dim=1)" without the name
 
+// What every device holds: [operand or result][device].
+using DeviceArrays = std::vector<std::vector<Array>>;
+// All devices of one call, made ready to run again and again.
+using DeviceRun = std::function<DeviceArrays(const DeviceArrays&)>;
+
 // Any operator, as a black box.
 struct Operator {
   std::string name;
@@ -55,6 +62,12 @@ struct Operator {
   // a device it becomes the shape of the result's shard, so the operator runs once per result
   // placement.
   std::string shape_attr;
+  // For an operator whose part on a device is more than the operator on smaller operands (a slice
+  // has bounds, a reduction starts once): makes the devices' parts for given placements on an axis
+  // of w devices. Throws UserError where there is no such part. Empty: `run` on every device.
+  std::function<DeviceRun(const Sample&, const std::vector<Placement>& operands,
+                          const Placement& result, int w)>
+      localize;
   // The visible definition of a call, a graph with a function "main"; empty for a true black box.
   std::function<Graph(const Sample&)> define;
   // Attributes that name a dimension; they may be negative in calls, never in samples.

@@ -2,6 +2,8 @@
 
 #include "cleave/core/error.h"
 #include "cleave/discover/certify.h"
+#include "cleave/discover/op_call.h"
+#include "cleave/discover/sample_texts.h"
 #include "cleave/graph/builder.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/graph/text/text.h"
@@ -10,179 +12,52 @@
 namespace cleave {
 namespace {
 
-// One function per op that is not elementwise. Dimensions differ, and do not divide evenly.
-constexpr std::string_view kSamples = R"mlir(
-func.func @reshape(%arg0: tensor<6x5xf64>) -> tensor<6x1x5xf64> {
-  %0 = stablehlo.reshape %arg0 : (tensor<6x5xf64>) -> tensor<6x1x5xf64>
-  return %0 : tensor<6x1x5xf64>
-}
-func.func @reshape_split(%arg0: tensor<12x5xf64>) -> tensor<12x5x1xf64> {
-  %0 = stablehlo.reshape %arg0 : (tensor<12x5xf64>) -> tensor<12x5x1xf64>
-  return %0 : tensor<12x5x1xf64>
-}
-func.func @reshape_merge(%arg0: tensor<12x5xf64>) -> tensor<60xf64> {
-  %0 = stablehlo.reshape %arg0 : (tensor<12x5xf64>) -> tensor<60xf64>
-  return %0 : tensor<60xf64>
-}
-func.func @transpose(%arg0: tensor<5x3x4xf64>) -> tensor<4x5x3xf64> {
-  %0 = stablehlo.transpose %arg0, dims = [2, 0, 1] : (tensor<5x3x4xf64>) -> tensor<4x5x3xf64>
-  return %0 : tensor<4x5x3xf64>
-}
-func.func @broadcast_in_dim(%arg0: tensor<5x1xf64>) -> tensor<5x3x4xf64> {
-  %0 = stablehlo.broadcast_in_dim %arg0, dims = [0, 2] : (tensor<5x1xf64>) -> tensor<5x3x4xf64>
-  return %0 : tensor<5x3x4xf64>
-}
-func.func @slice(%arg0: tensor<7x5xf64>) -> tensor<3x5xf64> {
-  %0 = stablehlo.slice %arg0 [1:6:2, 0:5] : (tensor<7x5xf64>) -> tensor<3x5xf64>
-  return %0 : tensor<3x5xf64>
-}
-func.func @pad(%arg0: tensor<4x5xf64>, %arg1: tensor<f64>) -> tensor<8x5xf64> {
-  %0 = stablehlo.pad %arg0, %arg1, low = [2, 0], high = [-1, 0], interior = [1, 0] : (tensor<4x5xf64>, tensor<f64>) -> tensor<8x5xf64>
-  return %0 : tensor<8x5xf64>
-}
-func.func @concatenate(%arg0: tensor<4x5xf64>, %arg1: tensor<3x5xf64>) -> tensor<7x5xf64> {
-  %0 = stablehlo.concatenate %arg0, %arg1, dim = 0 : (tensor<4x5xf64>, tensor<3x5xf64>) -> tensor<7x5xf64>
-  return %0 : tensor<7x5xf64>
-}
-func.func @reverse(%arg0: tensor<4x5xf64>) -> tensor<4x5xf64> {
-  %0 = stablehlo.reverse %arg0, dims = [0] : tensor<4x5xf64>
-  return %0 : tensor<4x5xf64>
-}
-func.func @dot_general(%arg0: tensor<3x5x4xf64>, %arg1: tensor<3x4x7xf64>) -> tensor<3x5x7xf64> {
-  %0 = stablehlo.dot_general %arg0, %arg1, batching_dims = [0] x [0], contracting_dims = [2] x [1] : (tensor<3x5x4xf64>, tensor<3x4x7xf64>) -> tensor<3x5x7xf64>
-  return %0 : tensor<3x5x7xf64>
-}
-func.func @dot(%arg0: tensor<5x4xf64>, %arg1: tensor<4x7xf64>) -> tensor<5x7xf64> {
-  %0 = stablehlo.dot %arg0, %arg1 : (tensor<5x4xf64>, tensor<4x7xf64>) -> tensor<5x7xf64>
-  return %0 : tensor<5x7xf64>
-}
-func.func @reduce_add(%arg0: tensor<5x4xf64>, %arg1: tensor<f64>) -> tensor<5xf64> {
-  %0 = stablehlo.reduce(%arg0 init: %arg1) applies stablehlo.add across dimensions = [1] : (tensor<5x4xf64>, tensor<f64>) -> tensor<5xf64>
-  return %0 : tensor<5xf64>
-}
-func.func @reduce_max(%arg0: tensor<5x4xf64>, %arg1: tensor<f64>) -> tensor<4xf64> {
-  %0 = stablehlo.reduce(%arg0 init: %arg1) applies stablehlo.maximum across dimensions = [0] : (tensor<5x4xf64>, tensor<f64>) -> tensor<4xf64>
-  return %0 : tensor<4xf64>
-}
-func.func @reduce_window(%arg0: tensor<5x6xf64>, %arg1: tensor<f64>) -> tensor<5x5xf64> {
-  %0 = "stablehlo.reduce_window"(%arg0, %arg1) <{window_dimensions = array<i64: 1, 2>}> ({
-  ^bb0(%a: tensor<f64>, %b: tensor<f64>):
-    %s = stablehlo.add %a, %b : tensor<f64>
-    stablehlo.return %s : tensor<f64>
-  }) : (tensor<5x6xf64>, tensor<f64>) -> tensor<5x5xf64>
-  return %0 : tensor<5x5xf64>
-}
-func.func @convolution(%arg0: tensor<3x7x2xf64>, %arg1: tensor<2x2x5xf64>) -> tensor<3x6x5xf64> {
-  %0 = stablehlo.convolution(%arg0, %arg1) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {stride = [1]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<3x7x2xf64>, tensor<2x2x5xf64>) -> tensor<3x6x5xf64>
-  return %0 : tensor<3x6x5xf64>
-}
-func.func @gather(%arg0: tensor<6x4xf64>, %arg1: tensor<5x1xi64>) -> tensor<5x4xf64> {
-  %0 = "stablehlo.gather"(%arg0, %arg1) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 4>}> : (tensor<6x4xf64>, tensor<5x1xi64>) -> tensor<5x4xf64>
-  return %0 : tensor<5x4xf64>
-}
-func.func @scatter(%arg0: tensor<6x4xf64>, %arg1: tensor<5x1xi64>, %arg2: tensor<5x4xf64>) -> tensor<6x4xf64> {
-  %0 = "stablehlo.scatter"(%arg0, %arg1, %arg2) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
-  ^bb0(%a: tensor<f64>, %b: tensor<f64>):
-    %s = stablehlo.add %a, %b : tensor<f64>
-    stablehlo.return %s : tensor<f64>
-  }) : (tensor<6x4xf64>, tensor<5x1xi64>, tensor<5x4xf64>) -> tensor<6x4xf64>
-  return %0 : tensor<6x4xf64>
-}
-func.func @sort(%arg0: tensor<5x4xf64>) -> tensor<5x4xf64> {
-  %0 = "stablehlo.sort"(%arg0) <{dimension = 1 : i64, is_stable = true}> ({
-  ^bb0(%a: tensor<f64>, %b: tensor<f64>):
-    %s = stablehlo.compare LT, %a, %b : (tensor<f64>, tensor<f64>) -> tensor<i1>
-    stablehlo.return %s : tensor<i1>
-  }) : (tensor<5x4xf64>) -> tensor<5x4xf64>
-  return %0 : tensor<5x4xf64>
-}
-func.func @dynamic_slice(%arg0: tensor<6x5xf64>, %arg1: tensor<i64>, %arg2: tensor<i64>) -> tensor<2x5xf64> {
-  %0 = stablehlo.dynamic_slice %arg0, %arg1, %arg2, sizes = [2, 5] : (tensor<6x5xf64>, tensor<i64>, tensor<i64>) -> tensor<2x5xf64>
-  return %0 : tensor<2x5xf64>
-}
-func.func @dynamic_update_slice(%arg0: tensor<6x5xf64>, %arg1: tensor<2x5xf64>, %arg2: tensor<i64>, %arg3: tensor<i64>) -> tensor<6x5xf64> {
-  %0 = stablehlo.dynamic_update_slice %arg0, %arg1, %arg2, %arg3 : (tensor<6x5xf64>, tensor<2x5xf64>, tensor<i64>, tensor<i64>) -> tensor<6x5xf64>
-  return %0 : tensor<6x5xf64>
-}
-func.func @select_and_scatter(%arg0: tensor<3x4xf64>, %arg1: tensor<3x2xf64>, %arg2: tensor<f64>) -> tensor<3x4xf64> {
-  %0 = "stablehlo.select_and_scatter"(%arg0, %arg1, %arg2) <{window_dimensions = array<i64: 1, 2>, window_strides = array<i64: 1, 2>}> ({
-  ^bb0(%a: tensor<f64>, %b: tensor<f64>):
-    %s = stablehlo.compare GE, %a, %b : (tensor<f64>, tensor<f64>) -> tensor<i1>
-    stablehlo.return %s : tensor<i1>
-  }, {
-  ^bb0(%a: tensor<f64>, %b: tensor<f64>):
-    %s = stablehlo.add %a, %b : tensor<f64>
-    stablehlo.return %s : tensor<f64>
-  }) : (tensor<3x4xf64>, tensor<3x2xf64>, tensor<f64>) -> tensor<3x4xf64>
-  return %0 : tensor<3x4xf64>
-}
-func.func @triangular_solve(%arg0: tensor<5x3x3xf64>, %arg1: tensor<5x3x2xf64>) -> tensor<5x3x2xf64> {
-  %0 = "stablehlo.triangular_solve"(%arg0, %arg1) <{left_side = true, lower = true, transpose_a = #stablehlo<transpose NO_TRANSPOSE>, unit_diagonal = true}> : (tensor<5x3x3xf64>, tensor<5x3x2xf64>) -> tensor<5x3x2xf64>
-  return %0 : tensor<5x3x2xf64>
-}
-func.func @clamp_scalar(%arg0: tensor<f64>, %arg1: tensor<5x3xf64>, %arg2: tensor<f64>) -> tensor<5x3xf64> {
-  %0 = stablehlo.clamp %arg0, %arg1, %arg2 : (tensor<f64>, tensor<5x3xf64>, tensor<f64>) -> tensor<5x3xf64>
-  return %0 : tensor<5x3xf64>
-}
-func.func @select_scalar(%arg0: tensor<i1>, %arg1: tensor<5x3xf64>, %arg2: tensor<5x3xf64>) -> tensor<5x3xf64> {
-  %0 = stablehlo.select %arg0, %arg1, %arg2 : tensor<i1>, tensor<5x3xf64>
-  return %0 : tensor<5x3xf64>
-}
-func.func @compare(%arg0: tensor<5x3xf64>, %arg1: tensor<5x3xf64>) -> tensor<5x3xi1> {
-  %0 = stablehlo.compare LT, %arg0, %arg1 : (tensor<5x3xf64>, tensor<5x3xf64>) -> tensor<5x3xi1>
-  return %0 : tensor<5x3xi1>
-}
-func.func @convert_wider(%arg0: tensor<5x3xf32>) -> tensor<5x3xf64> {
-  %0 = stablehlo.convert %arg0 : (tensor<5x3xf32>) -> tensor<5x3xf64>
-  return %0 : tensor<5x3xf64>
-}
-func.func @convert_to_int(%arg0: tensor<5x3xf64>) -> tensor<5x3xi64> {
-  %0 = stablehlo.convert %arg0 : (tensor<5x3xf64>) -> tensor<5x3xi64>
-  return %0 : tensor<5x3xi64>
-}
-)mlir";
-
 // Each function of the text becomes a module of its own with a function "main".
-void add_text_samples(std::vector<Graph>& samples) {
-  const Graph all = parse_module(kSamples, "registry samples");
-  for (size_t i = 0; i < all.functions.size(); ++i) {
-    Graph one = all;
-    one.functions = {all.functions[i]};
-    one.functions[0].name = "main";
-    samples.push_back(std::move(one));
+void add_text_samples(std::vector<Graph>& samples, std::string_view text) {
+  constexpr std::string_view kBegin = "func.func @";
+  for (size_t begin = text.find(kBegin); begin != std::string_view::npos;) {
+    const size_t end = text.find(kBegin, begin + 1);
+    samples.push_back(parse_module(text.substr(begin, end - begin), "registry samples"));
+    samples.back().functions[0].name = "main";
+    begin = end;
   }
 }
 
-// Elementwise ops by trying operand counts and dtypes until one infers.
-bool add_elementwise_sample(std::vector<Graph>& samples, const OpDef& def) {
-  for (DType dtype : {DType::F64, DType::I64, DType::Bool})
-    for (size_t count = 1; count <= 3; ++count) {
-      Graph graph;
-      try {
-        GraphBuilder b = GraphBuilder::function(
-            graph, "main", std::vector<Type>(count, Type::tensor(dtype, {5, 3})));
-        const std::vector<ValueId> args = graph.region(b.region()).args;
-        const ValueId result = b.emit(def.name, args);
-        if (is_complex(b.dtype(result))) continue;  // discovery has no complex numbers
-        b.finish({result});
-        run_function(
-            graph, "main",
-            std::vector<Array>(count, Array::zeros(dtype, {5, 3})));  // some need attributes
-      } catch (const UserError&) {
-        continue;
-      }
-      samples.push_back(std::move(graph));
-      return true;
+// A call without attributes, where the op takes these operands.
+bool add_plain_sample(std::vector<Graph>& samples, const OpDef& def,
+                      const std::vector<Type>& operands) {
+  Graph graph;
+  try {
+    GraphBuilder b = GraphBuilder::function(graph, "main", operands);
+    const std::vector<ValueId> args = graph.region(b.region()).args;
+    b.finish({b.emit(def.name, args)});
+    std::vector<Array> zeros;
+    for (const Type& type : operands) zeros.push_back(Array::zeros(type.dtype, type.shape));
+    run_function(graph, "main", zeros);  // some need attributes
+  } catch (const UserError&) {
+    return false;
+  }
+  samples.push_back(std::move(graph));
+  return true;
+}
+
+// Elementwise ops and those that broadcast, by trying operand counts and dtypes until one infers.
+void add_plain_samples(std::vector<Graph>& samples, const OpDef& def) {
+  for (DType dtype : {DType::F64, DType::I64, DType::Bool}) {
+    const Type matrix = Type::tensor(dtype, {5, 3}), row = Type::tensor(dtype, {3});
+    if (!def.has(kElementwise)) {
+      if (add_plain_sample(samples, def, {matrix, row})) return;
+      continue;
     }
-  return false;
+    for (size_t count = 1; count <= 3; ++count)
+      if (add_plain_sample(samples, def, std::vector<Type>(count, matrix))) return;
+  }
 }
 
-std::string_view op_of(const Graph& sample) {
-  for (NodeId id : sample.region(sample.functions.front().body).nodes) {
-    const Node& node = sample.node(id);
-    if (!node.operands.empty() && node.def && !node.def->has(kTerminator)) return node.def->name;
-  }
-  return "";
+std::set<std::string> covered_ops(const std::vector<Graph>& samples) {
+  std::set<std::string> covered;
+  for (const Graph& sample : samples) covered.insert(sample.node(called_op(sample)).name);
+  return covered;
 }
 
 }  // namespace
@@ -190,21 +65,44 @@ std::string_view op_of(const Graph& sample) {
 const std::vector<Graph>& registry_samples() {
   static const std::vector<Graph> samples = [] {
     std::vector<Graph> all;
-    add_text_samples(all);
+    add_text_samples(all, basic_sample_texts());
+    add_text_samples(all, structured_sample_texts());
+    const std::set<std::string> covered = covered_ops(all);
     for (const auto& [name, def] : op_registry().ops())
-      if (def.has(kElementwise) && def.eval && def.rule && def.infer)
-        add_elementwise_sample(all, def);
+      if (def.eval && def.rule && def.infer &&
+          (def.has(kElementwise) || (def.has(kPure) && !covered.contains(name))))
+        add_plain_samples(all, def);
     return all;
   }();
   return samples;
 }
 
-std::vector<std::string> ops_without_sample() {
-  std::set<std::string_view> covered;
-  for (const Graph& sample : registry_samples()) covered.insert(op_of(sample));
-  std::vector<std::string> rest;
+std::optional<std::string> reason_without_sample(std::string_view name) {
+  static const std::set<std::string> covered = covered_ops(registry_samples());
+  const OpDef* def = find_op(name);
+  if (!def || covered.contains(std::string(name))) return std::nullopt;
+  if (def->has(kTerminator)) return "it ends a region";
+  if (def->has(kCollective)) return "it talks to other devices itself; its operands are local";
+  if (def->has(kDataFlow) || def->has(kCall))
+    return "values flow through it into regions or functions, whose ops have their own rules";
+  if (def->has(kConstantLike)) return "it has no operands";
+  if (name.starts_with("check.") || name.starts_with("interpreter."))
+    return "it is for tests and debugging and has no result";
+  if (name.starts_with("sdy.")) return "it states or changes a layout and computes nothing";
+  if (name == "stablehlo.set_dimension_size" || name == "stablehlo.dynamic_iota")
+    return "it makes a dynamic shape, and shards have static ones";
+  if (name == "stablehlo.rng") return "it draws numbers: no function of its operands";
+  if (name.find("quantize") != std::string_view::npos)
+    return "its numbers are quantized, and inputs are not made for those";
+  if (!def->rule) return "it has no sharding rule";
+  if (!def->eval) return "it has no kernel";
+  return "no sample is written for it";
+}
+
+std::vector<std::pair<std::string, std::string>> ops_without_sample() {
+  std::vector<std::pair<std::string, std::string>> rest;
   for (const auto& [name, def] : op_registry().ops())
-    if (def.rule && def.eval && !covered.contains(name)) rest.push_back(name);
+    if (auto reason = reason_without_sample(name)) rest.emplace_back(name, *reason);
   return rest;
 }
 

@@ -7,6 +7,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/core/shard_layout.h"
+#include "cleave/kernels/combine.h"
 
 namespace cleave {
 namespace {
@@ -127,13 +128,13 @@ bool split_prod(double x, std::span<double> parts, Decomposition how, bool whole
 
 double lowest_of(DType dtype) {
   if (is_unsigned_integer(dtype) || dtype == DType::Bool) return 0;
-  if (is_float(dtype)) return -std::numeric_limits<double>::infinity();
+  if (has_fractions(dtype)) return -std::numeric_limits<double>::infinity();
   return -std::ldexp(1.0, bit_width(dtype) - 1);
 }
 
 double highest_of(DType dtype) {
   if (dtype == DType::Bool) return 1;
-  if (is_float(dtype)) return std::numeric_limits<double>::infinity();
+  if (has_fractions(dtype)) return std::numeric_limits<double>::infinity();
   return std::ldexp(1.0, bit_width(dtype) - (is_unsigned_integer(dtype) ? 0 : 1)) - 1;
 }
 
@@ -188,10 +189,23 @@ double magnitude(const Numbers& numbers) {
   return largest;
 }
 
+// Integers wrap around, as a reduction over devices does.
+Array combine_integers(const std::vector<Array>& devices, ReduceOp op) {
+  std::vector<Array> packed;
+  std::vector<const std::byte*> parts;
+  for (const Array& device : devices) packed.push_back(device.contiguous());
+  for (const Array& part : packed) parts.push_back(part.raw());
+  Array total(devices[0].dtype(), devices[0].shape());
+  combine_parts(op, total.dtype(), parts, total.raw(), 0, total.num_elements());
+  return total;
+}
+
 MatchResult match_partial(const std::vector<Array>& devices, const Array& value, ReduceOp op,
                           Tolerance tolerance) {
   for (const Array& device : devices)
     if (device.shape() != value.shape()) return {Match::Shape};
+  if (value.dtype() != DType::Bool && is_integer(value.dtype()) && op != ReduceOp::Avg)
+    return compare(to_doubles(value), to_doubles(combine_integers(devices, op)), {}, 0);
   Numbers total = to_doubles(devices[0]);
   double scale = magnitude(total);
   for (size_t i = 1; i < devices.size(); ++i) {
@@ -212,8 +226,10 @@ MatchResult match_partial(const std::vector<Array>& devices, const Array& value,
 double tolerance_of(DType dtype) {
   switch (dtype) {
     case DType::F64:
+    case DType::C128:
       return 1e-9;
     case DType::F32:
+    case DType::C64:
       return 3e-5;
     case DType::F16:
       return 2e-2;
@@ -241,7 +257,7 @@ std::optional<std::vector<Array>> represent(const Array& value, const Placement&
     return devices;
   }
   const DType dtype = value.dtype();
-  const bool whole = !is_float(dtype);
+  const bool whole = !has_fractions(dtype);
   const ReduceOp op = placement.reduce;
   if (dtype == DType::Bool && (op == ReduceOp::Sum || op == ReduceOp::Avg || op == ReduceOp::Prod))
     return std::nullopt;
@@ -283,7 +299,7 @@ MatchResult represents(const std::vector<Array>& devices, const Array& value,
                        const Placement& placement, Tolerance tolerance) {
   if (placement.is_partial()) return match_partial(devices, value, placement.reduce, tolerance);
   MatchResult result;
-  const double scale = is_float(value.dtype()) ? magnitude(to_doubles(value)) : 0;
+  const double scale = has_fractions(value.dtype()) ? magnitude(to_doubles(value)) : 0;
   for (size_t i = 0; i < devices.size(); ++i) {
     Array expected = value;
     if (placement.is_shard())

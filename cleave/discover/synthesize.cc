@@ -27,14 +27,6 @@ bool is_valid(const SampleDecisions& sample, const std::vector<Placement>& opera
   return false;
 }
 
-// A replicated result is also P(avg), P(max) and P(min); so is the result of operands that are
-// replicated in place of any partial ones.
-bool is_implied(const SampleDecisions& sample, const Combination& c) {
-  if (!c.placement.is_partial()) return false;
-  if (c.placement.reduce == ReduceOp::Sum || c.placement.reduce == ReduceOp::Prod) return false;
-  return is_valid(sample, c.operands, c.result, Placement::replicate());
-}
-
 // The placement of every result for one row of operands: sharded before partial, sum before the
 // others.
 std::vector<std::optional<Placement>> best_results(const SampleDecisions& sample,
@@ -51,6 +43,12 @@ std::vector<std::optional<Placement>> best_results(const SampleDecisions& sample
 }
 
 }  // namespace
+
+bool is_implied(const SampleDecisions& sample, const Combination& c) {
+  if (!c.placement.is_partial()) return false;
+  if (c.placement.reduce == ReduceOp::Sum || c.placement.reduce == ReduceOp::Prod) return false;
+  return is_valid(sample, c.operands, c.result, Placement::replicate());
+}
 
 SynthesizedRule synthesize(const SampleDecisions& sample) {
   const std::vector<Shape>& result_shapes = sample.result_shapes;

@@ -17,6 +17,9 @@ struct SynthesizedRule {
 };
 SynthesizedRule synthesize(const SampleDecisions& sample);
 
+// A replicated result is also P(avg), P(max) and P(min).
+bool is_implied(const SampleDecisions& sample, const Combination& combination);
+
 // A rule against what is true of a call.
 struct RuleDiff {
   std::vector<Decision> incorrect;  // claimed, and refuted or rejected: a bug in the rule

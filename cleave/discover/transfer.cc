@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cleave/graph/op_def.h"
+#include "cleave/spmd/partition.h"
 
 namespace cleave {
 namespace {
@@ -87,6 +88,23 @@ std::optional<std::vector<Placement>> transfer(const OpShardingRule& rule,
   return std::vector<Placement>(rule.results.size(), Placement::replicate());
 }
 
+std::optional<OpShardingRule> executed_rule(const Graph& graph, const Node& node) {
+  std::optional<OpShardingRule> rule = rule_of(graph, node);
+  if (!rule) return rule;
+  for (size_t f = 0; f < rule->factors.size(); ++f) {
+    Factor& factor = rule->factors[f];
+    const bool refused = node.def && node.def->shardable &&
+                         !node.def->shardable(graph, node, *rule, static_cast<FactorIndex>(f));
+    if (refused || (factor.kind == FactorKind::Reduction && factor.unknown_reduce))
+      factor.kind = FactorKind::NeedReplication;
+  }
+  return rule;
+}
+
+PartialTransfer partial_of(const Graph& graph, const Node& node) {
+  return node.def && node.def->partial ? node.def->partial(graph, node) : PartialTransfer{};
+}
+
 std::optional<std::vector<Placement>> transfer_through(const Graph& definition,
                                                        const std::vector<Placement>& operands,
                                                        int w) {
@@ -110,8 +128,9 @@ std::optional<std::vector<Placement>> transfer_through(const Graph& definition,
       if (!splat) placements[node.results[0].index] = Placement::replicate();
       continue;
     }
-    if (!node.def || !node.def->rule) return std::nullopt;
-    const OpShardingRule rule = node.def->rule(definition, node);
+    const std::optional<OpShardingRule> found = executed_rule(definition, node);
+    if (!found) return std::nullopt;
+    const OpShardingRule& rule = *found;
     if (rule.operands.size() != node.operands.size()) return std::nullopt;
     std::vector<Placement> inputs;
     const std::optional<Placement>* sharded = nullptr;
@@ -132,9 +151,7 @@ std::optional<std::vector<Placement>> transfer_through(const Graph& definition,
           inputs[i] = Placement::shard(static_cast<int>(*dim));
       }
     }
-    const PartialTransfer partial =
-        node.def->partial ? node.def->partial(definition, node) : PartialTransfer{};
-    const auto results = transfer(rule, partial, inputs, w);
+    const auto results = transfer(rule, partial_of(definition, node), inputs, w);
     if (!results) return std::nullopt;
     for (size_t r = 0; r < node.results.size(); ++r)
       placements[node.results[r].index] = (*results)[r];

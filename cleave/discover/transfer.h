@@ -19,6 +19,11 @@ std::optional<std::vector<Placement>> transfer(const OpShardingRule& rule,
                                                const PartialTransfer& partial,
                                                const std::vector<Placement>& operands, int w);
 
+// The rule of an op as the partitioner runs it: factors along which a device cannot compute its
+// part alone must be whole. Nothing where the op has no rule.
+std::optional<OpShardingRule> executed_rule(const Graph& graph, const Node& node);
+PartialTransfer partial_of(const Graph& graph, const Node& node);
+
 // Follows one call through the ops of its definition. Returns the placements of the results, or
 // nothing where some op's rule does not carry them. Splat constants may have any placement but a
 // partial one.

@@ -30,7 +30,7 @@ bool find_refutation(const Operator& op, Witness& witness) {
       bool usable = true;
       for (size_t i = 0; i < witness.sample.operands.size(); ++i) {
         const TensorDesc desc = witness.sample.operands[i];
-        if (generators[g].floats_only && !is_float(desc.dtype)) usable = false;
+        if (generators[g].floats_only && !has_fractions(desc.dtype)) usable = false;
         candidate.operands.push_back(make_input(generators[g], desc, random));
         auto devices = represent(candidate.operands.back(), witness.combination.operands[i],
                                  witness.w, static_cast<Decomposition>(how), random);

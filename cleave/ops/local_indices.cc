@@ -86,6 +86,35 @@ ValueId compare(LocalOp& op, ValueId a, ValueId b, const char* direction) {
   return op.emit("stablehlo.compare", {a, b}, type, std::move(attrs));
 }
 
+// As a gather: where the table is cut along the dimension that is indexed, each device looks up
+// what it has and gives zeros for the rest.
+std::vector<ValueId> local_index_select(LocalOp& op) {
+  const int64_t dim = op.attrs().get_int("dim"), batch = op.attrs().get_int("batch_dims");
+  const ShardSlice& table = op.operand_boxes[0];
+  const int64_t whole = op.operand_shape(0)[dim];
+  if (table.size[dim] == whole) return op.emit_self(op.attrs());
+  if (num_elements(table.size) == 0) return {op.identity(ReduceOp::Sum, op.result_type())};
+  const Type type = op.type(op.operands[1]);
+  auto number = [&](int64_t value) { return op.splat(type, static_cast<double>(value)); };
+  ValueId index = op.emit("stablehlo.clamp", {number(0), op.operands[1], number(whole - 1)}, type);
+  const ValueId above = compare(op, index, number(table.offset[dim]), "GE");
+  const ValueId below = compare(op, index, number(table.offset[dim] + table.size[dim] - 1), "LE");
+  const ValueId here = op.emit("stablehlo.and", {above, below}, op.type(above));
+  index = op.emit("stablehlo.subtract", {index, number(table.offset[dim])}, type);
+  const ValueId selected = op.emit_self({op.operands[0], index}, op.attrs())[0];
+  std::vector<int64_t> dims;
+  for (int64_t d = 0; d < static_cast<int64_t>(type.rank()); ++d)
+    dims.push_back(d < batch ? d : dim + d - batch);
+  Type mask = op.result_type();
+  mask.dtype = DType::Bool;
+  AttrDict spread;
+  spread.set("broadcast_dimensions", ints_attr(std::move(dims)));
+  const ValueId found = op.emit("stablehlo.broadcast_in_dim", {here}, mask, std::move(spread));
+  return {op.emit("stablehlo.select",
+                  {found, selected, op.identity(ReduceOp::Sum, op.result_type())},
+                  op.result_type())};
+}
+
 // The table is cut along dimensions that are indexed one element at a time. Each device looks up
 // what it has and gives zeros for the rest; the sum over devices is the result.
 std::vector<ValueId> local_gather(LocalOp& op) {
@@ -163,6 +192,8 @@ void add_local_index_forms(OpRegistry& registry) {
   registry.extend("stablehlo.dynamic_update_slice",
                   [](OpDef& def) { def.localize = local_dynamic_update_slice; });
   registry.extend("stablehlo.gather", [](OpDef& def) { def.localize = local_gather; });
+  registry.extend("stablehlo.torch_index_select",
+                  [](OpDef& def) { def.localize = local_index_select; });
 }
 
 }  // namespace cleave

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "cleave/discover/operator.h"
+
+namespace cleave {
+
+// An op of the registry as an operator, from calls of it (op_call.h). Its part on a device is the
+// op's own local form where it has one (OpDef::localize), else the op on the local operands with
+// inferred results. No rule is asked, so that what is found can be held against the rule.
+Operator operator_of_calls(const std::vector<Graph>& calls);
+
+// By name, from the samples of the registry: "stablehlo.dot_general". Nothing where the registry
+// has no such op. Throws a UserError that says why where the op has no sample.
+std::optional<Operator> find_registry_operator(std::string_view name);
+
+}  // namespace cleave
