@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "cleave/graph/builder.h"
@@ -42,13 +44,38 @@ struct Batched {
   bool batched() const { return dim != kNone; }
 };
 
+// A function batched for arguments with given batch dimensions: its name, and what it returns.
+struct BatchedFunction {
+  std::string name;
+  std::vector<int64_t> out_dims;  // Batched::kNone where a result is the same for all examples
+};
+
+// What the rules of ops with regions and of calls ask of the transform that they run in.
+class BatchTransform {
+ public:
+  virtual ~BatchTransform() = default;
+  // The mesh axis over which the batch dimension is sharded; empty where there is none.
+  virtual std::string_view spmd_axis() const = 0;
+  // Writes what a region computes through `b`, with `args` for its arguments, and gives what it
+  // returns. May be called several times for one region.
+  virtual std::vector<Batched> inline_region(GraphBuilder& b, RegionId region,
+                                             std::span<const Batched> args) = 0;
+  // The same for a region of scalars that is run `count` times: `args` and results are vectors.
+  virtual std::vector<ValueId> map_region(GraphBuilder& b, RegionId region,
+                                          std::span<const ValueId> args, int64_t count) = 0;
+  // Gives `to` copies of the regions of `from`, which must not use batched values from outside.
+  virtual void copy_regions(const Node& from, NodeId to) = 0;
+  virtual BatchedFunction batch_function(std::string_view name, std::vector<int64_t> in_dims) = 0;
+};
+
 // The op has not been written: the rule writes the op that does the work of `size` of them. At
-// least one operand is batched.
+// least one operand, or one value from outside that a region of the op uses, is batched.
 struct BatchContext {
   GraphBuilder& b;
   const Node& node;
   std::span<const Batched> operands;
   int64_t size;
+  BatchTransform& transform;
 };
 using BatchFn = std::vector<Batched> (*)(const BatchContext&);
 

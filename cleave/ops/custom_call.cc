@@ -20,12 +20,15 @@ bool is_any_of(std::string_view target, std::initializer_list<std::string_view> 
   return std::ranges::find(names, target) != names.end();
 }
 
-// Marks on values, for compilers: the result is the operand.
+}  // namespace
+
 bool is_identity_call(std::string_view target) {
   return is_any_of(target, {"annotate_device_placement", "InspectSharding", "LayoutConstraint",
                             "MoveToDevice", "MoveToHost", "Sharding", "SPMDFullToShardShape",
                             "SPMDShardToFullShape", "xla.megascale.provide_metadata"});
 }
+
+namespace {
 
 // ---- rules, by target
 

@@ -11,6 +11,9 @@ namespace cleave {
 
 class EvalContext;
 
+// Marks on values, for compilers: the result is the operand.
+bool is_identity_call(std::string_view target);
+
 // LAPACK as JAX calls it on CPU: "lapack_spotrf_ffi", "lapack_zheevd_ffi", ...; and the names under
 // which it calls the same things on TPU: "Qr", "Eigh", "LuDecomposition", ...
 bool is_linalg_call(std::string_view target);

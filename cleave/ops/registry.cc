@@ -1,4 +1,5 @@
 #include "cleave/core/error.h"
+#include "cleave/ops/batch_rules.h"
 #include "cleave/ops/families.h"
 #include "cleave/ops/local_forms.h"
 
@@ -45,11 +46,24 @@ const OpRegistry& op_registry() {
     register_einsum_ops(r);
     register_reduce_ops(r);
     register_reduce_window_ops(r);
-    // Local forms come last: they add to what is registered.
+    // Local forms and rules of transforms come last: they add to what is registered.
     add_local_view_forms(r);
     add_local_reduction_forms(r);
     add_local_window_forms(r);
     add_local_index_forms(r);
+    add_elementwise_batch_rules(r);
+    add_shape_batch_rules(r);
+    add_dynamic_shape_batch_rules(r);
+    add_dot_batch_rules(r);
+    add_convolution_batch_rules(r);
+    add_gather_scatter_batch_rules(r);
+    add_reduction_batch_rules(r);
+    add_linalg_batch_rules(r);
+    add_random_batch_rules(r);
+    add_control_flow_batch_rules(r);
+    add_collective_batch_rules(r);
+    add_sdy_batch_rules(r);
+    add_custom_call_batch_rules(r);
     return r;
   }();
   return registry;

@@ -9,6 +9,7 @@ const PassRegistry& pass_registry() {
     register_propagation_passes(r);
     register_partition_passes(r);
     register_reshard_passes(r);
+    register_vmap_passes(r);
     return r;
   }();
   return registry;

@@ -1,0 +1,185 @@
+#include <algorithm>
+
+#include "batch_harness.h"
+
+namespace cleave {
+namespace {
+
+constexpr int64_t kExamples = 3;
+
+std::string text_of(const Dims& dims) {
+  std::string text;
+  for (const auto& dim : dims)
+    text += (text.empty() ? "" : ",") + (dim ? std::to_string(*dim) : "none");
+  return text;
+}
+
+// Every combination of arguments with and without examples; in those that have them they come
+// first, last, or somewhere between.
+class EveryOp : public testing::TestWithParam<size_t> {};
+
+TEST_P(EveryOp, IsLikeALoop) {
+  const BatchSample& sample = batch_samples()[GetParam()];
+  const Function& function = *sample.graph.find_function(sample.function);
+  const size_t count = function.arg_types.size();
+  std::vector<size_t> free;
+  for (size_t i = 0; i < count; ++i)
+    if (!function.arg_attrs[i].has("test.common")) free.push_back(i);
+  for (size_t chosen = 1; chosen < size_t{1} << free.size(); ++chosen)
+    for (int place = 0; place < 3; ++place) {
+      VmapOptions options;
+      options.size = kExamples;
+      options.in_dims.resize(count);
+      for (size_t k = 0; k < free.size(); ++k) {
+        if (!(chosen >> k & 1)) continue;
+        const auto rank = static_cast<int64_t>(function.arg_types[free[k]].rank());
+        options.in_dims[free[k]] = place == 0   ? 0
+                                   : place == 1 ? -1
+                                                : (static_cast<int64_t>(k) + 1) % (rank + 1);
+      }
+      for (size_t r = 0; r < function.result_types.size(); ++r)
+        options.out_dims.push_back(place == 1 ? -1 : 0);
+      expect_like_loop(sample.graph, sample.function, options,
+                       sample.name + " in=" + text_of(options.in_dims));
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Vmap, EveryOp, testing::Range(size_t{0}, batch_samples().size()),
+                         [](const auto& info) {
+                           std::string name = batch_samples()[info.param].name;
+                           for (char& c : name)
+                             if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+                           return name + "_" + std::to_string(info.param);
+                         });
+
+// A rule that no sample uses would be a rule that nobody has tried.
+TEST(Vmap, EveryRuleHasASample) {
+  std::set<std::string> covered;
+  for (const BatchSample& sample : batch_samples())
+    covered.merge(ops_of(sample.graph, sample.function));
+  // What these do is tested apart: they refuse, or draw numbers.
+  const std::set<std::string> apart{"stablehlo.outfeed", "stablehlo.send", "stablehlo.rng",
+                                    "stablehlo.cross-replica-sum"};
+  for (const auto& [name, def] : op_registry().ops())
+    EXPECT_TRUE(!def.batch || apart.contains(name) || covered.contains(name)) << name;
+}
+
+TEST(Vmap, Nested) {
+  for (const char* name : {"dot_general", "convolution", "gather", "scatter", "while_own_count",
+                           "case", "dynamic_update_slice", "reduce_sum", "sort", "call"}) {
+    const auto& samples = batch_samples();
+    const auto sample =
+        std::ranges::find_if(samples, [&](const auto& s) { return s.name == name; });
+    ASSERT_NE(sample, samples.end());
+    Graph graph = sample->graph;
+    const Function function = *graph.find_function(name);
+    VmapOptions inner{.in_dims = Dims(function.arg_types.size()),
+                      .out_dims = Dims(function.result_types.size(), 0),
+                      .size = 3};
+    inner.in_dims[0] = 0;
+    const std::string once = vmap(graph, name, inner);
+    VmapOptions outer = inner;
+    outer.size = 2;
+    outer.in_dims.assign(function.arg_types.size(), -1);
+    expect_like_loop(graph, once, outer, std::string("nested ") + name);
+    outer.in_dims.assign(function.arg_types.size(), std::nullopt);
+    outer.in_dims.back() = 0;
+    expect_like_loop(graph, once, outer, std::string("nested in another argument ") + name);
+  }
+}
+
+TEST(Vmap, WhatAllExamplesShareIsComputedOnce) {
+  Graph graph = parse_module(R"(
+    func.func @f(%x: tensor<4xf32>, %w: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = stablehlo.exponential %w : tensor<4xf32>
+      %1 = stablehlo.add %x, %0 : tensor<4xf32>
+      return %1 : tensor<4xf32>
+    })");
+  vmap(graph, "f", {.in_dims = {0, {}}, .out_dims = {0}, .size = 7});
+  const std::string text = print_module(graph);
+  EXPECT_NE(text.find("stablehlo.exponential %arg1 : tensor<4xf32>\n    %1 = stablehlo.broadcast"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("func.func @f_vmap(%arg0: tensor<7x4xf32>"), std::string::npos) << text;
+}
+
+std::string message_of(const std::string& text, const VmapOptions& options) {
+  Graph graph = parse_module(text);
+  try {
+    vmap(graph, graph.functions.front().name, options);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Vmap, Errors) {
+  const std::string sine = R"(func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = stablehlo.sine %x : tensor<4xf32>
+    return %0 : tensor<4xf32>
+  })";
+  EXPECT_EQ(message_of(sine, {.in_dims = {2}, .out_dims = {0}, .size = 3}),
+            "vmap: dimension 2 of argument 0 is outside of [-2, 2); one example is tensor<4xf32>");
+  EXPECT_EQ(message_of(sine, {.in_dims = {0}, .out_dims = {std::nullopt}, .size = 3}),
+            "vmap: result 0 of @f depends on the examples, and out_dims says that it does not; "
+            "give it a dimension");
+  EXPECT_EQ(message_of(sine, {.in_dims = {0}, .out_dims = {0}, .size = 0}),
+            "vmap: the number of examples must be positive, got 0");
+  EXPECT_EQ(message_of(sine, {.in_dims = {}, .out_dims = {0}, .size = 2}),
+            "vmap: @f has 1 arguments and 1 results, and 0 in_dims and 1 out_dims are given");
+  EXPECT_EQ(message_of(sine, {.in_dims = {0}, .out_dims = {0}, .size = 2, .spmd_axis = "data"}),
+            "vmap: the examples are to be sharded over the axis \"data\", which no mesh of the "
+            "module has");
+  EXPECT_EQ(message_of(R"(func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = "test.unknown"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  })",
+                       {.in_dims = {0}, .out_dims = {0}, .size = 3}),
+            "vmap: test.unknown has no batching rule, and nobody knows the op; run it outside of "
+            "vmap");
+  EXPECT_EQ(
+      message_of(R"(func.func @f(%x: tensor<4xf32>, %t: !stablehlo.token) -> !stablehlo.token {
+    %0 = "stablehlo.outfeed"(%x, %t) <{outfeed_config = ""}> : (tensor<4xf32>, !stablehlo.token) -> !stablehlo.token
+    return %0 : !stablehlo.token
+  })",
+                 {.in_dims = {0, {}}, .out_dims = {{}}, .size = 3}),
+      "vmap: stablehlo.outfeed: talks to the host or to another program, once, and 3 "
+      "examples are batched; call it outside of vmap");
+  EXPECT_EQ(message_of(R"(func.func @f(%s: tensor<1xi64>) -> tensor<4xi64> {
+    %0 = stablehlo.dynamic_iota %s, dim = 0 : (tensor<1xi64>) -> tensor<4xi64>
+    return %0 : tensor<4xi64>
+  })",
+                       {.in_dims = {0}, .out_dims = {0}, .size = 3}),
+            "vmap: stablehlo.dynamic_iota: operand 0 holds sizes and differs between examples, "
+            "whose results would then differ in shape; make it the same for all of them");
+  EXPECT_EQ(message_of(R"(func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = stablehlo.custom_call @log_it(%x) {has_side_effect = true} : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  })",
+                       {.in_dims = {0}, .out_dims = {0}, .size = 3}),
+            "vmap: stablehlo.custom_call: @log_it has a side effect, and vmap cannot tell what it "
+            "means for 3 examples; call it outside of vmap");
+}
+
+// Numbers are drawn for every example, and stretched to its own bounds.
+TEST(Vmap, RandomNumbersBetweenOwnBounds) {
+  Graph graph = parse_module(R"(func.func @f(%a: tensor<f32>, %b: tensor<f32>) -> tensor<50xf32> {
+    %s = stablehlo.constant dense<[50]> : tensor<1xi64>
+    %0 = stablehlo.rng %a, %b, %s, distribution = UNIFORM : (tensor<f32>, tensor<f32>, tensor<1xi64>) -> tensor<50xf32>
+    return %0 : tensor<50xf32>
+  })");
+  const std::string name = vmap(graph, "f", {.in_dims = {0, 0}, .out_dims = {0}, .size = 2});
+  const float low[] = {0, 10}, high[] = {1, 30};
+  const Array x = run_function(graph, name,
+                               std::vector<Array>{Array::from_bytes(DType::F32, {2}, low),
+                                                  Array::from_bytes(DType::F32, {2}, high)})[0]
+                      .contiguous();
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_TRUE(x.data<float>()[i] >= 0 && x.data<float>()[i] < 1);
+    EXPECT_TRUE(x.data<float>()[50 + i] >= 10 && x.data<float>()[50 + i] < 30);
+    EXPECT_NE(x.data<float>()[i] * 20 + 10, x.data<float>()[50 + i]);
+  }
+}
+
+}  // namespace
+}  // namespace cleave
