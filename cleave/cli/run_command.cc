@@ -115,6 +115,7 @@ void run_module(const Graph& graph, const RunOptions& options) {
   listen(recorder, options);
   ShardingOptions sharding = options.sharding;
   sharding.communication |= sharding.wanted() && options.stats;
+  sharding.stats = options.stats;
   const std::vector<Array> results = sharding.wanted()
                                          ? run_sharded(graph, entry, args, sharding, &recorder)
                                          : run_function(graph, entry, args, &recorder);
@@ -165,7 +166,8 @@ void add_run_command(CLI::App& app) {
                     "what devices send each other, and for which ops");
   command->add_flag("--verify", options->sharding.verify, "also run on one device, and compare");
   command->add_flag("--split-input-file", options->split, "run each module between // ----- lines");
-  command->add_flag("--stats", options->stats, "times by op");
+  command->add_flag("--stats", options->stats,
+                    "times by op; of a sharded run also what was sent, and the memory of a device");
   command->add_flag("--trace", options->trace, "a line for every op that runs");
   command->add_flag("--quiet", options->quiet, "do not print results");
   command->callback([options] { run(*options); });

@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "cleave/core/error.h"
+#include "cleave/plan/program_memory.h"
 #include "cleave/rules/sharding_passes.h"
 #include "cleave/runtime/compare.h"
 #include "cleave/runtime/executor.h"
@@ -45,6 +46,20 @@ MeshPtr mesh_of(const Graph& graph, const ShardingOptions& options) {
   for (const MeshPtr& mesh : graph.meshes)
     if (!mesh->axes.empty()) return mesh;
   throw_user("the module has no mesh; give one, such as --mesh \"x=2,y=4\"");
+}
+
+void print_memory(const Executor& executor, const MemoryUse& measured) {
+  const Program& program = executor.program();
+  const int64_t fullest = measured.fullest_device();
+  const NodeId at = measured.peak_at[fullest];
+  const Graph& local = executor.instance(fullest).graph;
+  const plan::ProgramMemory predicted = plan::program_memory(program);
+  const double error = 100.0 * static_cast<double>(predicted.peak - measured.peak()) /
+                       static_cast<double>(std::max<int64_t>(1, measured.peak()));
+  fmt::print(stderr,
+             "memory of a device: measured {} on device {} at {}, predicted {} ({:+.1f}%)\n{}",
+             bytes_text(measured.peak()), fullest, at.valid() ? local.node(at).name : "the start",
+             bytes_text(predicted.peak), error, to_string(predicted, program, 5));
 }
 
 void print_stats(const Program& program, const CommLog& log, double prepared, double executed) {
@@ -113,9 +128,12 @@ std::vector<Array> run_sharded(const Graph& graph, const std::string& entry,
   const Executor executor(partition(sharded, {.entry = entry, .mesh = mesh}));
   const double prepared = clock.milliseconds();
   CommLog log;
-  const std::vector<Array> results = executor.run(args, {.log = &log, .observer = observer});
+  MemoryUse memory;
+  const std::vector<Array> results =
+      executor.run(args, {.log = &log, .observer = observer, .memory = &memory});
   if (options.communication)
     print_stats(executor.program(), log, prepared, clock.milliseconds() - prepared);
+  if (options.stats) print_memory(executor, memory);
   if (options.verify) verify_results(graph, entry, args, results);
   return results;
 }

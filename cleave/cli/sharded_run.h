@@ -15,6 +15,7 @@ struct ShardingOptions {
   std::string shard;  // "annotations", "replicated" or "random:SEED"; empty: not sharded
   bool verify = false;
   bool communication = false;  // print what was sent, and for which ops
+  bool stats = false;          // also the memory of a device, measured and predicted
 
   bool wanted() const { return !mesh.empty() || !shard.empty() || verify || communication; }
 };

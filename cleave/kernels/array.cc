@@ -5,7 +5,9 @@
 #include <optional>
 
 #include "cleave/core/error.h"
+#include "cleave/kernels/allocation_count.h"
 #include "cleave/kernels/buffer_pool.h"
+#include "cleave/kernels/workspace.h"
 
 namespace cleave {
 namespace {
@@ -27,14 +29,33 @@ constexpr bool kUsePool = false;
 constexpr bool kUsePool = true;
 #endif
 
+void count_allocated(size_t bytes) {
+  AllocationCount& count = thread_allocations();
+  count.live += static_cast<int64_t>(bytes);
+  if (count.live > count.peak) count.peak = count.live;
+}
+void count_freed(size_t bytes) { thread_allocations().live -= static_cast<int64_t>(bytes); }
+
 }  // namespace
 
+AllocationCount& thread_allocations() {
+  static thread_local AllocationCount count;
+  return count;
+}
+
 Buffer allocate(size_t bytes) {
+  count_allocated(bytes);
   if (kUsePool && bytes >= kPooledBytes)
-    return Buffer(pool().take(bytes), [bytes](std::byte* p) { pool().give(p, bytes); });
+    return Buffer(pool().take(bytes), [bytes](std::byte* p) {
+      count_freed(bytes);
+      pool().give(p, bytes);
+    });
   auto* data =
       static_cast<std::byte*>(::operator new[](bytes == 0 ? 1 : bytes, std::align_val_t{64}));
-  return Buffer(data, [](std::byte* p) { ::operator delete[](p, std::align_val_t{64}); });
+  return Buffer(data, [bytes](std::byte* p) {
+    count_freed(bytes);
+    ::operator delete[](p, std::align_val_t{64});
+  });
 }
 
 Array::Array(DType dtype, Shape shape)
@@ -146,6 +167,11 @@ Array Array::reshape(Shape shape) const {
   view.shape_ = std::move(shape);
   view.strides_ = row_major_strides(view.shape_);
   return view;
+}
+
+bool reshapes_as_view(const Array& array, const Shape& shape) {
+  return array.num_elements() == 0 || array.is_contiguous() ||
+         reshaped_strides(array.shape(), array.strides(), shape).has_value();
 }
 
 Array Array::broadcast(Shape shape, const Shape& dims) const {

@@ -6,6 +6,7 @@
 #include "cleave/core/error.h"
 #include "cleave/kernels/elementwise.h"
 #include "cleave/kernels/gemm.h"
+#include "cleave/kernels/workspace.h"
 
 namespace cleave {
 namespace {
@@ -108,6 +109,35 @@ std::optional<Array> plain_product(const Array& lhs, const Array& rhs, const Dot
 }
 
 }  // namespace
+
+int64_t dot_workspace(const Array& lhs, const Array& rhs, const DotDims& dims, DType result_type) {
+  const bool bf16 = lhs.dtype() == DType::BF16 && rhs.dtype() == DType::BF16 &&
+                    (result_type == DType::BF16 || result_type == DType::F32) && has_bf16_gemm();
+  const DType type = bf16 ? DType::BF16 : compute_type(lhs.dtype(), rhs.dtype(), result_type);
+  const auto lhs_free = free_dims(lhs.rank(), dims.lhs_batch, dims.lhs_contract);
+  const auto rhs_free = free_dims(rhs.rank(), dims.rhs_batch, dims.rhs_contract);
+  int64_t bytes = 0;
+  auto prepare = [&](const Array& array, const std::vector<int64_t>& batch,
+                     const std::vector<int64_t>& rows, const std::vector<int64_t>& cols) {
+    const int64_t packed = array.num_elements() * byte_size(type);
+    Array view = array;
+    if (array.dtype() != type) {
+      bytes += packed;
+      view = Array(type, array.shape(), row_major_strides(array.shape()), 0, array.buffer());
+    }
+    if (!as_matrices(permuted(view, batch, rows, cols), batch.size(), rows.size())) bytes += packed;
+  };
+  prepare(lhs, dims.lhs_batch, lhs_free, dims.lhs_contract);
+  prepare(rhs, dims.rhs_batch, dims.rhs_contract, rhs_free);
+  if (!bf16 && type != result_type) {
+    int64_t elements = 1;
+    for (int64_t d : dims.lhs_batch) elements *= lhs.shape()[d];
+    for (int64_t d : lhs_free) elements *= lhs.shape()[d];
+    for (int64_t d : rhs_free) elements *= rhs.shape()[d];
+    bytes += elements * byte_size(type);
+  }
+  return bytes;
+}
 
 Array dot_general(const Array& lhs, const Array& rhs, const DotDims& dims, DType result_type) {
   if (auto product = plain_product(lhs, rhs, dims, result_type)) return *product;

@@ -8,6 +8,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/kernels/dispatch.h"
+#include "cleave/kernels/workspace.h"
 
 namespace cleave {
 namespace {
@@ -135,6 +136,13 @@ Array memory_of(const Array& x, DType dtype) {
 
 }  // namespace
 
+// Large views that step over cache lines, tile by tile.
+bool loop_packs(const Array& x) {
+  constexpr int64_t kLargeElements = 1 << 15;
+  return x.num_elements() >= kLargeElements && x.rank() > 1 && !x.is_contiguous() &&
+         std::abs(x.strides().back()) >= 16;
+}
+
 Array run_loop(Loop loop, std::span<const Array> operands, std::span<const DType> in, DType out,
                DType result_dtype, const Array* reuse) {
   internal_check(operands.size() <= kMaxLoopOperands, "too many operands of an elementwise loop");
@@ -148,13 +156,7 @@ Array run_loop(Loop loop, std::span<const Array> operands, std::span<const DType
   for (DType dtype : in) largest = std::max(largest, byte_size(dtype));
   const int64_t chunk = std::min(count, kChunkBytes / largest);
 
-  // Large views that step over cache lines are packed whole, tile by tile.
-  constexpr int64_t kLargeElements = 1 << 15;
-  auto packed = [&](const Array& x) {
-    const bool crossed = count >= kLargeElements && x.rank() > 1 && !x.is_contiguous() &&
-                         std::abs(x.strides().back()) >= 16;
-    return crossed ? x.copy() : x;
-  };
+  auto packed = [](const Array& x) { return loop_packs(x) ? x.copy() : x; };
   std::vector<Array> kept;
   kept.reserve(operands.size());
   std::vector<ChunkReader> readers;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cleave/kernels/reduce.h"
+#include "cleave/ops/dot_dims.h"
 #include "cleave/ops/eval.h"
 #include "cleave/ops/families.h"
 #include "cleave/ops/infer_util.h"
@@ -196,6 +197,12 @@ std::vector<Array> eval_dot(EvalContext& context, const Node& node,
 }
 
 }  // namespace
+
+std::optional<DotDims> dot_dims_of(const Graph& graph, const Node& node) {
+  if (node.name == "stablehlo.dot_general") return dot_dims(node);
+  if (node.name != "stablehlo.dot") return std::nullopt;
+  return DotDims{{}, {}, {static_cast<int64_t>(graph.operand_type(node, 0).rank()) - 1}, {0}};
+}
 
 void register_dot_ops(OpRegistry& registry) {
   registry.add({.name = "stablehlo.dot_general",

@@ -39,10 +39,16 @@ class OneAtATime : public Observer {
 // Where the value on every device is the value as well.
 bool is_idempotent(ReduceOp op) { return op != ReduceOp::Sum && op != ReduceOp::Prod; }
 
-// Puts pieces of one part together; a piece that is the whole part is not copied.
+// Puts pieces of one part together; a piece that is the whole part is not copied where it is to be
+// combined with others. A result is: it must not keep alive the larger array that it was cut from,
+// nor what another device holds.
 Array join_pieces(const std::vector<std::pair<const Transfer::Piece*, Array>>& pieces,
                   const Transfer& plan, const Array& like) {
-  if (pieces.size() == 1 && pieces[0].first->size == plan.shape) return pieces[0].second;
+  if (pieces.size() == 1 && pieces[0].first->size == plan.shape) {
+    const Array& piece = pieces[0].second;
+    const bool is_all = piece.buffer() == like.buffer() && piece.shape() == like.shape();
+    return plan.parts > 1 || is_all ? piece : piece.copy();
+  }
   Array result = plan.pads ? identity_array(plan.fill, like.dtype(), plan.shape).copy()
                            : Array(like.dtype(), plan.shape);
   for (const auto& [piece, array] : pieces)
@@ -135,16 +141,29 @@ std::vector<std::vector<Array>> Executor::run_shards(const std::vector<std::vect
   std::iota(all.begin(), all.end(), 0);
   const auto transport = make_local_transport(count);
   OneAtATime observer(options.observer);
+  if (options.memory) {
+    options.memory->peaks.assign(count, 0);
+    options.memory->peak_at.assign(count, NodeId{});
+  }
   run_devices(*transport, all, [&](int64_t device) {
     const Device& state = *devices_[device];
     DeviceTransfers transfers(state.instance, options.log ? &done[device] : nullptr);
+    MemoryMeter meter;
+    // What the caller keeps stays; what it donates ends with its last use.
+    if (options.memory)
+      for (size_t i = 0; i < args[device].size(); ++i)
+        if (!is_donated(program_.entry_function(), i)) meter.hold(args[device][i]);
     Interpreter interpreter(state.instance.graph, state.schedule,
                             {.transport = transport.get(),
                              .device = device,
                              .grid = {1, count},
                              .observer = options.observer ? &observer : nullptr,
-                             .transfers = &transfers});
+                             .transfers = &transfers,
+                             .memory = options.memory ? &meter : nullptr});
     results[device] = interpreter.call(state.instance.entry, args[device]);
+    if (!options.memory) return;
+    options.memory->peaks[device] = meter.peak();
+    options.memory->peak_at[device] = meter.peak_at();
   });
   if (options.log && count > 0)
     for (size_t i = 0; i < done[0].size(); ++i) {
@@ -179,6 +198,12 @@ std::vector<Array> Executor::run(std::span<const Array> args, const ExecuteOptio
                                program_.graph.operand_type(end, i).shape));
   }
   return results;
+}
+
+bool is_donated(const Function& function, size_t argument) {
+  if (argument >= function.arg_attrs.size()) return false;
+  const AttrDict& attrs = function.arg_attrs[argument];
+  return attrs.has("jax.buffer_donor") || attrs.has("tf.aliasing_output");
 }
 
 Array identity_array(ReduceOp op, DType dtype, const Shape& shape) {

@@ -14,6 +14,7 @@ namespace cleave {
 struct ExecuteOptions {
   CommLog* log = nullptr;        // gets an event for every change of layout
   Observer* observer = nullptr;  // told of every op on every device
+  MemoryUse* memory = nullptr;   // gets what each device held at most
 };
 
 // A Program made ready to run on all devices of its mesh in this process, one thread each. The
@@ -39,6 +40,10 @@ class Executor {
   Program program_;
   std::vector<std::unique_ptr<Device>> devices_;
 };
+
+// Whether the caller of a function gives an argument away (`jax.buffer_donor`,
+// `tf.aliasing_output`), so that its memory may be used again after its last use.
+bool is_donated(const Function& function, size_t argument);
 
 // The part of a whole array that a device holds. Where the layout is partial, the first device
 // along the pending axes holds the value, and the others the identity of the reduction.

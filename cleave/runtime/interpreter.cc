@@ -1,5 +1,6 @@
 #include "cleave/runtime/interpreter.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <deque>
@@ -8,6 +9,7 @@
 #include <numeric>
 
 #include "cleave/core/error.h"
+#include "cleave/runtime/kernel_workspace.h"
 #include "cleave/runtime/local_transport.h"
 
 namespace cleave {
@@ -15,6 +17,12 @@ namespace {
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Not so where steps of their own run inside, or where devices work on one array together.
+bool allocates_for_itself(const Step& step, const Node& node) {
+  return step.kind != Step::Kind::Call &&
+         !(node.def && (node.def->has(kDataFlow) || node.def->has(kCollective)));
 }
 
 }  // namespace
@@ -84,12 +92,51 @@ std::vector<Array> Interpreter::take_operands(const Step& step) {
   return operands;
 }
 
+void Interpreter::keep(uint32_t value, Array array) {
+  if (options_.memory) options_.memory->hold(array);
+  values_[value] = std::move(array);
+}
+
+void Interpreter::drop(uint32_t value) {
+  if (options_.memory) options_.memory->release(values_[value]);
+  values_[value] = Array();
+}
+
+// Of values that were read for the last time.
+void Interpreter::release_operands(const Step& step, std::span<const Array> operands) {
+  if (!options_.memory) return;
+  const std::span<const StepOperand> list = schedule_->operands(step);
+  for (size_t i = 0; i < list.size(); ++i)
+    if (list[i].last) options_.memory->release(operands[i]);
+}
+
+// Arrays that another device of this process still looks at are not overwritten, and how long it
+// does is a matter of timing. A device with a memory of its own would have overwritten them: the
+// meter counts as if.
+int64_t Interpreter::taken_over(const Step& step, const Node& node, std::span<const Array> operands,
+                                std::span<const Array> results) const {
+  if (results.size() != 1 || !may_write_in_place(node)) return 0;
+  const bool updates = node.def && !node.def->has(kElementwise);
+  const std::span<const StepOperand> list = schedule_->operands(step);
+  for (size_t i = 0; i < (updates ? 1 : operands.size()); ++i) {
+    const auto same = std::count_if(operands.begin(), operands.end(), [&](const Array& other) {
+      return other.buffer() == operands[i].buffer();
+    });
+    if (!list[i].last || same != 1 || options_.memory->holders(operands[i]) != 1) continue;
+    const bool fits = operands[i].is_contiguous() &&
+                      byte_size(operands[i].dtype()) == byte_size(results[0].dtype());
+    const bool is_done = results[0].buffer() == operands[i].buffer();
+    return fits && !is_done ? storage_bytes(results[0]) : 0;
+  }
+  return 0;
+}
+
 std::vector<Array> Interpreter::execute(RegionId id, std::span<const Array> args) {
   const RegionSchedule& region = schedule_->region(id);
   internal_check(region.args.size() == args.size(),
                  "a region is run on another number of arguments");
   for (size_t i = 0; i < args.size(); ++i)
-    if (region.args[i] != ValueId::kNone) values_[region.args[i]] = args[i];
+    if (region.args[i] != ValueId::kNone) keep(region.args[i], args[i]);
   return run_steps(region);
 }
 
@@ -98,7 +145,7 @@ std::vector<Array> Interpreter::consume_region(RegionId id, std::vector<Array> a
   internal_check(region.args.size() == args.size(),
                  "a region is run on another number of arguments");
   for (size_t i = 0; i < args.size(); ++i)
-    if (region.args[i] != ValueId::kNone) values_[region.args[i]] = std::move(args[i]);
+    if (region.args[i] != ValueId::kNone) keep(region.args[i], std::move(args[i]));
   args.clear();
   return run_steps(region);
 }
@@ -113,7 +160,8 @@ std::vector<Array> Interpreter::run_steps(const RegionSchedule& region) {
   for (const Step& step : region.steps) {
     if (step.kind == Step::Kind::Return) {
       std::vector<Array> results = take_operands(step);
-      for (uint32_t value : schedule_->frees(step)) values_[value] = Array();
+      release_operands(step, results);
+      for (uint32_t value : schedule_->frees(step)) drop(value);
       return results;
     }
     run_step(step);
@@ -124,24 +172,33 @@ std::vector<Array> Interpreter::run_steps(const RegionSchedule& region) {
 void Interpreter::run_step(const Step& step) {
   const Node& node = graph().node(step.node);
   if (step.kind == Step::Kind::Constant && values_[node.results[0].index].valid()) return;
-  if (!step.eval && step.kind != Step::Kind::Call)
+  if (!step.eval && step.kind != Step::Kind::Call && !options_.kernels)
     throw_user("{}: this op cannot be executed ({})", node.name,
                !node.def        ? "nobody knows it"
                : node.def->eval ? "its elements are of a type without kernels"
                                 : "it has no kernel");
   const double begin = observes_ops_ ? seconds_now() : 0;
+  MemoryMeter* const memory = options_.memory;
+  const MemoryMeter::Mark mark = memory ? memory->begin() : MemoryMeter::Mark{};
   std::vector<Array> results;
   {
     const std::vector<Array> operands = take_operands(step);
     results = step.kind == Step::Kind::Call ? run_function_body(step.callee, operands)
+              : options_.kernels            ? options_.kernels->call(*this, node, operands)
                                             : step.eval(*this, node, operands);
+    if (memory) {
+      const int64_t in_place = taken_over(step, node, operands, results);
+      for (const Array& result : results) memory->hold(result);
+      memory->end(mark, step.node, allocates_for_itself(step, node), in_place);
+      release_operands(step, operands);
+    }
   }
   check_results(node, results);
   if (observes_ops_)
     options_.observer->executed(graph(), node, options_.device, results, begin, seconds_now());
   for (size_t i = 0; i < results.size(); ++i)
     values_[node.results[i].index] = std::move(results[i]);
-  for (uint32_t value : schedule_->frees(step)) values_[value] = Array();
+  for (uint32_t value : schedule_->frees(step)) drop(value);
 }
 
 void Interpreter::check_results(const Node& node, std::span<const Array> results) const {

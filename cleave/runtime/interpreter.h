@@ -8,6 +8,7 @@
 #include "cleave/graph/graph.h"
 #include "cleave/kernels/array.h"
 #include "cleave/ops/eval.h"
+#include "cleave/runtime/memory_meter.h"
 #include "cleave/runtime/schedule.h"
 #include "cleave/runtime/transport.h"
 
@@ -47,6 +48,15 @@ class TransferHandler {
   virtual Array transfer(EvalContext& context, const Node& node, const Array& operand) = 0;
 };
 
+// Stands in for the kernels of a device: gives the results of a node in its own way. Calls of
+// functions go past it.
+class KernelCaller {
+ public:
+  virtual ~KernelCaller() = default;
+  virtual std::vector<Array> call(EvalContext& context, const Node& node,
+                                  std::span<const Array> operands) = 0;
+};
+
 // One device that runs functions of a graph. Programs of several devices have one of these per
 // device, each on its own thread, with a common transport and schedule:
 //
@@ -65,6 +75,8 @@ class Interpreter : public EvalContext {
     DeviceGrid grid = {};
     Observer* observer = nullptr;
     TransferHandler* transfers = nullptr;
+    MemoryMeter* memory = nullptr;  // counts what the device holds
+    KernelCaller* kernels = nullptr;
   };
 
   Interpreter(const Graph& graph, std::shared_ptr<const Schedule> schedule, Options options);
@@ -98,6 +110,11 @@ class Interpreter : public EvalContext {
                                          const Shape& shape);
   std::vector<Array> take_operands(const Step& step);
   void run_step(const Step& step);
+  void keep(uint32_t value, Array array);
+  void drop(uint32_t value);
+  void release_operands(const Step& step, std::span<const Array> operands);
+  int64_t taken_over(const Step& step, const Node& node, std::span<const Array> operands,
+                     std::span<const Array> results) const;
   void check_results(const Node& node, std::span<const Array> results) const;
 
   std::shared_ptr<const Schedule> schedule_;

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cleave/machine/profile.h"
+
+namespace cleave {
+
+// One kernel, timed.
+struct KernelTiming {
+  std::string what;  // "matmul f32 256x256x256"
+  OpCost cost;
+  DType dtype = DType::F32;
+  double seconds = 0;
+};
+
+// One collective over all `ranks` devices of a mesh of one axis, timed.
+struct CollectiveTiming {
+  CollectiveKind kind = CollectiveKind::AllGather;
+  int64_t ranks = 2;
+  double bytes = 0;  // the larger side of a device's buffer
+  double seconds = 0;
+};
+
+// What was measured of one host whose virtual devices share its cores.
+struct HostTimings {
+  std::string name = "this host";
+  double memory_bytes = 0;
+  int64_t cores = 1;
+  std::vector<KernelTiming> kernels;  // of one device alone
+  // How much longer a kernel takes when `cores` devices run it at the same time.
+  double slowdown = 1;
+  std::vector<CollectiveTiming> collectives;
+};
+
+// The profile that explains the timings, in the terms that op_seconds and collective_cost know:
+// floors from the smallest kernels, rates from the largest, then the size of the cache, the ramp of
+// matmuls and the efficiency of every class by least relative error. Classes and dtypes without
+// timings keep the values of the default profile.
+MachineProfile fit_profile(const HostTimings& timings);
+
+// Seconds that the profile predicts for a collective that was timed: all devices busy.
+double predicted_seconds(const CollectiveTiming& timing, const MachineProfile& profile);
+
+// The median of |predicted / measured - 1|; 0 where there is nothing.
+double median_error(std::span<const KernelTiming> timings, const MachineProfile& profile);
+double median_error(std::span<const CollectiveTiming> timings, const MachineProfile& profile);
+
+}  // namespace cleave

@@ -1,0 +1,84 @@
+#include "cleave/runtime/kernel_workspace.h"
+
+#include <algorithm>
+
+#include "cleave/graph/op_def.h"
+#include "cleave/kernels/workspace.h"
+#include "cleave/ops/conv_attr.h"
+#include "cleave/ops/dot_dims.h"
+
+namespace cleave {
+namespace {
+
+// Every element has a place of its own, without gaps, in some order of the dimensions.
+bool is_dense(const Array& array) {
+  std::vector<std::pair<int64_t, int64_t>> dims;
+  for (size_t d = 0; d < array.rank(); ++d)
+    if (array.shape()[d] != 1) dims.emplace_back(array.strides()[d], array.shape()[d]);
+  std::sort(dims.begin(), dims.end());
+  int64_t expected = 1;
+  for (const auto& [stride, size] : dims) {
+    if (stride != expected) return false;
+    expected *= size;
+  }
+  return true;
+}
+
+int64_t convolution_workspace(const Node& node, const Array& input, const Array& kernel,
+                              const Type& result) {
+  const ConvDims dims = conv_dims(node);
+  const ConvWindow window = conv_window(node, dims, kernel.shape());
+  int64_t bytes = 0;
+  auto padded = static_cast<int64_t>(input.num_bytes());
+  bool is_padded = false;
+  for (size_t i = 0; i < dims.input_spatial.size(); ++i) {
+    const Window::Dim& dim = window.window.dims[i];
+    if (dim.base_dilation == 1 && dim.low >= 0 && dim.high >= 0) continue;
+    const int64_t size = input.shape()[dims.input_spatial[i]];
+    if (size == 0) return 0;
+    padded = padded / size *
+             std::max<int64_t>(0, (size - 1) * dim.base_dilation + 1 + dim.low + dim.high);
+    is_padded = true;
+  }
+  if (is_padded || !is_dense(input)) bytes += padded;
+  const bool mirrored = std::any_of(window.reversed.begin(), window.reversed.end(),
+                                    [](bool reversed) { return reversed; });
+  if (mirrored || !is_dense(kernel)) bytes += static_cast<int64_t>(kernel.num_bytes());
+  // The library wants channels innermost, and kernels in blocks.
+  bytes += static_cast<int64_t>(kernel.num_bytes());
+  const bool channels_last = !is_padded && input.strides()[dims.input_feature] == 1;
+  if (!channels_last) bytes += padded;
+  if (dims.output_feature + 1 != static_cast<int64_t>(result.rank())) bytes += result.byte_count();
+  return bytes;
+}
+
+// Reductions and copies read strided views as they are; these do not.
+bool packs_operands(const Node& node) {
+  return node.name == "stablehlo.scatter" || node.name == "stablehlo.gather" ||
+         node.name == "stablehlo.sort";
+}
+
+}  // namespace
+
+bool may_write_in_place(const Node& node) {
+  if (node.name == "stablehlo.dynamic_update_slice") return true;
+  return node.def && node.def->has(kElementwise) && node.operands.size() <= 2 &&
+         node.name != "stablehlo.compare" && node.name != "stablehlo.convert" &&
+         node.name != "stablehlo.bitcast_convert" && node.name != "chlo.constant_like";
+}
+
+int64_t kernel_workspace(const Graph& graph, const Node& node, std::span<const Array> in) {
+  if (const auto dims = dot_dims_of(graph, node))
+    return dot_workspace(in[0], in[1], *dims, graph.result_type(node).dtype);
+  if (node.name == "stablehlo.convolution")
+    return convolution_workspace(node, in[0], in[1], graph.result_type(node));
+  int64_t bytes = 0;
+  if (node.name == "stablehlo.clamp") bytes += graph.result_type(node).byte_count();
+  const bool loops = node.def && node.def->has(kElementwise);
+  for (const Array& operand : in)
+    if (loops ? loop_packs(operand) : packs_operands(node) && !operand.is_contiguous())
+      bytes += static_cast<int64_t>(operand.num_bytes());
+  return bytes;
+}
+
+}  // namespace cleave
