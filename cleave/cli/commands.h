@@ -15,5 +15,6 @@ void add_rules_command(CLI::App& app);
 void add_solve_command(CLI::App& app);
 void add_run_command(CLI::App& app);
 void add_opt_command(CLI::App& app);
+void add_plan_command(CLI::App& app);
 
 }  // namespace cleave::cli

@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
   cleave::cli::add_solve_command(app);
   cleave::cli::add_run_command(app);
   cleave::cli::add_opt_command(app);
+  cleave::cli::add_plan_command(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

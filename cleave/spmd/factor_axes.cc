@@ -137,6 +137,12 @@ FactorAxes FactorChooser::choose() const {
   return axes;
 }
 
+bool FactorChooser::is_aligned(const FactorAxes& axes) const {
+  FactorAxes kept = axes;
+  drop_misaligned(kept);
+  return kept == axes;
+}
+
 void FactorChooser::drop_misaligned(FactorAxes& axes) const {
   bool changed = true;
   auto drop = [&](FactorIndex f) {

@@ -25,6 +25,10 @@ class FactorChooser {
   void propose(size_t tensor, const ShardingSpec& spec);  // operands first, then results
   FactorAxes choose() const;
 
+  bool can_shard(FactorIndex factor) const { return runs_sharded_[factor]; }
+  // Whether the op can run with these axes, each of a factor that can be sharded, as they are.
+  bool is_aligned(const FactorAxes& axes) const;
+
  private:
   struct Candidate {
     FactorIndex factor;

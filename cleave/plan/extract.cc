@@ -1,0 +1,131 @@
+#include "cleave/plan/extract.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace cleave::plan {
+namespace {
+
+class Extractor {
+ public:
+  explicit Extractor(const Extraction& e)
+      : e_(e), f_(e.formulation), sources_(e.formulation.versions.size()) {}
+
+  Plan run() {
+    plan_.mesh = e_.layouts.mesh();
+    plan_.notes = f_.notes;
+    versions();
+    for (const FormulatedOp& op : f_.ops) add_op(op);
+    for (auto& [key, sum] : sums_) plan_.totals.collectives.push_back(std::move(sum));
+    std::stable_sort(plan_.totals.collectives.begin(), plan_.totals.collectives.end(),
+                     [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
+    plan_.totals.seconds = plan_.totals.compute_seconds;
+    for (const CollectiveTotal& sum : plan_.totals.collectives) plan_.totals.seconds += sum.seconds;
+    return std::move(plan_);
+  }
+
+ private:
+  ShardingSpec spec(SpecId id) const {
+    return id == kNoSpec ? ShardingSpec{} : e_.layouts.spec(id);
+  }
+  SpecId layout(int version) const { return f_.spec(version, e_.choice); }
+
+  // Names of versions; copies that are not what they come from.
+  void versions() {
+    std::map<std::string, int> count;
+    for (size_t v = 0; v < f_.versions.size(); ++v) {
+      const Version& version = f_.versions[v];
+      const std::string& name = e_.names.values[version.value.index];
+      const int id = static_cast<int>(v);
+      if (version.source < 0) {
+        sources_[v] = name;
+        plan_.values.push_back({name, spec(layout(id))});
+        continue;
+      }
+      if (layout(version.source) == layout(id)) {
+        sources_[v] = sources_[version.source];
+        continue;
+      }
+      sources_[v] = fmt::format("{}'{}", name, ++count[name]);
+      const std::string before =
+          version.before.valid() ? e_.names.nodes[version.before.index] : std::string();
+      plan_.copies.push_back({sources_[v], sources_[version.source], spec(layout(id)), before});
+    }
+    for (const Demand& demand : f_.demands)
+      if (demand.copy >= 0)
+        add_reshard(layout(demand.version), layout(demand.copy), f_.type(demand.version),
+                    demand.times);
+  }
+
+  void add_op(const FormulatedOp& op) {
+    const Node& node = e_.flat.node(op.node);
+    PlannedOp planned;
+    planned.name = e_.names.nodes[op.node.index];
+    planned.op = node.name;
+    planned.times = op.times;
+    const Strategy* strategy = nullptr;
+    if (op.set) strategy = &op.set->list[op.pick[e_.choice[op.decision]]];
+    for (size_t i = 0; i < node.operands.size(); ++i) {
+      const int version = op.operands[i];
+      SpecId wanted = layout(version);
+      if (strategy)
+        wanted = strategy->operands[i];
+      else if (i < op.wants.size() && op.wants[i].decision >= 0)
+        wanted = f_.list(op.wants[i].list)[e_.choice[op.wants[i].decision]];
+      add_reshard(layout(version), wanted, f_.type(version), op.times);
+      planned.operands.push_back({sources_[version], spec(wanted)});
+    }
+    for (ValueId result : node.results) {
+      const int version = f_.definitions[result.index];
+      planned.results.push_back(spec(layout(version)));
+    }
+    if (strategy) {
+      planned.seconds = strategy->seconds;
+      plan_.totals.compute_seconds += strategy->seconds * op.times;
+    }
+    plan_.ops.push_back(std::move(planned));
+  }
+
+  void add_reshard(SpecId from, SpecId to, const Type& type, double times) {
+    if (from == to || from == kNoSpec || to == kNoSpec) return;
+    const std::string key = fmt::format("{} {} {}", from, to, to_string(type));
+    auto [it, is_new] = reshards_.try_emplace(key);
+    if (is_new)
+      it->second = e_.layouts.resharder().plan(e_.layouts.spec(from), e_.layouts.spec(to),
+                                               type.shape, type.dtype);
+    for (const ReshardStep& step : it->second.steps) {
+      AxisList axes = step.axes;
+      if (axes.empty())
+        for (const DimSpec& dim : step.after.dims)
+          axes.insert(axes.end(), dim.axes.begin(), dim.axes.end());
+      const std::string text = to_string(axes, *step.after.mesh);
+      CollectiveTotal& sum = sums_[{std::string(name(step.kind)), text}];
+      sum.kind = name(step.kind);
+      sum.axes = text;
+      sum.count += times;
+      sum.bytes += static_cast<double>(step.bytes) * times;
+      sum.seconds += step.seconds * times;
+    }
+  }
+
+  const Extraction& e_;
+  const Formulation& f_;
+  Plan plan_;
+  std::vector<std::string> sources_;  // by version: the name under which users find it
+  std::map<std::string, ReshardPlan> reshards_;
+  std::map<std::pair<std::string, std::string>, CollectiveTotal> sums_;
+};
+
+}  // namespace
+
+Plan extract(const Extraction& extraction) { return Extractor(extraction).run(); }
+
+std::string place_name(const Formulation& formulation, const Names& names, int position) {
+  if (position <= 0) return "the beginning";
+  if (position > static_cast<int>(formulation.schedule.size())) return "the end";
+  return names.nodes[formulation.schedule[position - 1].index];
+}
+
+}  // namespace cleave::plan

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cleave/graph/graph.h"
+#include "cleave/plan/layouts.h"
+#include "cleave/plan/names.h"
+#include "cleave/plan/problem.h"
+#include "cleave/plan/strategies.h"
+
+namespace cleave::plan {
+
+// What the caller fixes: the layout of the values whose name matches.
+struct Pin {
+  std::string pattern;  // a name, with * for any characters
+  ShardingSpec spec;    // open dimensions may get more axes; closed ones are as they are
+  std::string text;     // as the user wrote it, for messages
+};
+
+// A planning in terms of decisions: which there are, what each choice means for ops and values, and
+// who wants what from whom. Costs follow from it by tables; nothing is chosen yet.
+//
+// An op is a decision of its own, but for these, which follow another one:
+//   - an elementwise op or view of one tensor runs as that tensor lies (resharding after it costs
+//     no more than before it, by the triangle inequality)
+//   - what costs nothing to have in any layout (constants, broadcasts, arguments with one use)
+//     lies as its only user wants it
+// A value with several users that may be partial gets a second decision: how it is completed, once
+// for all of them. Several matmuls that use one value at about the same time may share a copy.
+
+// A list of specs, one for each choice of a decision; equal lists have equal numbers.
+using ListId = int32_t;
+
+struct Decision {
+  int count = 1;  // choices
+  std::string label;
+  std::vector<int> ops;           // that it decides on
+  std::vector<int> versions;      // that it lays out
+  std::vector<std::string> pins;  // that limit it
+};
+
+struct FormulatedOp {
+  NodeId node;
+  int decision = 0;
+  const StrategySet* set = nullptr;  // null: takes its operands as they are demanded
+  std::vector<int32_t> pick;         // by choice: the strategy
+  std::vector<int> operands;         // versions
+  // Without a set: who says how each operand is to lie; decision -1: it is taken as it is.
+  struct Want {
+    int decision = -1;
+    ListId list = 0;
+  };
+  std::vector<Want> wants;
+  double times = 1;
+  int position = 0;
+};
+
+// A value, or another layout of it.
+struct Version {
+  ValueId value;
+  int source = -1;  // another version, of which this is a copy
+  NodeId before;    // a copy: where it is made; invalid: right after its source
+  int decision = 0;
+  ListId list = 0;
+  std::vector<bool> alias;  // a copy, by choice: whether it is the source itself
+  int first = 0, last = 0;  // positions at which it is needed; last is included
+  bool takes_memory = true;
+};
+
+// A decision wants a version in the layouts of a list; the difference is resharded.
+struct Demand {
+  int version = 0;
+  int decision = 0;
+  ListId list = 0;
+  double times = 1;
+  int op = -1;  // whose operand it is; -1: the source of `copy`
+  int operand = 0;
+  int copy = -1;  // a version
+};
+
+struct FormulationOptions {
+  std::string entry = "main";
+  std::vector<Pin> pins;
+};
+
+class Formulation {
+ public:
+  Formulation(const Graph& flat, const Names& names, Layouts& layouts, StrategyBook& book,
+              const FormulationOptions& options);
+
+  std::vector<Decision> decisions;
+  std::vector<FormulatedOp> ops;  // in the order of the program
+  std::vector<Version> versions;
+  std::vector<Demand> demands;
+  std::vector<NodeId> schedule;  // by position
+  std::vector<int> argument_versions;
+  std::vector<int> definitions;  // by ValueId: the version in which its op leaves it; -1: none
+  std::vector<std::string> notes;
+
+  const std::vector<SpecId>& list(ListId id) const { return *lists_[id]; }
+  const Type& type(int version) const { return graph_.type(versions[version].value); }
+  int end() const { return static_cast<int>(schedule.size()) + 1; }
+  // The spec of a version, and of operand i of an op, under a choice for each decision.
+  SpecId spec(int version, const std::vector<int>& choice) const;
+
+ private:
+  friend class Formulator;
+  const Graph& graph_;
+  std::vector<const std::vector<SpecId>*> lists_;
+  std::map<std::vector<SpecId>, ListId> list_ids_;
+};
+
+}  // namespace cleave::plan

@@ -1,0 +1,326 @@
+#include "cleave/plan/formulator.h"
+
+#include <algorithm>
+
+#include "cleave/core/error.h"
+#include "cleave/graph/op_def.h"
+#include "cleave/rules/value_sharding.h"
+
+namespace cleave::plan {
+
+Formulator::Formulator(Formulation& out, const Graph& graph, const Names& names, Layouts& layouts,
+                       StrategyBook& book, const FormulationOptions& options)
+    : out_(out),
+      graph_(graph),
+      names_(names),
+      layouts_(layouts),
+      book_(book),
+      options_(options),
+      uses_(graph),
+      position_(graph.num_nodes(), -1),
+      times_(graph.num_nodes(), 1),
+      use_count_(graph.num_values()),
+      version_of_(graph.num_values(), -1),
+      trivial_(graph.num_values()) {}
+
+void Formulator::run() {
+  const Function& function = *graph_.find_function(options_.entry);
+  out_.definitions.assign(graph_.num_values(), -1);
+  number(function.body, 1);
+  count_uses();
+  new_decision(1, "fixed");
+  arguments();
+  region(function.body);
+  finish_function(graph_.terminator(function.body));
+  compact();
+}
+
+void Formulator::count_uses() {
+  for (uint32_t v = 0; v < graph_.num_values(); ++v)
+    for (const Use& use : uses_.uses({v}))
+      if (position_[use.node.index] >= 0) ++use_count_[v];
+}
+
+bool Formulator::is_ranked(ValueId value) const {
+  const Type& type = graph_.type(value);
+  return type.is_tensor() && !type.unranked && type.has_static_shape();
+}
+
+void Formulator::arguments() {
+  const Function& function = *graph_.find_function(options_.entry);
+  for (ValueId arg : graph_.region(function.body).args) {
+    int decision = 0;
+    ListId list = intern({kNoSpec});
+    if (is_ranked(arg)) {
+      std::vector<std::string> pins;
+      const std::vector<SpecId> specs =
+          allowed(arg, layouts_.candidates(graph_.type(arg).shape), pins);
+      decision = new_decision(static_cast<int>(specs.size()), names_.values[arg.index]);
+      free_[decision] = pins.empty() && use_count_[arg.index] == 1;
+      out_.decisions[decision].pins = std::move(pins);
+      list = intern(specs);
+    }
+    out_.argument_versions.push_back(new_version(arg, decision, list, 0));
+    version_of_[arg.index] = out_.argument_versions.back();
+    share_copies(version_of_[arg.index]);
+  }
+}
+
+void Formulator::region(RegionId id) {
+  const std::vector<NodeId>& nodes = graph_.region(id).nodes;
+  for (size_t i = 0; i + 1 < nodes.size(); ++i) visit(nodes[i]);
+}
+
+void Formulator::visit(NodeId id) {
+  const Node& node = graph_.node(id);
+  if (node.name == "stablehlo.while") return visit_while(id);
+  if (node.name == "stablehlo.case" || node.name == "stablehlo.if") return visit_branches(id);
+  if (node.name == "sdy.sharding_group") return;
+  if (node.name == "sdy.manual_computation")
+    return visit_fixed(id, get_shardings(node, "in_shardings"),
+                       get_shardings(node, "out_shardings"));
+  if (const std::string_view attr = own_sharding_attr(node); !attr.empty()) {
+    const std::vector<ShardingSpec> specs = get_shardings(node, attr);
+    if (!specs.empty() && specs[0].mesh->axes == layouts_.mesh()->axes)
+      return visit_fixed(id, specs, specs);
+  }
+  if (node.def && node.def->has(kDataFlow)) return visit_barrier(id);
+  if (node.name == "sdy.propagation_barrier") return visit_barrier(id);
+  visit_plain(id);
+}
+
+std::vector<int> Formulator::operand_versions(NodeId id) const {
+  const Node& node = graph_.node(id);
+  std::vector<int> versions;
+  for (uint32_t i = 0; i < node.operands.size(); ++i) {
+    const auto shared = shared_.find({id.index, i});
+    versions.push_back(shared != shared_.end() ? shared->second
+                                               : version_of_[node.operands[i].index]);
+    internal_check(versions.back() >= 0, "a value is used before it is formulated");
+  }
+  return versions;
+}
+
+void Formulator::visit_plain(NodeId id) {
+  const Node& node = graph_.node(id);
+  std::vector<bool> trivial;
+  for (ValueId operand : node.operands)
+    trivial.push_back(trivial_[operand.index] || graph_.type(operand).rank() == 0);
+  const bool made_of_constants =
+      std::all_of(trivial.begin(), trivial.end(), [](bool t) { return t; });
+  for (ValueId result : node.results) trivial_[result.index] = made_of_constants;
+
+  const StrategySet& set = book_.strategies(id, trivial);
+  const std::vector<int> operands = operand_versions(id);
+  std::vector<int32_t> pick;
+  int decision = join(id, set, operands, pick);
+  if (decision < 0) {
+    const int count = static_cast<int>(set.list.size());
+    decision = count == 1 ? 0 : new_decision(count, names_.nodes[id.index]);
+    for (int s = 0; s < count; ++s) pick.push_back(s);
+    // What lies as its only user wants it. Arguments that wait for a matmul do not: a layout of
+    // their own may be all that fits.
+    for (size_t i = 0; i < operands.size() && decision > 0; ++i) {
+      const int from = out_.versions[operands[i]].decision;
+      const bool elementwise = node.def && node.def->has(kElementwise);
+      if (is_free(operands[i]) && (elementwise || !has_argument(from)))
+        retarget(from, decision, picked(set, pick, i));
+    }
+    const bool broadcasts =
+        node.name == "stablehlo.broadcast_in_dim" || (node.def && node.def->has(kConstantLike));
+    free_[decision] = decision > 0 && broadcasts;
+  }
+  const int op = new_op(id, decision, &set, pick, operands);
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (is_ranked(node.operands[i]))
+      demand(operands[i], decision, picked(set, pick, i), times_[id.index], op,
+             static_cast<int>(i));
+  for (size_t i = 0; i < node.results.size(); ++i) {
+    const ValueId result = node.results[i];
+    const ListId list = picked(set, pick, operands.size() + i);
+    version_of_[result.index] = new_version(result, decision, list, position(id));
+    settle(result);
+  }
+}
+
+bool Formulator::is_free(int version) const {
+  const Version& v = out_.versions[version];
+  return v.decision > 0 && free_[v.decision] && use_count_[v.value.index] == 1 && v.source < 0;
+}
+
+int Formulator::join(NodeId id, const StrategySet& set, const std::vector<int>& operands,
+                     std::vector<int32_t>& pick) {
+  const Node& node = graph_.node(id);
+  if (!node.def || node.results.size() != 1 || !is_ranked(node.results[0])) return -1;
+  const Shape& shape = graph_.result_type(node).shape;
+  const bool elementwise = node.def->has(kElementwise);
+  const bool view = node.def->has(kViewLike) && node.name != "stablehlo.broadcast_in_dim";
+  if ((!elementwise && !view) || shape.empty()) return -1;
+
+  // The decisions behind its tensors.
+  std::vector<int> free, bound;
+  int lead = -1, lead_operand = -1;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const Shape& has = graph_.operand_type(node, i).shape;
+    if (has.empty()) continue;
+    if (elementwise && has != shape) return -1;
+    const int decision = out_.versions[operands[i]].decision;
+    if (decision == 0) return -1;
+    std::vector<int>& kind = is_free(operands[i]) ? free : bound;
+    if (std::find(kind.begin(), kind.end(), decision) == kind.end()) kind.push_back(decision);
+    if (lead < 0 || (is_free(lead) && !is_free(operands[i]))) {
+      lead = operands[i];
+      lead_operand = static_cast<int>(i);
+    }
+  }
+  if (lead < 0 || bound.size() > 1 || (view && bound.size() + free.size() != 1)) return -1;
+  const int target = out_.versions[lead].decision;
+  const ListId list = out_.versions[lead].list;
+  std::vector<int32_t> found;
+  for (SpecId spec : out_.list(list)) {
+    const int s = set.find(lead_operand, spec);
+    if (s < 0) return -1;
+    found.push_back(s);
+  }
+  for (int decision : free)
+    if (decision != target && !retarget(decision, target, list)) return -1;
+  pick = std::move(found);
+  if (view) free_[target] = false;
+  return target;
+}
+
+bool Formulator::retarget(int decision, int target, ListId list) {
+  if (decision == target) return true;
+  Decision& from = out_.decisions[decision];
+  const std::vector<SpecId>& specs = out_.list(list);
+  std::vector<std::vector<int32_t>> picks;
+  for (int op : from.ops) {
+    const FormulatedOp& member = out_.ops[op];
+    std::vector<int32_t> pick;
+    for (SpecId spec : specs) {
+      const int s = member.set->find(member.operands.size(), spec);
+      if (s < 0) return false;
+      pick.push_back(s);
+    }
+    picks.push_back(std::move(pick));
+  }
+  // An argument can lie in any layout that it could have chosen; never pending.
+  for (int version : from.versions)
+    if (!graph_.value(out_.versions[version].value).producer.valid())
+      for (SpecId spec : specs)
+        if (layouts_.is_partial(spec)) return false;
+  for (size_t i = 0; i < from.ops.size(); ++i) {
+    FormulatedOp& member = out_.ops[from.ops[i]];
+    member.decision = target;
+    member.pick = std::move(picks[i]);
+    out_.decisions[target].ops.push_back(from.ops[i]);
+  }
+  for (int version : from.versions) {
+    out_.versions[version].decision = target;
+    out_.versions[version].list = list;
+    out_.decisions[target].versions.push_back(version);
+  }
+  for (int index : demands_of_[decision]) {
+    Demand& d = out_.demands[index];
+    d.decision = target;
+    d.list = picked(*out_.ops[d.op].set, out_.ops[d.op].pick, d.operand);
+    demands_of_[target].push_back(index);
+  }
+  demands_of_[decision].clear();
+  from = Decision{};
+  return true;
+}
+
+bool Formulator::has_argument(int decision) const {
+  const std::vector<int>& versions = out_.decisions[decision].versions;
+  return std::any_of(versions.begin(), versions.end(),
+                     [&](int v) { return !graph_.value(out_.versions[v].value).producer.valid(); });
+}
+
+int Formulator::new_decision(int count, std::string label) {
+  Decision decision;
+  decision.count = count;
+  decision.label = std::move(label);
+  out_.decisions.push_back(std::move(decision));
+  free_.push_back(false);
+  demands_of_.emplace_back();
+  return static_cast<int>(out_.decisions.size()) - 1;
+}
+
+int Formulator::new_version(ValueId value, int decision, ListId list, int position) {
+  Version version;
+  version.value = value;
+  version.decision = decision;
+  version.list = list;
+  version.first = version.last = position;
+  out_.versions.push_back(version);
+  const int id = static_cast<int>(out_.versions.size()) - 1;
+  if (out_.definitions[value.index] < 0) out_.definitions[value.index] = id;
+  out_.decisions[decision].versions.push_back(id);
+  return id;
+}
+
+int Formulator::new_op(NodeId id, int decision, const StrategySet* set, std::vector<int32_t> pick,
+                       std::vector<int> operands) {
+  for (int version : operands)
+    if (version >= 0)
+      out_.versions[version].last = std::max(out_.versions[version].last, position(id));
+  FormulatedOp entry;
+  entry.node = id;
+  entry.decision = decision;
+  entry.set = set;
+  entry.pick = std::move(pick);
+  entry.operands = std::move(operands);
+  entry.times = times_[id.index];
+  entry.position = position(id);
+  out_.ops.push_back(std::move(entry));
+  const int op = static_cast<int>(out_.ops.size()) - 1;
+  out_.decisions[decision].ops.push_back(op);
+  return op;
+}
+
+void Formulator::demand(int version, int decision, ListId list, double times, int op, int operand,
+                        int copy) {
+  demands_of_[decision].push_back(static_cast<int>(out_.demands.size()));
+  out_.demands.push_back({version, decision, list, times, op, operand, copy});
+}
+
+ListId Formulator::intern(std::vector<SpecId> list) {
+  auto [it, is_new] =
+      out_.list_ids_.try_emplace(std::move(list), static_cast<ListId>(out_.lists_.size()));
+  if (is_new) out_.lists_.push_back(&it->first);
+  return it->second;
+}
+
+ListId Formulator::picked(const StrategySet& set, const std::vector<int32_t>& pick, size_t tensor) {
+  std::vector<SpecId> list;
+  for (int32_t s : pick) {
+    const Strategy& strategy = set.list[s];
+    list.push_back(tensor < strategy.operands.size()
+                       ? strategy.operands[tensor]
+                       : strategy.results[tensor - strategy.operands.size()]);
+  }
+  return intern(std::move(list));
+}
+
+// Decisions that others took over go.
+void Formulator::compact() {
+  std::vector<int> number(out_.decisions.size(), -1);
+  std::vector<Decision> kept;
+  for (size_t d = 0; d < out_.decisions.size(); ++d) {
+    const Decision& decision = out_.decisions[d];
+    if (d > 0 && decision.ops.empty() && decision.versions.empty()) continue;
+    number[d] = static_cast<int>(kept.size());
+    kept.push_back(decision);
+  }
+  out_.decisions = std::move(kept);
+  for (FormulatedOp& op : out_.ops) {
+    op.decision = number[op.decision];
+    for (FormulatedOp::Want& want : op.wants)
+      if (want.decision >= 0) want.decision = number[want.decision];
+  }
+  for (Version& version : out_.versions) version.decision = number[version.decision];
+  for (Demand& demand : out_.demands) demand.decision = number[demand.decision];
+}
+
+}  // namespace cleave::plan

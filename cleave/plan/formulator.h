@@ -1,0 +1,87 @@
+#pragma once
+
+#include <map>
+#include <unordered_map>
+
+#include "cleave/plan/formulation.h"
+
+namespace cleave::plan {
+
+// Builds a Formulation; internal to cleave/plan/formulat*.cc.
+class Formulator {
+ public:
+  Formulator(Formulation& out, const Graph& graph, const Names& names, Layouts& layouts,
+             StrategyBook& book, const FormulationOptions& options);
+  void run();
+
+ private:
+  using Want = FormulatedOp::Want;
+
+  // Schedule and use counts, before anything else.
+  void number(RegionId region, double times);
+  void count_uses();
+
+  void arguments();
+  void region(RegionId id);
+  void visit(NodeId id);
+  void visit_plain(NodeId id);
+  void visit_fixed(NodeId id, std::vector<ShardingSpec> operands,
+                   std::vector<ShardingSpec> results);
+  void visit_barrier(NodeId id);
+  void visit_while(NodeId id);
+  void visit_branches(NodeId id);
+  void finish_function(NodeId id);
+
+  // Ways for an op to follow another decision; -1 or false where it can't.
+  int join(NodeId id, const StrategySet& set, const std::vector<int>& operands,
+           std::vector<int32_t>& pick);
+  bool retarget(int decision, int target, ListId list);
+  bool is_free(int version) const;
+
+  int new_decision(int count, std::string label);
+  int new_version(ValueId value, int decision, ListId list, int position);
+  // An op without strategies of its own, with a demand for each want.
+  void new_taker(NodeId id, const std::vector<Want>& wants);
+  int new_op(NodeId id, int decision, const StrategySet* set, std::vector<int32_t> pick,
+             std::vector<int> operands);
+  void demand(int version, int decision, ListId list, double times, int op, int operand,
+              int copy = -1);
+  ListId intern(std::vector<SpecId> list);
+  ListId picked(const StrategySet& set, const std::vector<int32_t>& pick, size_t tensor);
+  std::vector<int> operand_versions(NodeId id) const;
+  // After a value is defined: a decision on how it is completed, pins, copies that users share.
+  void settle(ValueId value);
+  void share_copies(int version);
+  void share_copy(int version, NodeId before, const std::vector<Use>& users);
+  bool has_argument(int decision) const;
+  // Candidates of a value under the pins on it; notes which were used.
+  std::vector<SpecId> allowed(ValueId value, const std::vector<SpecId>& candidates,
+                              std::vector<std::string>& used) const;
+  std::optional<ShardingSpec> annotation(ValueId value) const;
+  void compact();
+
+  bool is_ranked(ValueId value) const;
+  int position(NodeId id) const { return position_[id.index]; }
+
+  Formulation& out_;
+  const Graph& graph_;
+  const Names& names_;
+  Layouts& layouts_;
+  StrategyBook& book_;
+  const FormulationOptions& options_;
+  UseMap uses_;
+  std::vector<int> position_;                            // by node
+  std::vector<double> times_;                            // by node
+  std::vector<int> use_count_;                           // by value: operand slots of planned nodes
+  std::vector<int> version_of_;                          // by value: what users get
+  std::vector<bool> trivial_;                            // by value: made of constants and scalars
+  std::vector<bool> free_;                               // by decision
+  std::vector<std::vector<int>> demands_of_;             // by decision
+  std::map<std::pair<uint32_t, uint32_t>, int> shared_;  // by node and operand: the shared copy
+};
+
+// Whether a spec is one of those that a pin allows.
+bool matches(const ShardingSpec& spec, const ShardingSpec& pin);
+bool matches_pattern(std::string_view name, std::string_view pattern);
+
+}  // namespace cleave::plan

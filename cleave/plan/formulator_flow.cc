@@ -1,0 +1,342 @@
+#include <algorithm>
+
+#include "cleave/core/error.h"
+#include "cleave/graph/op_def.h"
+#include "cleave/plan/formulator.h"
+#include "cleave/plan/trip_count.h"
+#include "cleave/rules/value_sharding.h"
+#include "cleave/spmd/partition.h"
+
+namespace cleave::plan {
+
+void Formulator::number(RegionId region, double times) {
+  for (NodeId id : graph_.region(region).nodes) {
+    const Node& node = graph_.node(id);
+    position_[id.index] = static_cast<int>(out_.schedule.size()) + 1;
+    times_[id.index] = times;
+    out_.schedule.push_back(id);
+    if (!is_planned_inside(node)) continue;
+    if (node.name != "stablehlo.while") {
+      for (RegionId inner : node.regions) number(inner, times);
+      continue;
+    }
+    const std::optional<int64_t> trips = trip_count(graph_, node);
+    if (!trips)
+      out_.notes.push_back(fmt::format("{}: the number of trips is not known; counted as one",
+                                       names_.nodes[id.index]));
+    number(node.regions[0], times * static_cast<double>(trips.value_or(1) + 1));
+    number(node.regions[1], times * static_cast<double>(trips.value_or(1)));
+  }
+}
+
+void Formulator::new_taker(NodeId id, const std::vector<Want>& wants) {
+  const Node& node = graph_.node(id);
+  const int op = new_op(id, 0, nullptr, {}, operand_versions(id));
+  out_.ops[op].wants = wants;
+  for (size_t i = 0; i < wants.size(); ++i)
+    if (wants[i].decision >= 0 && is_ranked(node.operands[i]))
+      demand(out_.ops[op].operands[i], wants[i].decision, wants[i].list, times_[id.index], op,
+             static_cast<int>(i));
+}
+
+// An op that says itself how its operands and results lie.
+void Formulator::visit_fixed(NodeId id, std::vector<ShardingSpec> operands,
+                             std::vector<ShardingSpec> results) {
+  const Node& node = graph_.node(id);
+  if (operands.size() != node.operands.size() || results.size() != node.results.size())
+    throw_user("{}: {} shardings for {} operands, {} for {} results", names_.nodes[id.index],
+               operands.size(), node.operands.size(), results.size(), node.results.size());
+  std::vector<Want> wants;
+  for (const ShardingSpec& spec : operands) wants.push_back({0, intern({layouts_.intern(spec)})});
+  new_taker(id, wants);
+  for (size_t i = 0; i < node.results.size(); ++i) {
+    const ValueId result = node.results[i];
+    version_of_[result.index] =
+        new_version(result, 0, intern({layouts_.intern(results[i])}), position(id));
+    settle(result);
+  }
+}
+
+// Values pass through as they are.
+void Formulator::visit_barrier(NodeId id) {
+  const Node& node = graph_.node(id);
+  new_taker(id, std::vector<Want>(node.operands.size()));
+  for (size_t i = 0; i < node.results.size(); ++i) {
+    const Version from = out_.versions[version_of_[node.operands[i].index]];
+    version_of_[node.results[i].index] =
+        new_version(node.results[i], from.decision, from.list, position(id));
+    settle(node.results[i]);
+  }
+}
+
+void Formulator::visit_while(NodeId id) {
+  const Node& node = graph_.node(id);
+  std::vector<Want> carry;
+  for (ValueId result : node.results) {
+    Want want{
+        0, intern({is_ranked(result) ? layouts_.replicated(graph_.type(result).rank()) : kNoSpec})};
+    if (is_ranked(result) && graph_.type(result).rank() > 0) {
+      std::vector<std::string> pins;
+      const std::vector<SpecId> specs =
+          allowed(result, layouts_.candidates(graph_.type(result).shape), pins);
+      want = {new_decision(static_cast<int>(specs.size()), names_.values[result.index]),
+              intern(specs)};
+      out_.decisions[want.decision].pins = std::move(pins);
+    }
+    carry.push_back(want);
+  }
+  new_taker(id, carry);
+  for (size_t i = 0; i < node.results.size(); ++i)
+    version_of_[node.results[i].index] =
+        new_version(node.results[i], carry[i].decision, carry[i].list, position(id));
+  for (size_t r = 0; r < node.regions.size(); ++r) {
+    const std::vector<ValueId>& args = graph_.region(node.regions[r]).args;
+    for (size_t i = 0; i < args.size(); ++i) {
+      version_of_[args[i].index] =
+          new_version(args[i], carry[i].decision, carry[i].list, position(id));
+      out_.versions[version_of_[args[i].index]].takes_memory = false;
+      share_copies(version_of_[args[i].index]);
+    }
+    region(node.regions[r]);
+    const NodeId end = graph_.terminator(node.regions[r]);
+    new_taker(end, r == 1 ? carry : std::vector<Want>{{0, intern({layouts_.replicated(0)})}});
+  }
+  for (ValueId result : node.results) share_copies(version_of_[result.index]);
+}
+
+void Formulator::visit_branches(NodeId id) {
+  const Node& node = graph_.node(id);
+  std::vector<Want> whole;
+  for (ValueId operand : node.operands)
+    whole.push_back({0, intern({layouts_.replicated(graph_.type(operand).rank())})});
+  new_taker(id, whole);
+  std::vector<Want> results;
+  for (ValueId result : node.results) {
+    Want want{0, intern({kNoSpec})};
+    if (is_ranked(result)) {
+      std::vector<std::string> pins;
+      const std::vector<SpecId> specs =
+          allowed(result, layouts_.candidates(graph_.type(result).shape), pins);
+      want = {new_decision(static_cast<int>(specs.size()), names_.values[result.index]),
+              intern(specs)};
+      out_.decisions[want.decision].pins = std::move(pins);
+    }
+    results.push_back(want);
+  }
+  for (RegionId branch : node.regions) {
+    region(branch);
+    new_taker(graph_.terminator(branch), results);
+  }
+  for (size_t i = 0; i < node.results.size(); ++i) {
+    version_of_[node.results[i].index] =
+        new_version(node.results[i], results[i].decision, results[i].list, position(id));
+    share_copies(version_of_[node.results[i].index]);
+  }
+}
+
+void Formulator::finish_function(NodeId id) {
+  const Function& function = *graph_.find_function(options_.entry);
+  const Node& node = graph_.node(id);
+  const size_t num_args = out_.argument_versions.size();
+  // A donated argument and the result that takes its place lie alike, so that the next step can
+  // begin as this one did.
+  std::vector<int> taken_from(node.operands.size(), -1);
+  std::vector<bool> donated(num_args);
+  for (size_t i = 0; i < num_args && i < function.arg_attrs.size(); ++i) {
+    const AttrDict& attrs = function.arg_attrs[i];
+    const int64_t output = attrs.get_int("tf.aliasing_output", -1);
+    if (output >= 0 && output < static_cast<int64_t>(taken_from.size()))
+      taken_from[output] = static_cast<int>(i);
+    donated[i] = output >= 0 || attrs.has("jax.buffer_donor");
+  }
+  std::vector<Want> wants;
+  for (size_t i = 0; i < node.operands.size(); ++i) {
+    Want want;
+    const ShardingSpec* fixed =
+        i < function.result_attrs.size() ? sharding_in(function.result_attrs[i]) : nullptr;
+    if (fixed && fixed->mesh->axes == layouts_.mesh()->axes) {
+      want = {0, intern({layouts_.intern(*fixed)})};
+    } else if (taken_from[i] >= 0) {
+      const Version& arg = out_.versions[out_.argument_versions[taken_from[i]]];
+      if (graph_.type(arg.value) == graph_.operand_type(node, i)) want = {arg.decision, arg.list};
+    }
+    wants.push_back(want);
+  }
+  new_taker(id, wants);
+  for (int version : out_.ops.back().operands) out_.versions[version].last = out_.end();
+  for (size_t i = 0; i < num_args; ++i)
+    if (!donated[i]) out_.versions[out_.argument_versions[i]].last = out_.end();
+}
+
+std::optional<ShardingSpec> Formulator::annotation(ValueId value) const {
+  const Value& v = graph_.value(value);
+  std::optional<ShardingSpec> spec;
+  const Function& function = *graph_.find_function(options_.entry);
+  if (v.producer.valid()) {
+    const std::vector<ShardingSpec> specs = get_shardings(graph_.node(v.producer), kShardingAttr);
+    if (v.index < specs.size()) spec = specs[v.index];
+  } else if (v.region == function.body && v.index < function.arg_attrs.size()) {
+    if (const ShardingSpec* given = sharding_in(function.arg_attrs[v.index])) spec = *given;
+  }
+  if (!spec || !spec->mesh || spec->mesh->axes != layouts_.mesh()->axes) return std::nullopt;
+  return spec;
+}
+
+std::vector<SpecId> Formulator::allowed(ValueId value, const std::vector<SpecId>& candidates,
+                                        std::vector<std::string>& used) const {
+  std::vector<SpecId> list = candidates;
+  const std::string& name = names_.values[value.index];
+  std::vector<Pin> pins;
+  if (const auto given = annotation(value)) pins.push_back({name, *given, "annotation of " + name});
+  for (const Pin& pin : options_.pins)
+    if (matches_pattern(name, pin.pattern)) pins.push_back(pin);
+  for (const Pin& pin : pins) {
+    if (pin.spec.rank() != graph_.type(value).rank())
+      throw_user("pin {}: {} has {} dimensions, the spec has {}", pin.text, name,
+                 graph_.type(value).rank(), pin.spec.rank());
+    std::vector<SpecId> kept;
+    for (SpecId id : list)
+      if (matches(layouts_.spec(id), pin.spec)) kept.push_back(id);
+    // A layout that nobody would have tried: uneven, or by parts of axes.
+    if (kept.empty() && used.empty()) {
+      verify(pin.spec, graph_.type(value).shape);
+      kept.push_back(layouts_.intern(pin.spec));
+    }
+    if (kept.empty())
+      throw_user("{}: the pins {} and {} cannot both hold; drop one of them", name, used.back(),
+                 pin.text);
+    list = std::move(kept);
+    used.push_back(pin.text);
+  }
+  return list;
+}
+
+void Formulator::settle(ValueId value) {
+  const int raw = version_of_[value.index];
+  if (!is_ranked(value)) return;
+  const std::vector<SpecId>& list = out_.list(out_.versions[raw].list);
+  const bool pending =
+      std::any_of(list.begin(), list.end(), [&](SpecId id) { return layouts_.is_partial(id); });
+  bool flows = false;
+  for (const Use& use : uses_.uses(value)) {
+    const Node& user = graph_.node(use.node);
+    flows = flows || (user.def && (user.def->has(kTerminator) || user.def->has(kDataFlow)));
+  }
+  const std::string& name = names_.values[value.index];
+  const bool pinned = annotation(value) ||
+                      std::any_of(options_.pins.begin(), options_.pins.end(),
+                                  [&](const Pin& p) { return matches_pattern(name, p.pattern); });
+  if (pinned || (pending && (use_count_[value.index] > 1 || flows))) {
+    std::vector<std::string> pins;
+    const std::vector<SpecId> specs =
+        allowed(value, layouts_.candidates(graph_.type(value).shape), pins);
+    const int decision = new_decision(static_cast<int>(specs.size()), name);
+    out_.decisions[decision].pins = std::move(pins);
+    const int position = out_.versions[raw].first;
+    const int settled = new_version(value, decision, intern(specs), position);
+    out_.versions[settled].source = raw;
+    out_.versions[raw].takes_memory = false;
+    const NodeId producer = graph_.value(value).producer;
+    demand(raw, decision, intern(specs), producer.valid() ? times_[producer.index] : 1, -1, 0,
+           settled);
+    version_of_[value.index] = settled;
+  }
+  share_copies(version_of_[value.index]);
+}
+
+namespace {
+
+// Contracts two tensors: a matmul or a convolution, for which an operand may be worth a copy.
+bool contracts(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  if (node.operands.size() != 2 || !node.def || !node.def->rule) return false;
+  const std::optional<OpShardingRule> rule = rule_of(graph, node);
+  return rule && graph.operand_type(node, 1).rank() > 0 &&
+         std::any_of(rule->factors.begin(), rule->factors.end(),
+                     [](const Factor& f) { return f.kind == FactorKind::Reduction; });
+}
+
+// Uses that are further apart than this do not share a copy: it would be held in between.
+constexpr int kCopySpan = 150;
+
+}  // namespace
+
+void Formulator::share_copies(int version) {
+  const Version v = out_.versions[version];
+  if (!is_ranked(v.value) || graph_.type(v.value).rank() == 0 || v.decision == 0) return;
+  if (use_count_[v.value.index] < 2 && !graph_.value(v.value).producer.valid()) return;
+  const Value& value = graph_.value(v.value);
+  const RegionId home = value.producer.valid() ? graph_.node(value.producer).parent : value.region;
+  std::vector<Use> matmuls;
+  std::map<uint32_t, std::vector<Use>> loops;  // uses inside a loop, by the loop
+  for (const Use& use : uses_.uses(v.value)) {
+    if (position_[use.node.index] < 0) continue;
+    NodeId at = use.node;
+    while (graph_.node(at).parent != home) at = graph_.region(graph_.node(at).parent).owner;
+    if (at != use.node && graph_.node(at).name == "stablehlo.while")
+      loops[at.index].push_back(use);
+    else if (at == use.node && contracts(graph_, use.node))
+      matmuls.push_back(use);
+  }
+  for (const auto& [loop, users] : loops) share_copy(version, {loop}, users);
+  std::sort(matmuls.begin(), matmuls.end(), [&](const Use& a, const Use& b) {
+    return std::pair(position(a.node), a.operand) < std::pair(position(b.node), b.operand);
+  });
+  for (size_t begin = 0; begin < matmuls.size();) {
+    size_t end = begin + 1;
+    while (end < matmuls.size() &&
+           position(matmuls[end].node) - position(matmuls[end - 1].node) <= kCopySpan)
+      ++end;
+    if (end - begin > 1)
+      share_copy(version, matmuls[begin].node, {matmuls.begin() + begin, matmuls.begin() + end});
+    begin = end;
+  }
+}
+
+void Formulator::share_copy(int source, NodeId before, const std::vector<Use>& users) {
+  const ValueId value = out_.versions[source].value;
+  const std::vector<SpecId>& candidates = layouts_.candidates(graph_.type(value).shape);
+  std::vector<SpecId> list = out_.list(out_.versions[source].list);
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+  const size_t num_aliases = list.size();
+  list.insert(list.end(), candidates.begin(), candidates.end());
+  const int decision =
+      new_decision(static_cast<int>(list.size()), names_.values[value.index] + "'");
+  const ListId id = intern(list);
+  const int copy = new_version(value, decision, id, position(before));
+  Version& version = out_.versions[copy];
+  version.source = source;
+  version.before = before;
+  version.alias.assign(list.size(), false);
+  std::fill(version.alias.begin(), version.alias.begin() + static_cast<ptrdiff_t>(num_aliases),
+            true);
+  out_.versions[source].last = std::max(out_.versions[source].last, position(before));
+  for (const Use& use : users) {
+    shared_[{use.node.index, use.operand}] = copy;
+    // The source stays while it may be what the users read.
+    out_.versions[source].last = std::max(out_.versions[source].last, position(use.node));
+  }
+  demand(source, decision, id, times_[before.index], -1, 0, copy);
+}
+
+bool matches(const ShardingSpec& spec, const ShardingSpec& pin) {
+  for (size_t d = 0; d < pin.dims.size(); ++d) {
+    const AxisList &has = spec.dims[d].axes, &wants = pin.dims[d].axes;
+    if (pin.dims[d].open ? !is_prefix_of(wants, has) : has != wants) return false;
+    for (const AxisRef& ref : has)
+      if (overlaps_any(ref, pin.replicated)) return false;
+  }
+  return spec.partial == pin.partial;
+}
+
+bool matches_pattern(std::string_view name, std::string_view pattern) {
+  const size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return name == pattern;
+  if (name.substr(0, star) != pattern.substr(0, star)) return false;
+  for (size_t i = star; i <= name.size(); ++i)
+    if (matches_pattern(name.substr(i), pattern.substr(star + 1))) return true;
+  return false;
+}
+
+}  // namespace cleave::plan

@@ -1,0 +1,157 @@
+#include "cleave/plan/layouts.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "cleave/core/shard_layout.h"
+
+namespace cleave::plan {
+namespace {
+
+void put(std::string& key, int64_t number) {
+  key.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+
+void put(std::string& key, const AxisList& axes) {
+  for (const AxisRef& ref : axes) {
+    key += static_cast<char>(ref.axis + 1);
+    put(key, int64_t{ref.pre} << 32 | ref.size);
+  }
+  key += '\0';
+}
+
+void put_shape(std::string& key, const Shape& shape) {
+  for (int64_t n : shape) put(key, n);
+}
+
+}  // namespace
+
+bool splits_well(int64_t n, int64_t shards) {
+  if (shards == 1) return true;
+  const int64_t chunk = (n + shards - 1) / shards;
+  return n >= shards && chunk * shards * 4 <= n * 5;
+}
+
+std::vector<std::vector<AxisList>> place_axes(const Mesh& mesh, size_t bins,
+                                              const std::function<bool(size_t, int64_t)>& fits) {
+  std::vector<std::vector<AxisList>> all;
+  std::vector<AxisList> now(bins);
+  const int num_axes = static_cast<int>(mesh.axes.size());
+  std::function<void(int)> place = [&](int axis) {
+    if (axis == num_axes) {
+      all.push_back(now);
+      // Pairs the other way round, one after the other.
+      std::vector<size_t> pairs;
+      for (size_t b = 0; b < bins; ++b)
+        if (now[b].size() == 2) pairs.push_back(b);
+      for (size_t mask = 1; mask < size_t{1} << pairs.size(); ++mask) {
+        std::vector<AxisList> swapped = now;
+        for (size_t p = 0; p < pairs.size(); ++p)
+          if (mask >> p & 1) std::swap(swapped[pairs[p]][0], swapped[pairs[p]][1]);
+        all.push_back(std::move(swapped));
+      }
+      return;
+    }
+    place(axis + 1);
+    if (mesh.axes[axis].size == 1) return;
+    const AxisRef ref = whole_axis(mesh, axis);
+    for (size_t b = 0; b < bins; ++b) {
+      if (!fits(b, total_size(now[b]) * ref.size)) continue;
+      now[b].push_back(ref);
+      place(axis + 1);
+      now[b].pop_back();
+    }
+  };
+  place(0);
+  return all;
+}
+
+Layouts::Layouts(MeshPtr mesh, const MachineProfile& profile)
+    : mesh_(std::move(mesh)), resharder_(profile) {}
+
+SpecId Layouts::intern(const ShardingSpec& spec) {
+  if (!spec.mesh) return kNoSpec;
+  key_.clear();
+  key_ += static_cast<char>(spec.rank());
+  for (const DimSpec& dim : spec.dims) put(key_, dim.axes);
+  put(key_, spec.partial);
+  if (spec.is_partial()) key_ += static_cast<char>(spec.partial_op);
+  auto [it, is_new] = ids_.try_emplace(key_, static_cast<SpecId>(specs_.size()));
+  if (is_new) {
+    ShardingSpec copy = spec;
+    copy.mesh = mesh_;
+    copy.replicated.clear();
+    for (DimSpec& dim : copy.dims) {
+      dim.open = false;
+      dim.priority.reset();
+    }
+    specs_.push_back(std::move(copy));
+  }
+  return it->second;
+}
+
+SpecId Layouts::replicated(size_t rank) {
+  return intern(ShardingSpec::closed_replicated(mesh_, rank));
+}
+
+const std::vector<SpecId>& Layouts::candidates(const Shape& shape) {
+  std::string key;
+  put_shape(key, shape);
+  auto [it, is_new] = candidates_.try_emplace(key);
+  if (!is_new) return it->second;
+  auto fits = [&](size_t d, int64_t shards) { return splits_well(shape[d], shards); };
+  for (const std::vector<AxisList>& dims : place_axes(*mesh_, shape.size(), fits)) {
+    ShardingSpec spec = ShardingSpec::closed_replicated(mesh_, shape.size());
+    for (size_t d = 0; d < shape.size(); ++d) spec.dims[d].axes = dims[d];
+    it->second.push_back(intern(spec));
+  }
+  return it->second;
+}
+
+int64_t Layouts::bytes(SpecId id, const Type& type) const {
+  if (!type.is_tensor() || !type.has_static_shape()) return 0;
+  if (id == kNoSpec) return type.byte_count();
+  int64_t elements = 1;
+  for (size_t d = 0; d < type.shape.size(); ++d) {
+    const int64_t shards = total_size(specs_[id].dims[d].axes);
+    elements *= (type.shape[d] + shards - 1) / shards;
+  }
+  return elements * byte_size(type.dtype);
+}
+
+int64_t Layouts::shards(SpecId id) const {
+  int64_t shards = 1;
+  if (id == kNoSpec) return 1;
+  for (const DimSpec& dim : specs_[id].dims) shards *= total_size(dim.axes);
+  return shards;
+}
+
+double Layouts::seconds(SpecId from, SpecId to, const Type& type) {
+  if (from == to || from == kNoSpec || to == kNoSpec) return 0;
+  const ShardingSpec &a = specs_[from], &b = specs_[to];
+  const int64_t devices = mesh_->num_devices();
+  std::vector<std::string> dims;
+  for (size_t d = 0; d < type.shape.size(); ++d) {
+    if (a.dims[d].axes.empty() && b.dims[d].axes.empty()) continue;
+    std::string dim;
+    put(dim, a.dims[d].axes);
+    put(dim, b.dims[d].axes);
+    put(dim, type.shape[d] % devices == 0 ? 0 : type.shape[d]);
+    dims.push_back(std::move(dim));
+  }
+  std::sort(dims.begin(), dims.end());
+  std::string key;
+  if (dims.empty())
+    put(key, type.shape.empty() ? 0 : *std::max_element(type.shape.begin(), type.shape.end()));
+  for (const std::string& dim : dims) key += dim;
+  put(key, a.partial);
+  put(key, b.partial);
+  key += static_cast<char>(a.is_partial() ? static_cast<int>(a.partial_op) + 1 : 0);
+  key += static_cast<char>(b.is_partial() ? static_cast<int>(b.partial_op) + 1 : 0);
+  put(key, type.byte_count());
+  auto [it, is_new] = prices_.try_emplace(std::move(key));
+  if (is_new) it->second = resharder_.seconds(a, b, type.shape, type.dtype);
+  return it->second;
+}
+
+}  // namespace cleave::plan

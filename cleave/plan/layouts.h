@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "cleave/core/sharding.h"
+#include "cleave/graph/type.h"
+#include "cleave/machine/profile.h"
+#include "cleave/spmd/reshard.h"
+
+namespace cleave::plan {
+
+// A spec of the planner's mesh by number: equal numbers, equal layouts. kNoSpec: not a ranked
+// tensor.
+using SpecId = int32_t;
+inline constexpr SpecId kNoSpec = -1;
+
+// All layouts that a planning talks about, each once; what they take on a device; and what it costs
+// to get from one to another. Not to be shared between threads.
+class Layouts {
+ public:
+  Layouts(MeshPtr mesh, const MachineProfile& profile);
+
+  const MeshPtr& mesh() const { return mesh_; }
+  const MachineProfile& profile() const { return resharder_.profile(); }
+  Resharder& resharder() { return resharder_; }
+
+  SpecId intern(const ShardingSpec& spec);
+  const ShardingSpec& spec(SpecId id) const { return specs_[id]; }
+  bool is_partial(SpecId id) const { return id >= 0 && specs_[id].is_partial(); }
+  SpecId replicated(size_t rank);
+
+  // Every layout of a tensor by whole axes without pending reductions: each axis on a dimension
+  // that it divides well enough, or on none. Two axes on one dimension stand in either order.
+  //
+  //   [3, 8] on x=4:   [{}, {}], [{}, {"x"}]        3 rows over 4 would waste a third
+  const std::vector<SpecId>& candidates(const Shape& shape);
+
+  // Bytes of the largest shard.
+  int64_t bytes(SpecId id, const Type& type) const;
+  // How many parts the tensor is cut into.
+  int64_t shards(SpecId id) const;
+
+  // Seconds of the cheapest reshard: that of the search, kept by what it depends on (the axes of
+  // the dimensions that take part, whatever their order; divisibility; bytes).
+  double seconds(SpecId from, SpecId to, const Type& type);
+
+ private:
+  MeshPtr mesh_;
+  Resharder resharder_;
+  std::vector<ShardingSpec> specs_;
+  std::unordered_map<std::string, SpecId> ids_;
+  std::unordered_map<std::string, std::vector<SpecId>> candidates_;
+  std::unordered_map<std::string, double> prices_;
+  std::string key_;
+};
+
+// Whether a dimension of n may be split into this many shards: no more than a quarter is wasted.
+bool splits_well(int64_t n, int64_t shards);
+
+// All ways to put the axes of a mesh into bins, or into none (-1). For each way the axes of every
+// bin, major to minor; pairs in one bin in both orders, three and more in mesh order. `fits` is
+// asked with a bin and its shards and cuts the enumeration short.
+std::vector<std::vector<AxisList>> place_axes(const Mesh& mesh, size_t bins,
+                                              const std::function<bool(size_t, int64_t)>& fits);
+
+}  // namespace cleave::plan

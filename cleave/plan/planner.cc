@@ -1,0 +1,170 @@
+#include "cleave/plan/planner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "cleave/core/error.h"
+#include "cleave/plan/extract.h"
+#include "cleave/plan/mip.h"
+#include "cleave/plan/tables.h"
+
+namespace cleave::plan {
+namespace {
+
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+std::string gib(int64_t bytes) {
+  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1 << 30));
+}
+
+// Solves with the memory rows that matter, found one solution after another.
+class LazySolver {
+ public:
+  LazySolver(const Tables& tables, const PlannerOptions& options, PlannerStats& stats)
+      : tables_(tables), options_(options), stats_(stats) {}
+
+  Solution run(std::optional<int64_t> limit, std::vector<int>& choice) {
+    Solution solution;
+    for (int round = 0; round < 40; ++round) {
+      solution = solve_once(tables_.problem(times_, limit));
+      if (!solution.feasible) return solution;
+      solution.choice.resize(tables_.classes().count);
+      choice = tables_.spread(solution.choice);
+      if (!limit || !add_times(tables_.memory(choice), *limit)) return solution;
+    }
+    throw_internal("the planner's memory rows do not settle");
+  }
+
+ private:
+  Solution solve_once(const Problem& problem) {
+    const Stopwatch watch;
+    Solution solution;
+    if (options_.solver == PlanSolver::Mip) {
+      solution = solve_mip(problem, {.time_limit = options_.time_limit});
+    } else {
+      SolveOptions how;
+      how.time_limit = std::max(0.1, options_.time_limit);
+      how.seed = options_.seed;
+      solution = solve(problem, how);
+    }
+    stats_.solve_seconds += watch.seconds();
+    ++stats_.solves;
+    if (options_.trace)
+      options_.trace(fmt::format(
+          "solve {}: {} nodes, {} edges, {} times: {} bound {:.6g} s gap {:.3g}% in {:.2f} s",
+          stats_.solves, problem.nodes.size(), problem.edges.size(), times_.size(),
+          solution.feasible
+              ? fmt::format("{:.6g} s", static_cast<double>(solution.cost) * kCostUnit)
+              : std::string("none"),
+          static_cast<double>(solution.lower_bound) * kCostUnit, 100 * solution.gap(),
+          watch.seconds()));
+    return solution;
+  }
+
+  // The highest time of each stretch above the limit.
+  bool add_times(const std::vector<int64_t>& memory, int64_t limit) {
+    const size_t before = times_.size();
+    for (size_t t = 0; t < memory.size();) {
+      if (memory[t] <= limit) {
+        ++t;
+        continue;
+      }
+      size_t highest = t;
+      for (; t < memory.size() && memory[t] > limit; ++t)
+        if (memory[t] > memory[highest]) highest = t;
+      const int time = static_cast<int>(highest);
+      if (std::find(times_.begin(), times_.end(), time) == times_.end()) times_.push_back(time);
+    }
+    return times_.size() > before;
+  }
+
+  const Tables& tables_;
+  const PlannerOptions& options_;
+  PlannerStats& stats_;
+  std::vector<int> times_;
+};
+
+}  // namespace
+
+PlannerResult make_plan(const Graph& graph, const PlannerOptions& options) {
+  internal_check(options.mesh && options.profile, "make_plan without a mesh or a machine");
+  const Stopwatch total;
+  PlannerResult result;
+  PlannerStats& stats = result.stats;
+
+  const Graph flat = flatten(graph, options.entry);
+  const Names names = name_everything(flat, options.entry);
+  Layouts layouts(options.mesh, *options.profile);
+  StrategyBook book(flat, layouts);
+  FormulationOptions how{options.entry, options.pins};
+  const Formulation formulation(flat, names, layouts, book, how);
+  stats.ops = formulation.ops.size();
+  stats.different_ops = book.size();
+  stats.decisions = formulation.decisions.size();
+  stats.formulate_seconds = total.seconds();
+
+  const Stopwatch table_watch;
+  const Tables tables(formulation, layouts,
+                      options.apart ? every_decision_apart(formulation) : tie_alike(formulation));
+  stats.classes = tables.classes().count;
+  stats.strategies = tables.num_strategies();
+  stats.edges = tables.num_edges();
+  stats.table_seconds = table_watch.seconds();
+  if (options.trace)
+    options.trace(fmt::format(
+        "{} ops ({} different), {} decisions in {} classes, {} strategies, {} edges; {:.2f} s to "
+        "formulate, {:.2f} s for tables",
+        stats.ops, stats.different_ops, stats.decisions, stats.classes, stats.strategies,
+        stats.edges, stats.formulate_seconds, stats.table_seconds));
+
+  std::vector<int> choice;
+  LazySolver solver(tables, options, stats);
+  const Solution solution = solver.run(options.memory, choice);
+  if (!solution.feasible) {
+    const std::vector<int64_t> least = tables.least_memory();
+    const auto at = std::max_element(least.begin(), least.end());
+    result.proven = solution.proven;
+    result.reason = fmt::format(
+        "{} within {}; every plan takes at least {} at {}",
+        solution.proven ? "no plan fits" : "no plan was found that fits", gib(*options.memory),
+        gib(*at), place_name(formulation, names, static_cast<int>(at - least.begin())));
+    stats.total_seconds = total.seconds();
+    return result;
+  }
+
+  Extraction extraction{flat, names, formulation, layouts, choice};
+  Plan plan = extract(extraction);
+  plan.module = graph.name;
+  plan.entry = options.entry;
+  plan.fingerprint = fingerprint(flat, options.entry);
+  plan.machine = options.machine.empty() ? options.profile->name : options.machine;
+  plan.bound.solver = options.solver == PlanSolver::Mip ? "mip" : "cleave";
+  plan.bound.lower_bound = static_cast<double>(solution.lower_bound) * kCostUnit;
+  plan.bound.gap = solution.gap();
+  plan.bound.proven = solution.proven;
+  plan.bound.cut = solution.effort_cut;
+  plan.memory.limit = options.memory;
+  const std::vector<int64_t> memory = tables.memory(choice);
+  const auto peak = std::max_element(memory.begin(), memory.end());
+  plan.memory.peak = *peak;
+  plan.memory.peak_at = place_name(formulation, names, static_cast<int>(peak - memory.begin()));
+  for (int version : formulation.argument_versions)
+    plan.memory.arguments +=
+        layouts.bytes(formulation.spec(version, choice), formulation.type(version));
+  result.plan = std::move(plan);
+  result.proven = solution.proven;
+  stats.total_seconds = total.seconds();
+  return result;
+}
+
+}  // namespace cleave::plan

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cleave/graph/graph.h"
+#include "cleave/machine/profile.h"
+#include "cleave/plan/formulation.h"
+#include "cleave/plan/plan.h"
+#include "cleave/plan/solve.h"
+
+namespace cleave::plan {
+
+enum class PlanSolver : uint8_t { Cleave, Mip };
+
+struct PlannerOptions {
+  MeshPtr mesh;
+  const MachineProfile* profile = nullptr;  // of the machine; not null
+  std::string machine;                      // its name for the plan; empty: the profile's
+  std::optional<int64_t> memory;            // bytes of a device; none: no limit
+  std::vector<Pin> pins;
+  std::string entry = "main";
+  bool apart = false;  // every layer for itself, instead of one choice for all that look alike
+  PlanSolver solver = PlanSolver::Cleave;
+  double time_limit = 10;  // of the solver; a cap
+  uint64_t seed = 0;
+  std::function<void(const std::string&)> trace = {};  // hears what is done, line by line
+};
+
+// How large the planning was, and where its time went.
+struct PlannerStats {
+  size_t ops = 0, different_ops = 0, decisions = 0, classes = 0, strategies = 0, edges = 0;
+  int solves = 0;
+  double formulate_seconds = 0, table_seconds = 0, solve_seconds = 0, total_seconds = 0;
+};
+
+struct PlannerResult {
+  std::optional<Plan> plan;  // none: nothing fits
+  bool proven = false;       // without a plan: that nothing fits is proven
+  std::string reason;        // without a plan: why, in words
+  PlannerStats stats;
+};
+
+// The cheapest way to run one step of the module on the mesh within the memory.
+//
+//   PlannerOptions options{.mesh = mesh, .profile = &builtin_profile("h100"), .memory = 80 << 30};
+//   PlannerResult result = make_plan(graph, options);
+//
+// Strategies of all ops and the reshards between them become a Problem (see formulation.h); its
+// memory rows are those times at which an earlier solution did not fit, until one does at all
+// times. The bound of the last Problem is therefore a bound for all.
+PlannerResult make_plan(const Graph& graph, const PlannerOptions& options);
+
+}  // namespace cleave::plan

@@ -1,0 +1,279 @@
+#include "cleave/plan/strategies.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "cleave/core/error.h"
+#include "cleave/graph/op_def.h"
+#include "cleave/graph/text/text.h"
+#include "cleave/plan/op_price.h"
+#include "cleave/spmd/factor_axes.h"
+#include "cleave/spmd/partition.h"
+
+namespace cleave::plan {
+namespace {
+
+void describe(const Graph& graph, const Node& node, std::string& key) {
+  key += node.name;
+  const bool constant = node.def && node.def->has(kConstantLike);
+  for (const NamedAttribute& attr : node.attrs.entries()) {
+    if (attr.name == "sdy.sharding" || (constant && attr.name == "value")) continue;
+    key += attr.name;
+    key += '=';
+    key += to_string(attr.value);
+  }
+  for (ValueId operand : node.operands) key += "," + to_string(graph.type(operand));
+  for (ValueId result : node.results) key += ">" + to_string(graph.type(result));
+  for (RegionId region : node.regions)
+    for (NodeId inner : graph.region(region).nodes) describe(graph, graph.node(inner), key);
+}
+
+bool is_ranked(const Type& type) { return type.is_tensor() && !type.unranked; }
+
+// What a strategy is made of, before it is a list of specs.
+struct Draft {
+  FactorAxes axes;
+  AxisList carried;  // whole axes
+  int row = -1;      // of the partial transfer
+};
+
+class Enumerator {
+ public:
+  Enumerator(const Graph& graph, const Node& node, const OpShardingRule& rule, Layouts& layouts,
+             const std::vector<bool>& trivial)
+      : graph_(graph), node_(node), rule_(rule), layouts_(layouts), chooser_(graph, node, rule) {
+    for (size_t f = 0; f < rule.factors.size(); ++f) {
+      const Factor& factor = rule.factors[f];
+      const bool moves =
+          factor.kind == FactorKind::NeedReplication || factor.kind == FactorKind::Permutation;
+      if (!moves && factor.size > 1 && chooser_.can_shard(static_cast<FactorIndex>(f)))
+        factors_.push_back(static_cast<FactorIndex>(f));
+    }
+    if (node.def && node.def->partial) transfer_ = node.def->partial(graph, node);
+    for (size_t r = 0; r < transfer_.size(); ++r)
+      if (is_useful(transfer_[r], trivial)) rows_.push_back(static_cast<int>(r));
+  }
+
+  std::vector<Draft> drafts() const {
+    std::vector<Draft> drafts;
+    auto fits = [&](size_t bin, int64_t shards) {
+      return splits_well(rule_.factors[factors_[bin]].size, shards);
+    };
+    for (const std::vector<AxisList>& bins : place_axes(*layouts_.mesh(), factors_.size(), fits)) {
+      Draft draft;
+      draft.axes.resize(rule_.factors.size());
+      std::vector<bool> used(layouts_.mesh()->axes.size());
+      for (size_t b = 0; b < bins.size(); ++b) {
+        draft.axes[factors_[b]] = bins[b];
+        for (const AxisRef& ref : bins[b]) used[ref.axis] = true;
+      }
+      if (!chooser_.is_aligned(draft.axes) || !dims_split_well(draft.axes)) continue;
+      drafts.push_back(draft);
+      const std::optional<ReduceOp> reduction = reduction_of(draft.axes);
+      if (reduction && *reduction != ReduceOp::Sum) continue;
+      AxisList idle;
+      for (size_t axis = 0; axis < used.size(); ++axis)
+        if (!used[axis] && layouts_.mesh()->axes[axis].size > 1)
+          idle.push_back(whole_axis(*layouts_.mesh(), static_cast<int>(axis)));
+      for (int row : rows_)
+        for (size_t mask = 1; mask < size_t{1} << idle.size(); ++mask) {
+          Draft carrying = draft;
+          carrying.row = row;
+          for (size_t i = 0; i < idle.size(); ++i)
+            if (mask >> i & 1) carrying.carried.push_back(idle[i]);
+          drafts.push_back(std::move(carrying));
+        }
+    }
+    return drafts;
+  }
+
+  void specs(const Draft& draft, std::vector<ShardingSpec>& operands,
+             std::vector<ShardingSpec>& results) const {
+    operands.clear();
+    results.clear();
+    auto whole = [&](ValueId value) {
+      const Type& type = graph_.type(value);
+      return is_ranked(type) ? ShardingSpec::closed_replicated(layouts_.mesh(), type.rank())
+                             : ShardingSpec{};
+    };
+    AxisList partial;
+    ReduceOp op = ReduceOp::Sum;
+    for (size_t f = 0; f < draft.axes.size(); ++f)
+      if (rule_.factors[f].kind == FactorKind::Reduction && !draft.axes[f].empty()) {
+        partial.insert(partial.end(), draft.axes[f].begin(), draft.axes[f].end());
+        op = rule_.factors[f].reduce;
+      }
+    partial.insert(partial.end(), draft.carried.begin(), draft.carried.end());
+    std::sort(partial.begin(), partial.end());
+    for (size_t i = 0; i < node_.operands.size(); ++i) {
+      operands.push_back(whole(node_.operands[i]));
+      if (!operands[i].mesh) continue;
+      place(draft.axes, rule_.operands[i], operands[i]);
+      if (draft.row >= 0 && transfer_[draft.row].operands[i]) operands[i].partial = draft.carried;
+    }
+    for (size_t i = 0; i < node_.results.size(); ++i) {
+      results.push_back(whole(node_.results[i]));
+      if (!results[i].mesh) continue;
+      place(draft.axes, rule_.results[i], results[i]);
+      results[i].partial = partial;
+      results[i].partial_op = op;
+    }
+  }
+
+ private:
+  // Sums of all operands that are neither scalars nor made of constants.
+  bool is_useful(const PartialRow& row, const std::vector<bool>& trivial) const {
+    if (row.in != ReduceOp::Sum || row.out != ReduceOp::Sum) return false;
+    if (row.operands.size() != node_.operands.size()) return false;
+    bool any = false;
+    for (size_t i = 0; i < row.operands.size(); ++i) {
+      const bool small = trivial[i] || graph_.operand_type(node_, i).rank() == 0;
+      if (row.operands[i] == small) return false;
+      any = any || row.operands[i];
+    }
+    return any;
+  }
+
+  std::optional<ReduceOp> reduction_of(const FactorAxes& axes) const {
+    for (size_t f = 0; f < axes.size(); ++f)
+      if (rule_.factors[f].kind == FactorKind::Reduction && !axes[f].empty())
+        return rule_.factors[f].reduce;
+    return std::nullopt;
+  }
+
+  bool dims_split_well(const FactorAxes& axes) const {
+    for (size_t t = 0; t < rule_.num_tensors(); ++t) {
+      const size_t operands = node_.operands.size();
+      const ValueId value = t < operands ? node_.operands[t] : node_.results[t - operands];
+      const Shape& shape = graph_.type(value).shape;
+      for (size_t d = 0; d < rule_.tensor(t).size(); ++d) {
+        int64_t shards = 1;
+        for (FactorIndex f : rule_.tensor(t)[d]) shards *= total_size(axes[f]);
+        if (!splits_well(shape[d], shards)) return false;
+      }
+    }
+    return true;
+  }
+
+  const Graph& graph_;
+  const Node& node_;
+  const OpShardingRule& rule_;
+  Layouts& layouts_;
+  FactorChooser chooser_;
+  std::vector<FactorIndex> factors_;
+  PartialTransfer transfer_;
+  std::vector<int> rows_;
+};
+
+// Whether `more` is `less` with further axes put to factors.
+bool extends(const Draft& less, const Draft& more) {
+  if (less.carried != more.carried || less.row != more.row) return false;
+  bool longer = false;
+  for (size_t f = 0; f < less.axes.size(); ++f) {
+    if (!is_prefix_of(less.axes[f], more.axes[f])) return false;
+    longer = longer || more.axes[f].size() > less.axes[f].size();
+  }
+  return longer;
+}
+
+}  // namespace
+
+int StrategySet::find(size_t tensor, SpecId spec) const {
+  int best = -1;
+  for (size_t s = 0; s < list.size(); ++s) {
+    const Strategy& strategy = list[s];
+    const SpecId has = tensor < strategy.operands.size()
+                           ? strategy.operands[tensor]
+                           : strategy.results[tensor - strategy.operands.size()];
+    if (has == spec && (best < 0 || strategy.seconds < list[best].seconds))
+      best = static_cast<int>(s);
+  }
+  return best;
+}
+
+StrategyBook::StrategyBook(const Graph& graph, Layouts& layouts)
+    : graph_(graph), layouts_(layouts) {}
+StrategyBook::~StrategyBook() = default;
+
+const std::string& StrategyBook::class_of(NodeId id, const std::vector<bool>& trivial) {
+  key_.clear();
+  describe(graph_, graph_.node(id), key_);
+  for (bool t : trivial) key_ += t ? '1' : '0';
+  return key_;
+}
+
+const StrategySet& StrategyBook::strategies(NodeId id, const std::vector<bool>& trivial) {
+  auto [it, is_new] = sets_.try_emplace(class_of(id, trivial));
+  if (is_new) it->second = std::make_unique<StrategySet>(enumerate(graph_.node(id), trivial));
+  return *it->second;
+}
+
+StrategySet StrategyBook::enumerate(const Node& node, const std::vector<bool>& trivial) {
+  StrategySet set;
+  OpPrice price(graph_, node, layouts_.mesh(), layouts_.profile());
+  std::optional<OpShardingRule> rule = rule_of(graph_, node);
+  if (rule && (rule->operands.size() != node.operands.size() ||
+               rule->results.size() != node.results.size()))
+    rule.reset();
+  std::vector<ShardingSpec> operands, results;
+  auto add = [&] {
+    Strategy strategy;
+    for (const ShardingSpec& spec : operands) strategy.operands.push_back(layouts_.intern(spec));
+    for (const ShardingSpec& spec : results) strategy.results.push_back(layouts_.intern(spec));
+    strategy.seconds = price.seconds(operands, results);
+    set.list.push_back(std::move(strategy));
+  };
+  // A constant is as any layout wants it.
+  if (node.def && node.def->has(kConstantLike) && node.def->localize && node.results.size() == 1 &&
+      is_ranked(graph_.result_type(node))) {
+    for (SpecId id : layouts_.candidates(graph_.result_type(node).shape)) {
+      results = {layouts_.spec(id)};
+      add();
+    }
+    return set;
+  }
+  if (!rule) {
+    auto whole = [&](ValueId value) {
+      const Type& type = graph_.type(value);
+      return is_ranked(type) ? ShardingSpec::closed_replicated(layouts_.mesh(), type.rank())
+                             : ShardingSpec{};
+    };
+    for (ValueId operand : node.operands) operands.push_back(whole(operand));
+    for (ValueId result : node.results) results.push_back(whole(result));
+    add();
+    return set;
+  }
+  const Enumerator enumerator(graph_, node, *rule, layouts_, trivial);
+  const std::vector<Draft> drafts = enumerator.drafts();
+  for (const Draft& draft : drafts) {
+    enumerator.specs(draft, operands, results);
+    add();
+  }
+  // The first strategy is that of no axes at all, which is always there; it is kept so that there
+  // is a way under every pin.
+  std::vector<bool> dominated(drafts.size());
+  for (size_t s = 1; s < drafts.size(); ++s)
+    for (size_t t = 0; t < drafts.size() && !dominated[s]; ++t) {
+      if (s == t || dominated[t] || !extends(drafts[s], drafts[t])) continue;
+      const Strategy &less = set.list[s], &more = set.list[t];
+      double seconds = more.seconds;
+      for (size_t i = 0; i < node.operands.size() && seconds < less.seconds; ++i)
+        seconds +=
+            layouts_.seconds(less.operands[i], more.operands[i], graph_.operand_type(node, i));
+      bool fits = true;
+      for (size_t i = 0; i < node.results.size() && seconds < less.seconds; ++i) {
+        const Type& type = graph_.result_type(node, i);
+        seconds += layouts_.seconds(more.results[i], less.results[i], type);
+        fits =
+            fits && layouts_.bytes(more.results[i], type) <= layouts_.bytes(less.results[i], type);
+      }
+      dominated[s] = fits && seconds < less.seconds;
+    }
+  std::vector<Strategy> kept;
+  for (size_t s = 0; s < drafts.size(); ++s)
+    if (!dominated[s]) kept.push_back(std::move(set.list[s]));
+  set.list = std::move(kept);
+  return set;
+}
+
+}  // namespace cleave::plan

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "cleave/plan/formulation.h"
+#include "cleave/plan/problem.h"
+
+namespace cleave::plan {
+
+// Costs of Problems are whole numbers of this many seconds.
+inline constexpr double kCostUnit = 1e-10;
+
+// Decisions that are made together: by decision, the number of its class. Class members have the
+// same choices; the class of decision 0 is 0.
+struct Classes {
+  std::vector<int> of;
+  int count = 0;
+};
+Classes every_decision_apart(const Formulation& formulation);
+// Decisions that look alike from nearby: the same ops on the same types, with the same choices,
+// next to decisions that look alike, `rounds` steps far. The middle layers of a deep model are
+// alike; the first and the last are themselves. Compared in full, not by hash.
+Classes tie_alike(const Formulation& formulation, int rounds = 4);
+
+// The Problem of a formulation. Memory is looked at only at the times that are asked for; who
+// solves it checks all times and asks for more.
+class Tables {
+ public:
+  Tables(const Formulation& formulation, Layouts& layouts, Classes classes);
+
+  // Nodes 0 .. classes - 1 are the classes; more follow that carry memory alone.
+  Problem problem(const std::vector<int>& times, std::optional<int64_t> limit) const;
+
+  const Classes& classes() const { return classes_; }
+  // By decision, from a choice by class.
+  std::vector<int> spread(const std::vector<int>& choice) const;
+
+  // Bytes of one device at every position under a choice by decision.
+  std::vector<int64_t> memory(const std::vector<int>& choice) const;
+  // At every position, the sum of the least that each class can take there.
+  std::vector<int64_t> least_memory() const;
+  // Exact seconds of a choice by decision.
+  double seconds(const std::vector<int>& choice) const;
+
+  size_t num_strategies() const;
+  size_t num_edges() const { return edges_.size(); }
+
+ private:
+  using Table = std::vector<double>;
+
+  void add_ops();
+  void add_demands();
+  const Table& reshards(ListId from, ListId to, const Type& type);
+  std::vector<int64_t> bytes(int version) const;  // by choice
+  // By class and choice: bytes at one time.
+  std::map<int, std::vector<int64_t>> usages_at(int time) const;
+
+  const Formulation& formulation_;
+  Layouts& layouts_;
+  Classes classes_;
+  std::vector<int> counts_;                 // choices by class
+  std::vector<std::vector<double>> unary_;  // seconds by class and choice
+  struct Edge {
+    int a, b;
+    Table seconds;
+  };
+  std::vector<Edge> edges_;
+  std::unordered_map<uint64_t, size_t> edge_of_;
+  std::map<std::pair<std::pair<ListId, ListId>, std::vector<int64_t>>, Table> reshards_;
+  std::vector<std::vector<int64_t>> bytes_;  // by version and choice
+};
+
+}  // namespace cleave::plan

@@ -1,0 +1,97 @@
+#include <algorithm>
+
+#include "cleave/plan/tables.h"
+
+namespace cleave::plan {
+namespace {
+
+// Equal descriptions, equal numbers.
+class Numbering {
+ public:
+  int operator()(std::vector<int64_t> description) {
+    return numbers_.try_emplace(std::move(description), static_cast<int>(numbers_.size()))
+        .first->second;
+  }
+  int size() const { return static_cast<int>(numbers_.size()); }
+
+ private:
+  std::map<std::vector<int64_t>, int> numbers_;
+};
+
+}  // namespace
+
+Classes every_decision_apart(const Formulation& formulation) {
+  Classes classes;
+  classes.count = static_cast<int>(formulation.decisions.size());
+  for (int d = 0; d < classes.count; ++d) classes.of.push_back(d);
+  return classes;
+}
+
+Classes tie_alike(const Formulation& formulation, int rounds) {
+  const size_t n = formulation.decisions.size();
+  Numbering types;
+  auto type_of = [&](int version) {
+    const Type& type = formulation.type(version);
+    std::vector<int64_t> text(type.shape.begin(), type.shape.end());
+    text.push_back(static_cast<int64_t>(type.dtype));
+    return types(std::move(text));
+  };
+  std::map<const StrategySet*, int> sets;
+  Classes classes;
+  classes.of.resize(n);
+  {
+    Numbering numbers;
+    for (size_t d = 0; d < n; ++d) {
+      const Decision& decision = formulation.decisions[d];
+      std::vector<int64_t> text = {static_cast<int64_t>(d == 0), decision.count};
+      for (int op : decision.ops) {
+        const FormulatedOp& o = formulation.ops[op];
+        text.push_back(sets.try_emplace(o.set, static_cast<int>(sets.size())).first->second);
+        text.push_back(static_cast<int64_t>(o.times));
+      }
+      text.push_back(-1);
+      for (int version : decision.versions) {
+        text.push_back(formulation.versions[version].list);
+        text.push_back(type_of(version));
+        text.push_back(formulation.versions[version].source >= 0);
+      }
+      classes.of[d] = numbers(std::move(text));
+    }
+    classes.count = numbers.size();
+  }
+  struct Neighbour {
+    int decision;
+    int64_t label[4];
+  };
+  std::vector<std::vector<Neighbour>> neighbours(n);
+  for (const Demand& demand : formulation.demands) {
+    const Version& version = formulation.versions[demand.version];
+    const int type = type_of(demand.version);
+    const int a = version.decision, b = demand.decision;
+    if (a == 0 || b == 0) continue;
+    neighbours[a].push_back({b, {0, type, version.list, demand.list}});
+    neighbours[b].push_back({a, {1, type, version.list, demand.list}});
+  }
+  for (int round = 0; round < rounds; ++round) {
+    Numbering numbers;
+    std::vector<int> next(n);
+    std::vector<std::vector<int64_t>> around;
+    for (size_t d = 0; d < n; ++d) {
+      around.clear();
+      for (const Neighbour& other : neighbours[d])
+        around.push_back({other.label[0], other.label[1], other.label[2], other.label[3],
+                          classes.of[other.decision]});
+      std::sort(around.begin(), around.end());
+      std::vector<int64_t> text = {classes.of[d]};
+      for (const auto& entry : around) text.insert(text.end(), entry.begin(), entry.end());
+      next[d] = numbers(std::move(text));
+    }
+    const bool settled = numbers.size() == classes.count;
+    classes.of = std::move(next);
+    classes.count = numbers.size();
+    if (settled) break;
+  }
+  return classes;
+}
+
+}  // namespace cleave::plan
