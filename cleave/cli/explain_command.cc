@@ -1,11 +1,7 @@
 #include <fmt/format.h>
 
-#include <cstdio>
-#include <fstream>
-#include <iostream>
-#include <iterator>
-
 #include "cleave/cli/commands.h"
+#include "cleave/cli/files.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/rules/explain.h"
@@ -22,13 +18,6 @@ struct ExplainCommand {
   bool trace = false;
   bool warnings = false;
 };
-
-std::string read_file(const std::string& path) {
-  if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw_user("cannot read '{}'", path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 void collect_values(const Graph& graph, RegionId region, std::vector<ValueId>& values) {
   for (ValueId arg : graph.region(region).args) values.push_back(arg);
@@ -56,7 +45,7 @@ ValueId find_value(const Graph& graph, const std::vector<std::string>& names, st
 }
 
 void run(const ExplainCommand& command) {
-  Graph graph = parse_module(read_file(command.file), command.file);
+  Graph graph = parse_module(read_text(command.file), command.file);
   const std::vector<std::string> names = value_names(graph);
   std::vector<ValueId> values;
   for (const std::string& name : command.values)

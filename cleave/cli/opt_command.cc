@@ -4,10 +4,9 @@
 #include <chrono>
 #include <cstdio>
 #include <fstream>
-#include <iostream>
-#include <iterator>
 
 #include "cleave/cli/commands.h"
+#include "cleave/cli/files.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/json.h"
 #include "cleave/graph/text/text.h"
@@ -28,6 +27,8 @@ cleave opt FILE|- [passes] [options]
   -o FILE                           write there, not to standard output
   --print-after=PASS                print the module after a pass (or after all) to standard error
   --no-verify                       take modules that break a rule of their ops
+  --trace                           print every decision of propagation, with its cause
+  --no-warnings                     do not print conflicts and ops without a rule
   --timing                          print how long each pass took
   -mlir-print-op-generic            print every op in the generic syntax
   --json                            print the graph as JSON (docs/graph-json.md); JSON is read too
@@ -43,6 +44,8 @@ struct OptCommand {
   bool split = false;
   bool verify_diagnostics = false;
   bool timing = false;
+  bool trace = false;
+  bool warnings = true;
   bool verify = true;
   bool json = false;
   std::string print_after;
@@ -87,6 +90,10 @@ OptCommand parse_arguments(const std::vector<std::string>& args) {
       command.verify_diagnostics = true;
     else if (name == "timing" || name == "mlir-timing")
       command.timing = true;
+    else if (name == "trace")
+      command.trace = true;
+    else if (name == "no-warnings")
+      command.warnings = false;
     else if (name == "json")
       command.json = true;
     else if (name == "no-verify")
@@ -107,13 +114,6 @@ OptCommand parse_arguments(const std::vector<std::string>& args) {
   }
   if (command.input.empty()) command.input = "-";
   return command;
-}
-
-std::string read_input(const std::string& path) {
-  if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw_user("cannot read '{}'", path);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 Graph read_graph(const OptCommand& command, const SourceChunk& chunk) {
@@ -138,7 +138,9 @@ std::string run_chunk(const OptCommand& command, const SourceChunk& chunk,
   if (command.verify) verify_graph(graph);
   PassContext context;
   context.remark = [](std::string_view text) { fmt::print(stderr, "{}\n", text); };
-  context.warning = [](std::string_view text) { fmt::print(stderr, "warning: {}\n", text); };
+  context.trace = command.trace;
+  if (command.warnings)
+    context.warning = [](std::string_view text) { fmt::print(stderr, "warning: {}\n", text); };
   PipelineObserver observer;
   if (!command.print_after.empty())
     observer.after = [&](const PassCall& call, const Graph& after) {
@@ -187,7 +189,7 @@ void run(const std::vector<std::string>& args) {
     }
   }
   const OptCommand command = parse_arguments(args);
-  const std::string input = read_input(command.input);
+  const std::string input = read_text(command.input);
   const std::vector<SourceChunk> chunks =
       command.split ? split_input(input) : std::vector<SourceChunk>{{input, 1}};
   std::string text;

@@ -1,11 +1,7 @@
 #include <fmt/format.h>
 
-#include <cstdio>
-#include <fstream>
-#include <iostream>
-#include <iterator>
-
 #include "cleave/cli/commands.h"
+#include "cleave/cli/files.h"
 #include "cleave/core/error.h"
 #include "cleave/core/sharding_rule_text.h"
 #include "cleave/graph/op_def.h"
@@ -15,13 +11,6 @@
 namespace cleave::cli {
 namespace {
 
-std::string read_file(const std::string& path) {
-  if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw_user("cannot read '{}'", path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 std::string types_of(const Graph& graph, const std::vector<ValueId>& values) {
   std::string text;
   for (ValueId value : values) text += (text.empty() ? "" : ", ") + to_string(graph.type(value));
@@ -29,7 +18,7 @@ std::string types_of(const Graph& graph, const std::vector<ValueId>& values) {
 }
 
 void run(const std::string& path, bool short_form, bool conservative) {
-  const Graph graph = parse_module(read_file(path), path);
+  const Graph graph = parse_module(read_text(path), path);
   const std::vector<std::string> names = value_names(graph);
   graph.walk([&](NodeId id) {
     const Node& node = graph.node(id);

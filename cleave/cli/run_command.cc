@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "cleave/cli/commands.h"
+#include "cleave/cli/files.h"
 #include "cleave/cli/sharded_run.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/text/text.h"
@@ -26,13 +27,6 @@ struct RunOptions {
   ShardingOptions sharding;
   bool split = false, stats = false, trace = false, quiet = false;
 };
-
-std::string read_file(const std::string& path) {
-  if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw_user("{}: cannot be opened", path);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 // main, or the only function with a body.
 std::string find_entry(const Graph& graph, const std::string& asked) {
@@ -135,7 +129,7 @@ void run_module(const Graph& graph, const RunOptions& options) {
 }
 
 void run(const RunOptions& options) {
-  const std::string text = read_file(options.file);
+  const std::string text = read_text(options.file);
   if (!options.out.empty()) std::filesystem::create_directories(options.out);
   if (!options.split) return run_module(parse_module(text, options.file), options);
   for (const SourceChunk& chunk : split_input(text)) {

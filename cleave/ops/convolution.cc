@@ -185,6 +185,23 @@ std::vector<Array> eval_dynamic_conv(EvalContext& context, const Node& node,
       convolution(operands[0], operands[1], dims, window, context.graph().result_type(node).dtype)};
 }
 
+// Where windows lie is known only when the op runs, so space stays whole; examples and features of
+// one group are independent of it.
+bool dynamic_conv_shardable(const Graph&, const Node& node, const OpShardingRule& rule,
+                            FactorIndex factor) {
+  if (node.attrs.get_int("feature_group_count", 1) > 1) return false;
+  if (node.attrs.get_int("batch_group_count", 1) > 1) return false;
+  const ConvDims dims = conv_dims(node);
+  auto holds = [&](const TensorFactors& tensor, const std::vector<int64_t>& spatial) {
+    return std::any_of(spatial.begin(), spatial.end(), [&](int64_t d) {
+      return std::find(tensor[d].begin(), tensor[d].end(), factor) != tensor[d].end();
+    });
+  };
+  return !holds(rule.operands[0], dims.input_spatial) &&
+         !holds(rule.operands[1], dims.kernel_spatial) &&
+         !holds(rule.results[0], dims.output_spatial);
+}
+
 }  // namespace
 
 void register_convolution_ops(OpRegistry& registry) {
@@ -198,9 +215,11 @@ void register_convolution_ops(OpRegistry& registry) {
   registry.add({.name = "stablehlo.dynamic_conv",
                 .traits = kPure,
                 .infer = infer_dynamic_conv,
+                .rule = convolution_rule,
                 .partial = convolution_partial,
                 .cost = convolution_cost,
-                .eval = eval_dynamic_conv});
+                .eval = eval_dynamic_conv,
+                .shardable = dynamic_conv_shardable});
 }
 
 }  // namespace cleave

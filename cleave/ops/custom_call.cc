@@ -10,6 +10,7 @@
 #include "cleave/ops/families.h"
 #include "cleave/ops/infer_util.h"
 #include "cleave/ops/rule_util.h"
+#include "cleave/rules/derived_rule.h"
 
 namespace cleave {
 namespace {
@@ -232,6 +233,13 @@ std::vector<Array> eval_composite(EvalContext& context, const Node& node,
   return context.call(node.attrs.get_string("decomposition"), operands);
 }
 
+// Partitioning goes into the body; this is what propagation goes by.
+OpShardingRule composite_rule(const Graph& graph, const Node& node) {
+  const Function* function = graph.find_function(node.attrs.get_string("decomposition"));
+  if (!function || !function->body.valid()) return {};
+  return derive_rule(graph, function->body);
+}
+
 void verify_composite(const Graph& graph, const Node& node) {
   const std::string_view name = node.attrs.get_string("decomposition");
   const Function* function = graph.find_function(name);
@@ -255,6 +263,7 @@ void register_custom_call_ops(OpRegistry& registry) {
                 .traits = kCall,
                 .infer = infer_declared,
                 .verify = verify_composite,
+                .rule = composite_rule,
                 .eval = eval_composite});
 }
 

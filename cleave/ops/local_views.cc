@@ -154,8 +154,7 @@ void add_local_view_forms(OpRegistry& registry) {
   for (const char* name :
        {"stablehlo.rng", "stablehlo.rng_bit_generator", "stablehlo.dynamic_iota",
         "stablehlo.dynamic_reshape", "stablehlo.dynamic_broadcast_in_dim", "stablehlo.dynamic_pad",
-        "stablehlo.real_dynamic_slice", "stablehlo.set_dimension_size", "stablehlo.dynamic_gather",
-        "stablehlo.dynamic_conv"})
+        "stablehlo.real_dynamic_slice", "stablehlo.set_dimension_size", "stablehlo.dynamic_gather"})
     registry.extend(name, [](OpDef& def) { def.shardable = never_sharded; });
   registry.extend("stablehlo.constant", [](OpDef& def) { def.localize = local_constant; });
   registry.extend("stablehlo.iota", [](OpDef& def) { def.localize = local_iota; });

@@ -28,6 +28,7 @@ class PassOptions {
 struct PassContext {
   std::function<void(std::string_view)> remark;   // traces, progress
   std::function<void(std::string_view)> warning;  // something that the user should know
+  bool trace = false;  // passes that decide tell every decision, as remarks
 
   void emit_remark(std::string_view text) const {
     if (remark) remark(text);

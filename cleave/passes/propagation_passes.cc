@@ -18,6 +18,15 @@ FactorStrategy strategy_from(std::string_view name) {
   throw_user("propagation-strategy is aggressive, basic or basic-then-aggressive, not '{}'", name);
 }
 
+// Tells what a finished propagation decided (with `trace`), and what it had to drop.
+void report(const PropagationEngine& engine, std::vector<std::string> names,
+            const PassContext& context) {
+  if (!context.trace && !context.warning) return;
+  const Explainer explainer(engine, std::move(names));
+  if (context.trace) context.emit_remark(explainer.trace());
+  for (const std::string& warning : explainer.warnings()) context.emit_warning(warning);
+}
+
 void propagate(Graph& graph, PropagationOptions options, const PassOptions& given,
                PassContext& context) {
   if (given.has("propagation-strategy"))
@@ -30,12 +39,7 @@ void propagate(Graph& graph, PropagationOptions options, const PassOptions& give
     context.emit_warning(warning);
   PropagationEngine engine(graph, options);
   engine.run();
-  if (given.get_bool("trace") || given.get_bool("warn")) {
-    const Explainer explainer(engine, value_names(graph));
-    if (given.get_bool("trace")) context.emit_remark(explainer.trace());
-    if (given.get_bool("warn"))
-      for (const std::string& warning : explainer.warnings()) context.emit_warning(warning);
-  }
+  report(engine, value_names(graph), context);
   engine.write_back();
 }
 
@@ -45,9 +49,7 @@ const std::vector<std::string> kPropagationOptions = {"keep-sharding-rules",
                                                       "propagation-strategy",
                                                       "run-op-priority-propagation",
                                                       "debug-sharding-origins",
-                                                      "debug-propagation-edge-sharding",
-                                                      "trace",
-                                                      "warn"};
+                                                      "debug-propagation-edge-sharding"};
 
 using PlainPass = void (*)(Graph&);
 
@@ -124,8 +126,13 @@ void register_propagation_passes(PassRegistry& registry) {
                 }});
   registry.add({"sdy-propagation-pipeline",
                 {"dedup-functions-fully"},
-                [](Graph& graph, const PassOptions& options, PassContext&) {
-                  run_propagation_pipeline(graph, {options.get_bool("dedup-functions-fully")});
+                [](Graph& graph, const PassOptions& options, PassContext& context) {
+                  PipelineOptions pipeline{options.get_bool("dedup-functions-fully")};
+                  pipeline.observe = [&,
+                                      names = value_names(graph)](const PropagationEngine& engine) {
+                    report(engine, names, context);
+                  };
+                  run_propagation_pipeline(graph, pipeline);
                   insert_explicit_reshards(graph, /*full=*/false);
                   remove_dead_ops(graph);
                 }});

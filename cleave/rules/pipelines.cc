@@ -37,7 +37,10 @@ void prepare_for_propagation(Graph& graph, const PipelineOptions& options) {
 
 void run_propagation_pipeline(Graph& graph, const PipelineOptions& options) {
   prepare_for_propagation(graph, options);
-  propagate_shardings(graph, {});
+  PropagationEngine engine(graph, {});
+  engine.run();
+  if (options.observe) options.observe(engine);
+  engine.write_back();
   if (options.dedup_functions_fully) {
     propagate_to_function_results(graph);
     sink_function_data_flow_edges(graph);

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "cleave/graph/graph.h"
 
 namespace cleave {
+
+class PropagationEngine;
 
 // Before propagation.
 
@@ -76,6 +79,8 @@ std::vector<std::string> populate_sharding_rules(Graph& graph, bool conservative
 
 struct PipelineOptions {
   bool dedup_functions_fully = false;
+  // Shown the finished propagation, before what comes after it changes the module.
+  std::function<void(const PropagationEngine&)> observe = {};
 };
 void run_import_pipeline(Graph& graph, const PipelineOptions& options);
 // The import pipeline and what calls need: everything before propagation itself.
