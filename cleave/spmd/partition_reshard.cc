@@ -47,6 +47,8 @@ std::string step_op(const ReshardStep& step, AttrDict& attrs) {
       attrs.set("params", std::move(params));
       return "sdy.all_to_all";
     }
+    case StepKind::Scatter:
+    case StepKind::Gather:
     case StepKind::Relabel:
       break;
   }

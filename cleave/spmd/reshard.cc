@@ -6,6 +6,7 @@
 #include "cleave/core/error.h"
 #include "cleave/core/shard_layout.h"
 #include "cleave/spmd/reshard_search.h"
+#include "cleave/spmd/reshard_single.h"
 
 namespace cleave {
 namespace {
@@ -43,15 +44,14 @@ void check_arguments(const ShardingSpec& from, const ShardingSpec& to, const Sha
                      bool trusted) {
   for (const ShardingSpec* spec : {&from, &to}) {
     if (!trusted) verify(*spec);
-    if (spec->mesh->is_maximal())
-      throw_user("reshard: {} is on the single device {}; copy the tensor there or from there",
-                 to_string_with_mesh(*spec), spec->mesh->device_ids[0]);
+    if (spec->mesh->is_maximal()) continue;
     if (!trusted || spec->rank() != shape.size()) verify(*spec, shape);
   }
   for (int64_t size : shape)
     if (size == kDynamicSize)
       throw_user("reshard: the tensor <{}> has a dimension of unknown size", to_string(shape));
   if (from.mesh->is_empty() || to.mesh->is_empty()) return;
+  if (from.mesh->is_maximal() || to.mesh->is_maximal()) return;
   if (from.mesh->num_devices() != to.mesh->num_devices())
     throw_user("reshard: the meshes {} and {} have different numbers of devices",
                to_string(*from.mesh), to_string(*to.mesh));
@@ -205,8 +205,16 @@ struct Resharder::Impl {
         source, target);
   }
 
+  static bool involves_single_device(const ShardingSpec& from, const ShardingSpec& to) {
+    return from.mesh->is_maximal() || to.mesh->is_maximal();
+  }
+
   ReshardPlan plan(const ShardingSpec& from, const ShardingSpec& to, const Shape& shape,
                    DType dtype) {
+    if (involves_single_device(from, to))
+      return plan_single_device(
+          on_mesh_of(from, to), on_mesh_of(to, from), shape, dtype, profile, options,
+          [&](const ShardingSpec& a, const ShardingSpec& b) { return plan(a, b, shape, dtype); });
     ReshardPlan plan;
     const int64_t element = byte_size(dtype);
     plan.peak_bytes = num_elements(local_shape(from, shape)) * element;
@@ -251,6 +259,7 @@ ReshardPlan Resharder::plan(const ShardingSpec& from, const ShardingSpec& to, co
 
 double Resharder::seconds(const ShardingSpec& from, const ShardingSpec& to, const Shape& shape,
                           DType dtype) {
+  if (Impl::involves_single_device(from, to)) return plan(from, to, shape, dtype).seconds;
   if (from.same_layout(to) || (from.is_fully_replicated() && to.is_fully_replicated())) return 0;
   check_arguments(from, to, shape, /*trusted=*/true);
   return impl_->search(from, to, shape, dtype).path.seconds;

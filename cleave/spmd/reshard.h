@@ -33,6 +33,9 @@ namespace cleave {
 //                        of the reduction (the value itself under max, min, and, or, avg)
 //   ShardedToPartial     makes axes of the minor end of dimensions partial; local: the shard is
 //                        padded with the identity (sum, or, and, prod, max and min have one)
+//   Scatter              a single device sends every device of a mesh its shard
+//   Gather               a single device gets the elements that it lacks from a mesh (or from
+//                        another single device)
 //   Relabel              the same elements on the same devices under another mesh; nothing is sent
 //
 // Uneven dimensions. A dimension of n over w shards has chunks of ceil(n/w) of the whole dimension
@@ -52,6 +55,8 @@ enum class StepKind : uint8_t {
   AllReduce,
   ReplicatedToPartial,
   ShardedToPartial,
+  Scatter,
+  Gather,
   Relabel,
 };
 std::string_view name(StepKind kind);  // "all_gather", ...
@@ -87,8 +92,8 @@ bool chunks_nest(int64_t n, int64_t coarse, int64_t ratio);
 // The cheapest steps from `from` to `to`; the same ones for the same arguments, always. The
 // result's last `after` has the layout of `to` (openness, priorities and explicitly replicated axes
 // are taken from `to`). The meshes may differ in axes and order of devices, not in the number of
-// devices. Throws UserError where the meshes have different devices or no way stays within the
-// memory.
+// devices, unless one is a single device. Throws UserError where the meshes have different devices
+// or no way stays within the memory.
 ReshardPlan plan_reshard(const ShardingSpec& from, const ShardingSpec& to, const Shape& shape,
                          DType dtype, const MachineProfile& profile,
                          const ReshardOptions& options = {});

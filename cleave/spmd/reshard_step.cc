@@ -10,15 +10,17 @@
 namespace cleave {
 namespace {
 
-constexpr std::array<std::string_view, 9> kStepNames = {"all_gather",
-                                                        "all_slice",
-                                                        "all_to_all",
-                                                        "collective_permute",
-                                                        "reduce_scatter",
-                                                        "all_reduce",
-                                                        "replicated_to_unreduced",
-                                                        "sharded_to_unreduced",
-                                                        "relabel"};
+constexpr std::array<std::string_view, 11> kStepNames = {"all_gather",
+                                                         "all_slice",
+                                                         "all_to_all",
+                                                         "collective_permute",
+                                                         "reduce_scatter",
+                                                         "all_reduce",
+                                                         "replicated_to_unreduced",
+                                                         "sharded_to_unreduced",
+                                                         "scatter",
+                                                         "gather",
+                                                         "relabel"};
 
 // What `whole` has beyond its prefix `prefix`; nothing where that is no prefix.
 std::optional<AxisList> suffix_beyond(const AxisList& whole, const AxisList& prefix) {
@@ -82,6 +84,10 @@ class StepMaker {
   }
 
   ReshardStep make() {
+    if (step_.kind == StepKind::Scatter || step_.kind == StepKind::Gather) {
+      step_.kind == StepKind::Scatter ? scatter() : gather();
+      return std::move(step_);
+    }
     if (before_.rank() != shape_.size() || after_.rank() != shape_.size())
       fail("the specs have another rank than the tensor");
     const bool mesh_may_change =
@@ -138,6 +144,8 @@ class StepMaker {
         check(after_.partial_op != ReduceOp::Avg, "avg has no identity");
         local(bytes_after_);
         break;
+      case StepKind::Scatter:
+      case StepKind::Gather:
       case StepKind::Relabel:
         break;
     }
@@ -154,6 +162,7 @@ class StepMaker {
   }
 
   int64_t local_bytes(const ShardingSpec& spec, DType dtype) const {
+    if (spec.mesh->is_maximal()) return num_elements(shape_) * byte_size(dtype);
     if (spec.rank() != shape_.size()) return 0;
     return num_elements(local_shape(spec, shape_)) * byte_size(dtype);
   }
@@ -232,11 +241,54 @@ class StepMaker {
     if (reshard::can_share_atoms(before_, after_)) {
       group = reshard::changed_axes(before_, after_);
     } else {
-      for (size_t i = 0; i < before_.mesh->axes.size(); ++i)
-        group.push_back(whole_axis(*before_.mesh, static_cast<int>(i)));
+      group = all_axes(*before_.mesh);
     }
     step_.seconds = collective_seconds(CollectiveKind::Permute, static_cast<double>(bytes_after_),
                                        *before_.mesh, group, profile_);
+  }
+
+  // The one device is what limits both: all that the others get or have goes over its links, as in
+  // an all_gather of a buffer of that size.
+  void scatter() {
+    check(before_.mesh->is_maximal(), "the tensor is not on a single device");
+    check(!after_.mesh->is_maximal() && after_.partial.empty(), "the target is not a whole mesh");
+    step_.axes = all_axes(*after_.mesh);
+    step_.bytes = bytes_after_;
+    step_.seconds = collective_seconds(
+        CollectiveKind::AllGather, static_cast<double>(bytes_after_ * after_.mesh->num_devices()),
+        *after_.mesh, step_.axes, profile_);
+  }
+  void gather() {
+    check(after_.mesh->is_maximal(), "the target is not a single device");
+    check(before_.partial.empty(), "a reduction is pending");
+    if (before_.mesh->is_maximal()) {
+      const Mesh pair{{"pair", 2}};
+      step_.bytes = bytes_after_;
+      step_.seconds = collective_seconds(CollectiveKind::Permute, static_cast<double>(bytes_after_),
+                                         pair, {whole_axis(pair, 0)}, profile_);
+      return;
+    }
+    const int64_t device = after_.mesh->device_ids[0];
+    const bool inside = device < before_.mesh->num_devices();
+    std::vector<AxisList> lists;
+    for (const DimSpec& dim : before_.dims) lists.push_back(dim.axes);
+    step_.axes = sorted_union(lists);
+    int64_t own = 0;
+    if (inside) {
+      const Shape size = shard_slice(before_, shape_, before_.mesh->position_of(device)).size;
+      own = num_elements(size) * (bytes_after_ / std::max<int64_t>(1, num_elements(shape_)));
+    }
+    step_.bytes = bytes_after_ - own;
+    if (step_.bytes == 0) return;
+    step_.seconds = collective_seconds(
+        CollectiveKind::AllGather, static_cast<double>(bytes_after_), *before_.mesh,
+        step_.axes.empty() ? all_axes(*before_.mesh) : step_.axes, profile_);
+  }
+  static AxisList all_axes(const Mesh& mesh) {
+    AxisList axes;
+    for (size_t i = 0; i < mesh.axes.size(); ++i)
+      axes.push_back(whole_axis(mesh, static_cast<int>(i)));
+    return axes;
   }
 
   void price(CollectiveKind kind, int64_t buffer, int64_t received) {
@@ -272,6 +324,7 @@ ReshardStep make_step(StepKind kind, const ShardingSpec& before, const ShardingS
 std::string to_string(const ReshardStep& step) {
   const Mesh& mesh = *step.after.mesh;
   std::string text(name(step.kind));
+  if (step.kind == StepKind::Gather) return text + " -> " + to_string(step.after);
   if (!step.dim_axes.empty()) {
     text += " [";
     for (size_t d = 0; d < step.dim_axes.size(); ++d)

@@ -45,6 +45,8 @@ AttrDict attributes_of(const ReshardStep& step, ReduceOp reduce) {
       attrs.set("axes", axis_lists(step.dim_axes, mesh));
       break;
     case StepKind::CollectivePermute:
+    case StepKind::Scatter:
+    case StepKind::Gather:
     case StepKind::Relabel:
       break;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <random>
 
 #include "cleave/core/error.h"
@@ -107,8 +108,23 @@ void for_each_element(const ShardSlice& slice, const Shape& shape,
   }
 }
 
+// A single device counts by its id: the shards of the devices before it are empty.
+std::vector<int64_t> devices_of(const Mesh& mesh) {
+  if (mesh.is_maximal()) return mesh.device_ids;
+  std::vector<int64_t> devices(mesh.num_devices());
+  std::iota(devices.begin(), devices.end(), 0);
+  return devices;
+}
+size_t num_shards(const Mesh& mesh) { return static_cast<size_t>(devices_of(mesh).back() + 1); }
+
 ShardSlice slice_of(const ShardingSpec& spec, const Shape& shape, int64_t device) {
+  if (spec.mesh->is_maximal()) return {Shape(shape.size(), 0), shape};
   return shard_slice(spec, shape, spec.mesh->position_of(device));
+}
+
+int64_t part_of(const ShardingSpec& spec, int64_t device) {
+  if (spec.partial.empty()) return 0;
+  return coordinate(spec.partial, *spec.mesh, spec.mesh->position_of(device));
 }
 
 // The devices that differ from `device` along `axes` only, itself included.
@@ -136,14 +152,13 @@ class StepRunner {
       : before_(before), step_(step), elements_(num_elements(before.shape)) {
     result_.shape = before.shape;
     result_.spec = step.after;
-    result_.shards.resize(before.shards.size());
+    result_.shards.resize(std::max(before.shards.size(), num_shards(*step.after.mesh)));
     if (step.kind == StepKind::CollectivePermute)
       sources_ = permute_sources(before.spec, step.after);
   }
 
   SimulatedTensor run() {
-    for (size_t device = 0; device < before_.shards.size(); ++device)
-      run_on(static_cast<int64_t>(device));
+    for (int64_t device : devices_of(*step_.after.mesh)) run_on(device);
     return std::move(result_);
   }
 
@@ -193,6 +208,9 @@ class StepRunner {
         return group_of(*before_.spec.mesh, step_.axes, device);
       case StepKind::CollectivePermute:
         return {sources_[device]};
+      case StepKind::Scatter:
+      case StepKind::Gather:
+        return devices_of(*before_.spec.mesh);
       default:
         return {device};
     }
@@ -212,7 +230,7 @@ class StepRunner {
 SimulatedTensor distribute(std::span<const int64_t> global, const ShardingSpec& spec,
                            const Shape& shape, uint64_t seed) {
   SimulatedTensor tensor{shape, spec, {}};
-  const int64_t devices = spec.mesh->num_devices(), parts = total_size(spec.partial);
+  const int64_t parts = total_size(spec.partial);
   std::mt19937_64 random(seed);
   std::vector<std::vector<int64_t>> by_part(parts, std::vector<int64_t>(global.size()));
   for (size_t i = 0; i < global.size(); ++i) {
@@ -223,9 +241,9 @@ SimulatedTensor distribute(std::span<const int64_t> global, const ShardingSpec& 
     const std::vector<int64_t> pieces = decompose(global[i], spec.partial_op, parts, random);
     for (int64_t p = 0; p < parts; ++p) by_part[p][i] = pieces[p];
   }
-  tensor.shards.resize(devices);
-  for (int64_t device = 0; device < devices; ++device) {
-    const int64_t part = coordinate(spec.partial, *spec.mesh, spec.mesh->position_of(device));
+  tensor.shards.resize(num_shards(*spec.mesh));
+  for (int64_t device : devices_of(*spec.mesh)) {
+    const int64_t part = part_of(spec, device);
     const ShardSlice slice = slice_of(spec, shape, device);
     tensor.shards[device].resize(num_elements(slice.size));
     for_each_element(slice, shape, [&](int64_t from, int64_t i) {
@@ -251,10 +269,9 @@ std::vector<int64_t> collect(const SimulatedTensor& tensor) {
   const int64_t parts = total_size(spec.partial), elements = num_elements(tensor.shape);
   std::vector<std::vector<int64_t>> by_part(parts, std::vector<int64_t>(elements));
   std::vector<std::vector<bool>> known(parts, std::vector<bool>(elements, false));
-  for (size_t device = 0; device < tensor.shards.size(); ++device) {
-    const int64_t position = spec.mesh->position_of(static_cast<int64_t>(device));
-    const int64_t part = coordinate(spec.partial, *spec.mesh, position);
-    const ShardSlice slice = shard_slice(spec, tensor.shape, position);
+  for (int64_t device : devices_of(*spec.mesh)) {
+    const int64_t part = part_of(spec, device);
+    const ShardSlice slice = slice_of(spec, tensor.shape, device);
     if (static_cast<int64_t>(tensor.shards[device].size()) != num_elements(slice.size))
       throw_internal("device {} holds {} elements, not {}", device, tensor.shards[device].size(),
                      num_elements(slice.size));
