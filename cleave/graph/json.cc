@@ -6,6 +6,7 @@
 #include "cleave/core/error.h"
 #include "cleave/core/sharding_rule_text.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/graph/text/resources.h"
 #include "cleave/graph/text/text.h"
 
 namespace cleave {
@@ -40,7 +41,11 @@ class Writer {
  private:
   static Json attributes(const AttrDict& attrs) {
     Json result = Json::object();
-    for (const NamedAttribute& entry : attrs.entries()) result[entry.name] = to_string(entry.value);
+    for (const NamedAttribute& entry : attrs.entries()) {
+      std::string text = to_string(entry.value);
+      text::append_resources(text, entry.value);
+      result[entry.name] = std::move(text);
+    }
     return result;
   }
 

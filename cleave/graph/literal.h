@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,7 +17,9 @@ struct Literal {
   Type type;
   bool splat = false;
   std::shared_ptr<const std::vector<std::byte>> bytes;
-  std::string resource;  // dense_resource<key>: the key
+  std::string
+      resource;  // dense_resource<key>: the key; `bytes` is null where its blob is not given
+  uint32_t resource_alignment = 0;
 
   int64_t num_elements() const { return cleave::num_elements(type.shape); }
   const std::byte* data() const { return bytes->data(); }

@@ -145,10 +145,20 @@ Attribute AttributeParser::dense_resource() {
   lex_.word();
   lex_.expect("<");
   Literal literal;
+  const size_t begin = lex_.next_pos();
   literal.resource = lex_.word_or_string();
   lex_.expect(">");
   lex_.expect(":");
   literal.type = type();
+  if (const auto blob = resources_.find(literal.resource); blob != resources_.end()) {
+    literal.bytes = blob->second.bytes;
+    literal.resource_alignment = blob->second.alignment;
+    const auto size = static_cast<int64_t>(literal.bytes->size());
+    if (size != literal.type.byte_count())
+      lex_.fail_at(begin,
+                   fmt::format("the blob of '{}' has {} bytes, {} takes {}", literal.resource, size,
+                               to_string(literal.type), literal.type.byte_count()));
+  }
   return ElementsAttr{std::move(literal)};
 }
 

@@ -8,6 +8,7 @@
 
 #include "cleave/graph/attribute.h"
 #include "cleave/graph/text/lexer.h"
+#include "cleave/graph/text/resources.h"
 
 namespace cleave::text {
 
@@ -42,6 +43,7 @@ class AttributeParser {
 
   void define_attribute_alias(std::string name, Attribute value);
   void define_type_alias(std::string name, Type value);
+  void set_resources(ResourceBlobs blobs) { resources_ = std::move(blobs); }
   const MeshLookup& meshes() const { return meshes_; }
   Lexer& lexer() { return lex_; }
   // loc(...) where it is next; returns the text in parentheses.
@@ -67,6 +69,7 @@ class AttributeParser {
   MeshLookup meshes_;
   std::unordered_map<std::string, Attribute> attribute_aliases_;
   std::unordered_map<std::string, Type> type_aliases_;
+  ResourceBlobs resources_;
   int depth_ = 0;
 };
 

@@ -5,7 +5,9 @@
 #include <charconv>
 #include <cstring>
 
+#include "cleave/graph/text/attribute_printer.h"
 #include "cleave/graph/text/float_text.h"
+#include "cleave/graph/text/resources.h"
 
 namespace cleave::text {
 namespace {
@@ -123,21 +125,9 @@ class ElementReader {
     const std::string_view source = lexer_.source();
     const size_t close = source.find('"', begin + 1);
     if (close == std::string_view::npos) lexer_.fail("a string that does not end");
-    std::string_view digits = source.substr(begin + 1, close - begin - 1);
+    const std::string_view digits = source.substr(begin + 1, close - begin - 1);
     lexer_.seek(close + 1);
-    if (digits.substr(0, 2) != "0x" || digits.size() % 2 != 0)
-      lexer_.fail_at(begin, "expected a hex string \"0x...\" with whole bytes");
-    digits.remove_prefix(2);
-    const auto nibble = [&](char c) -> unsigned {
-      if (c >= '0' && c <= '9') return static_cast<unsigned>(c - '0');
-      if (c >= 'A' && c <= 'F') return static_cast<unsigned>(c - 'A' + 10);
-      if (c >= 'a' && c <= 'f') return static_cast<unsigned>(c - 'a' + 10);
-      lexer_.fail_at(begin, "a character that is no hex digit in a hex string");
-    };
-    bytes_.resize(digits.size() / 2);
-    for (size_t i = 0; i < bytes_.size(); ++i)
-      bytes_[i] = static_cast<std::byte>(nibble(digits[2 * i]) << 4 | nibble(digits[2 * i + 1]));
-
+    bytes_ = hex_bytes(lexer_, begin, digits);
     const auto count = static_cast<uint64_t>(num_elements(type_.shape));
     const auto element = static_cast<uint64_t>(size_);
     if (bytes_.size() % element == 0 && bytes_.size() / element == count) return;
@@ -224,7 +214,9 @@ Literal parse_dense_elements(const Lexer& lexer, size_t begin, size_t end, const
 
 void append_dense(std::string& out, const Literal& literal, size_t hex_limit) {
   if (!literal.resource.empty()) {
-    out += "dense_resource<" + literal.resource + ">";
+    out += "dense_resource<";
+    append_keyword_or_string(out, literal.resource);
+    out += '>';
     return;
   }
   out += "dense<";
@@ -235,14 +227,8 @@ void append_dense(std::string& out, const Literal& literal, size_t hex_limit) {
   } else if (count == 0) {
     // Nothing between the brackets.
   } else if (count > hex_limit) {
-    constexpr char kDigits[] = "0123456789ABCDEF";
     out += "\"0x";
-    const auto append_byte = [&](std::byte value) {
-      out += kDigits[static_cast<unsigned>(value) >> 4];
-      out += kDigits[static_cast<unsigned>(value) & 15];
-    };
-    out.reserve(out.size() + 2 * literal.bytes->size() + 8);
-    for (std::byte value : *literal.bytes) append_byte(value);
+    append_hex(out, *literal.bytes);
     out += '"';
   } else {
     append_list(out, literal.type, 0, data);

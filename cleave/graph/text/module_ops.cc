@@ -8,6 +8,7 @@
 namespace cleave::text {
 
 Graph ModuleParser::parse() {
+  attrs_.set_resources(read_resources(lex_));
   while (lex_.peek() == '#' || lex_.peek() == '!') alias_definition();
   if (lex_.peek_word() == "module" || lex_.peek_word() == "builtin.module") {
     lex_.word();
@@ -41,7 +42,7 @@ void ModuleParser::alias_definition() {
     attrs_.define_attribute_alias(std::move(name), attrs_.attribute());
 }
 
-// {-# dialect_resources: { ... } #-}: blobs are not read; constants keep their keys.
+// {-# dialect_resources: { ... } #-}: read before the module.
 void ModuleParser::resources() {
   const size_t end = lex_.source().find("#-}", lex_.pos());
   if (end == std::string_view::npos) lex_.fail("'{-#' without '#-}'");

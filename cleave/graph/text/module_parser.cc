@@ -337,7 +337,9 @@ Attribute parse_attribute(std::string_view text, const MeshLookup& meshes) {
   text::Lexer lexer(text);
   text::AttributeParser parser(lexer, meshes);
   try {
+    parser.set_resources(text::read_resources(lexer));
     Attribute attribute = parser.attribute();
+    if (lexer.source().compare(lexer.next_pos(), 3, "{-#") == 0) return attribute;
     if (!lexer.at_end()) lexer.fail("unexpected text after the attribute");
     return attribute;
   } catch (const ParseError& error) {

@@ -1,4 +1,5 @@
 #include "cleave/graph/text/printer.h"
+#include "cleave/graph/text/resources.h"
 
 #include <algorithm>
 
@@ -305,6 +306,7 @@ void Printer::module() {
     out += " : () -> ()";
   }
   out += '\n';
+  append_resources(out, graph);
 }
 
 }  // namespace text
