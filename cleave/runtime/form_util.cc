@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cleave/core/error.h"
+#include "cleave/graph/local_op.h"
 
 namespace cleave {
 
@@ -27,13 +28,13 @@ Shape broadcast_shapes(std::string_view op, const Shape& a, const Shape& b) {
   return result;
 }
 
-ValueId stretch(GraphBuilder& b, ValueId value, const Shape& shape) {
+ValueId stretch(GraphBuilder& b, ValueId value, Shape shape) {
   const Shape from = b.shape(value);
   if (from == shape) return value;
   std::vector<int64_t> dims(from.size());
   for (size_t i = 0; i < from.size(); ++i)
     dims[i] = static_cast<int64_t>(shape.size() - from.size() + i);
-  return b.broadcast(value, shape, std::move(dims));
+  return b.broadcast(value, std::move(shape), std::move(dims));
 }
 
 ValueId cast_to(GraphBuilder& b, ValueId value, DType dtype) {
@@ -62,6 +63,80 @@ StructAttr struct_attr(std::string name,
   for (auto& [field, values] : fields)
     if (!values.empty()) result.fields.push_back({field, ints_attr(std::move(values))});
   return result;
+}
+
+std::vector<ValueId> emit_with_body(GraphBuilder& b, std::string_view op,
+                                    std::vector<ValueId> operands, std::vector<Type> results,
+                                    AttrDict attrs, const std::vector<DType>& args,
+                                    const std::function<void(GraphBuilder&)>& body) {
+  Graph& graph = b.graph();
+  const NodeId node = graph.add_node(op, std::move(operands), std::move(results), std::move(attrs));
+  GraphBuilder inner(graph, graph.add_region(node));
+  for (DType dtype : args) graph.add_argument(inner.region(), Type::tensor(dtype, {}));
+  body(inner);
+  const OpDef* def = graph.node(node).def;
+  if (def && def->infer) def->infer(graph, graph.node(node));
+  if (def && def->verify) def->verify(graph, graph.node(node));
+  graph.append(b.region(), node);
+  return graph.node(node).results;
+}
+
+Attribute pairs_attr(const std::vector<int64_t>& values) {
+  Literal literal;
+  literal.type = Type::tensor(DType::I64, {static_cast<int64_t>(values.size()) / 2, 2});
+  const auto* data = reinterpret_cast<const std::byte*>(values.data());
+  literal.bytes =
+      std::make_shared<const std::vector<std::byte>>(data, data + values.size() * sizeof(int64_t));
+  return literal_attr(std::move(literal));
+}
+
+ValueId along(GraphBuilder& b, ValueId vector, Shape shape, int64_t dim) {
+  return b.broadcast(vector, std::move(shape), {dim});
+}
+
+namespace {
+
+ValueId literal_constant(GraphBuilder& b, Literal literal) {
+  const Type type = literal.type;
+  AttrDict attrs;
+  attrs.set("value", literal_attr(std::move(literal)));
+  return b.emit_as(type, "stablehlo.constant", {}, std::move(attrs));
+}
+
+}  // namespace
+
+ValueId lowest_constant(GraphBuilder& b, DType dtype, const Shape& shape) {
+  return literal_constant(b, identity_literal(ReduceOp::Max, Type::tensor(dtype, shape)));
+}
+ValueId highest_constant(GraphBuilder& b, DType dtype, const Shape& shape) {
+  return literal_constant(b, identity_literal(ReduceOp::Min, Type::tensor(dtype, shape)));
+}
+
+ValueId fold(GraphBuilder& b, ValueId x, std::string_view op, const std::vector<int64_t>& dims,
+             bool keep) {
+  const DType dtype = b.dtype(x);
+  const Shape full = b.shape(x);
+  ReduceOp kind = ReduceOp::Sum;
+  if (op == "stablehlo.multiply") kind = ReduceOp::Prod;
+  if (op == "stablehlo.maximum") kind = ReduceOp::Max;
+  if (op == "stablehlo.minimum") kind = ReduceOp::Min;
+  if (op == "stablehlo.and") kind = ReduceOp::And;
+  if (op == "stablehlo.or") kind = ReduceOp::Or;
+  const ValueId start = literal_constant(b, identity_literal(kind, Type::tensor(dtype, {})));
+  Shape rest, kept = full;
+  for (size_t d = 0; d < full.size(); ++d) {
+    const bool folded = std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) != dims.end();
+    if (folded) kept[d] = 1;
+    if (!folded) rest.push_back(full[d]);
+  }
+  AttrDict attrs;
+  attrs.set("dimensions", ints_attr(dims));
+  const ValueId result =
+      emit_with_body(b, "stablehlo.reduce", {x, start}, {Type::tensor(dtype, std::move(rest))},
+                     std::move(attrs), {dtype, dtype}, [&](GraphBuilder& body) {
+                       body.finish({body.emit(op, {body.arg(0), body.arg(1)})});
+                     })[0];
+  return keep ? b.reshape(result, std::move(kept)) : result;
 }
 
 ValueId expand(GraphBuilder& b, ValueId value, int64_t dim) {

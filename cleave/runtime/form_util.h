@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -34,7 +35,7 @@ inline double real_from(int64_t param) { return std::bit_cast<double>(param); }
 //   {8, 1, 4}, {3, 4} -> {8, 3, 4}
 Shape broadcast_shapes(std::string_view op, const Shape& a, const Shape& b);
 // The value stretched to a shape by that rule; itself where it has it.
-ValueId stretch(GraphBuilder& b, ValueId value, const Shape& shape);
+ValueId stretch(GraphBuilder& b, ValueId value, Shape shape);
 ValueId cast_to(GraphBuilder& b, ValueId value, DType dtype);  // itself where it has it
 
 // -1 -> rank - 1; throws UserError in the name of `op`.
@@ -51,6 +52,25 @@ struct DotDims {
   std::vector<int64_t> batch_a, batch_b, contract_a, contract_b;
 };
 ValueId emit_dot(GraphBuilder& b, ValueId x, ValueId y, const DotDims& dims);  // ops_linalg.cc
+
+// An op with one region of scalar code, which `body` writes and ends by `finish`. Its arguments are
+// scalars of the given dtypes.
+//   emit_with_body(b, "stablehlo.sort", {x}, {b.type(x)}, attrs, {F32, F32}, [](GraphBuilder& r) {
+//     r.finish({r.compare("LT", r.arg(0), r.arg(1))}); });
+std::vector<ValueId> emit_with_body(GraphBuilder& b, std::string_view op,
+                                    std::vector<ValueId> operands, std::vector<Type> results,
+                                    AttrDict attrs, const std::vector<DType>& args,
+                                    const std::function<void(GraphBuilder&)>& body);
+// dense<...> : tensor<(n/2)x2xi64>, the pairs of a padding.
+Attribute pairs_attr(const std::vector<int64_t>& values);
+// The values along which `dim` of one tensor counts up.
+ValueId along(GraphBuilder& b, ValueId vector, Shape shape, int64_t dim);
+// A constant with the lowest (highest) value of its dtype, exact for 64-bit integers too.
+ValueId lowest_constant(GraphBuilder& b, DType dtype, const Shape& shape = {});
+ValueId highest_constant(GraphBuilder& b, DType dtype, const Shape& shape = {});
+// A reduction by one op from its identity; reduced dimensions stay with size 1 where `keep` says.
+ValueId fold(GraphBuilder& b, ValueId x, std::string_view op, const std::vector<int64_t>& dims,
+             bool keep = false);
 
 // A copy of the value with dimension `dim` of size 1 put in.
 ValueId expand(GraphBuilder& b, ValueId value, int64_t dim);

@@ -1,5 +1,7 @@
 #include "cleave/runtime/ops_linalg.h"
 
+#include <algorithm>
+
 #include "cleave/core/error.h"
 #include "cleave/runtime/form_util.h"
 #include "cleave/runtime/promotion.h"
@@ -72,6 +74,77 @@ Values matmul_form(GraphBuilder& b, Params) {
 Tensor matmul(const Tensor& a, const Tensor& b) {
   const Tensor operands[] = {a, b};
   return record_one(matmul_form, {}, operands);
+}
+
+Tensor outer(const Tensor& a, const Tensor& b) {
+  if (a.rank() != 1 || b.rank() != 1)
+    throw_user("outer: <{}> and <{}> must be vectors", to_string(a.shape()), to_string(b.shape()));
+  return einsum("i,j->ij", {a, b});
+}
+
+Tensor cholesky(const Tensor& a, bool lower) {
+  const int64_t params[] = {lower};
+  return record_one(
+      [](GraphBuilder& b, Params params) -> Values {
+        AttrDict attrs;
+        attrs.set("lower", params[0] != 0);
+        const ValueId factor = b.emit("stablehlo.cholesky", {b.arg(0)}, std::move(attrs));
+        return {factor};
+      },
+      params, {&a, 1});
+}
+
+Tensor triangular_solve(const Tensor& a, const Tensor& b, const SolveOptions& options) {
+  const int64_t params[] = {options.left, options.lower, options.unit_diagonal, options.transpose};
+  const Tensor operands[] = {a, b};
+  return record_one(
+      [](GraphBuilder& b, Params params) -> Values {
+        AttrDict attrs;
+        attrs.set("left_side", params[0] != 0);
+        attrs.set("lower", params[1] != 0);
+        attrs.set("unit_diagonal", params[2] != 0);
+        attrs.set("transpose_a",
+                  EnumAttr{"stablehlo.transpose", params[3] ? "TRANSPOSE" : "NO_TRANSPOSE"});
+        return {b.emit("stablehlo.triangular_solve", {b.arg(0), b.arg(1)}, std::move(attrs))};
+      },
+      params, operands);
+}
+
+namespace {
+
+Tensor transform(const char* name, int64_t kind, const Tensor& x, DType input, int64_t length) {
+  if (x.rank() == 0) throw_user("{}: a scalar has no last dimension", name);
+  const int64_t params[] = {kind, length, static_cast<int64_t>(input)};
+  return record_one(
+      [](GraphBuilder& b, Params params) -> Values {
+        static constexpr const char* kKinds[] = {"FFT", "IFFT", "RFFT", "IRFFT"};
+        AttrDict attrs;
+        attrs.set("fft_type", EnumAttr{"stablehlo.fft_type", kKinds[params[0]]});
+        attrs.set("fft_length", ints_attr({params[1]}));
+        return {b.emit("stablehlo.fft", {cast_to(b, b.arg(0), static_cast<DType>(params[2]))},
+                       std::move(attrs))};
+      },
+      params, {&x, 1});
+}
+
+DType complex_type(DType dtype) {
+  return dtype == DType::F64 || dtype == DType::C128 ? DType::C128 : DType::C64;
+}
+
+}  // namespace
+
+Tensor fft(const Tensor& x) {
+  return transform("fft", 0, x, complex_type(x.dtype()), x.rank() ? x.dim(-1) : 0);
+}
+Tensor ifft(const Tensor& x) {
+  return transform("ifft", 1, x, complex_type(x.dtype()), x.rank() ? x.dim(-1) : 0);
+}
+Tensor rfft(const Tensor& x) {
+  return transform("rfft", 2, x, x.dtype() == DType::F64 ? DType::F64 : DType::F32,
+                   x.rank() ? x.dim(-1) : 0);
+}
+Tensor irfft(const Tensor& x, int64_t length) {
+  return transform("irfft", 3, x, complex_type(x.dtype()), length);
 }
 
 }  // namespace cleave

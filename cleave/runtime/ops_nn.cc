@@ -3,7 +3,11 @@
 #include <cmath>
 #include <numbers>
 
+#include "cleave/core/error.h"
 #include "cleave/runtime/form_util.h"
+#include "cleave/runtime/ops_elementwise.h"
+#include "cleave/runtime/ops_shape.h"
+#include "cleave/runtime/promotion.h"
 #include "cleave/runtime/record.h"
 
 namespace cleave {
@@ -17,6 +21,87 @@ ValueId times(GraphBuilder& b, ValueId x, double factor) {
 }
 ValueId plus(GraphBuilder& b, ValueId x, double term) {
   return b.binary("stablehlo.add", x, b.constant_like(term, x));
+}
+// The type to compute in.
+DType wide(DType dtype) { return dtype == DType::F64 || is_complex(dtype) ? dtype : DType::F32; }
+
+ValueId minus_stretched(GraphBuilder& b, ValueId x, ValueId y) {
+  return b.binary("stablehlo.subtract", x, stretch(b, y, b.shape(x)));
+}
+
+ValueId softmax_of(GraphBuilder& b, ValueId x, int64_t dim) {
+  const ValueId top = fold(b, x, "stablehlo.maximum", {dim}, true);
+  const ValueId parts = b.emit("stablehlo.exponential", {minus_stretched(b, x, top)});
+  const ValueId total = fold(b, parts, "stablehlo.add", {dim}, true);
+  return b.binary("stablehlo.divide", parts, stretch(b, total, b.shape(x)));
+}
+
+ValueId log_softmax_of(GraphBuilder& b, ValueId x, int64_t dim) {
+  const ValueId shifted = minus_stretched(b, x, fold(b, x, "stablehlo.maximum", {dim}, true));
+  const ValueId total =
+      fold(b, b.emit("stablehlo.exponential", {shifted}), "stablehlo.add", {dim}, true);
+  return minus_stretched(b, shifted, b.emit("stablehlo.log", {total}));
+}
+
+ValueId mean_of(GraphBuilder& b, ValueId x, int64_t dim) {
+  const ValueId total = fold(b, x, "stablehlo.add", {dim}, true);
+  const auto count = static_cast<double>(b.shape(x)[static_cast<size_t>(dim)]);
+  return b.binary("stablehlo.divide", total, b.constant_like(count, total));
+}
+
+void check_norm(std::string_view op, const Tensor& x, const Tensor& weight) {
+  if (x.rank() == 0) throw_user("{}: a scalar has no last dimension", op);
+  if (weight.valid() && weight.shape() != Shape{x.dim(-1)})
+    throw_user("{}: tensor<{}> takes a weight of <{}>, got <{}>", op, to_string(x.shape()),
+               x.dim(-1), to_string(weight.shape()));
+}
+
+// params: has weight, has bias, epsilon, centered.
+Values norm_form(GraphBuilder& b, Params params) {
+  const DType dtype = b.dtype(b.arg(0));
+  const ValueId x = cast_to(b, b.arg(0), wide(dtype));
+  const auto last = static_cast<int64_t>(b.shape(x).size()) - 1;
+  const ValueId centered = params[3] ? minus_stretched(b, x, mean_of(b, x, last)) : x;
+  const ValueId spread = mean_of(b, b.binary("stablehlo.multiply", centered, centered), last);
+  const ValueId scale = b.emit("stablehlo.rsqrt", {plus(b, spread, real_from(params[2]))});
+  ValueId result = b.binary("stablehlo.multiply", centered, stretch(b, scale, b.shape(x)));
+  auto apply = [&](const char* op, size_t arg) {
+    const ValueId vector = cast_to(b, b.arg(arg), b.dtype(result));
+    result = b.binary(op, result, along(b, vector, b.shape(result), last));
+  };
+  if (params[0]) apply("stablehlo.multiply", 1);
+  if (params[1]) apply("stablehlo.add", params[0] ? 2 : 1);
+  return {cast_to(b, result, dtype)};
+}
+
+// params: causal, scale, has mask.
+Values attention_form(GraphBuilder& b, Params params) {
+  const DType dtype = b.dtype(b.arg(0));
+  ValueId q = b.arg(0);
+  const ValueId k = b.arg(1), v = b.arg(2);
+  const Shape shape = b.shape(q);
+  const int64_t groups = b.shape(k)[1], share = shape[1] / groups;
+  const int64_t queries = shape[2], keys = b.shape(k)[2];
+  q = b.reshape(q, {shape[0], groups, share, queries, shape[3]});
+  ValueId scores = emit_dot(b, q, k, {{0, 1}, {0, 1}, {4}, {3}});
+  scores = times(b, cast_to(b, scores, wide(dtype)), real_from(params[1]));
+  const Shape full = b.shape(scores);
+  auto hide = [&](ValueId visible) {
+    const ValueId low = b.constant_like(-1e30, scores);
+    scores = b.emit("stablehlo.select", {visible, scores, low});
+  };
+  if (params[0]) {
+    const ValueId row = plus(b, b.iota(DType::I32, full, 3), static_cast<double>(keys - queries));
+    hide(b.compare("LE", b.iota(DType::I32, full, 4), row));
+  }
+  if (params[2]) {
+    const ValueId mask =
+        stretch(b, cast_to(b, b.arg(3), DType::Bool), {shape[0], shape[1], queries, keys});
+    hide(b.reshape(mask, full));
+  }
+  const ValueId weights = cast_to(b, softmax_of(b, scores, 4), dtype);
+  const ValueId mixed = emit_dot(b, weights, v, {{0, 1}, {0, 1}, {4}, {2}});
+  return {b.reshape(mixed, {shape[0], shape[1], queries, b.shape(v)[3]})};
 }
 
 }  // namespace
@@ -54,6 +139,90 @@ Tensor silu(const Tensor& x) {
         return {b.binary("stablehlo.multiply", b.arg(0), b.emit("stablehlo.logistic", {b.arg(0)}))};
       },
       {}, {&x, 1});
+}
+
+Tensor softplus(const Tensor& x) { return logaddexp(x, 0); }
+
+Tensor softmax(const Tensor& x, int64_t dim) {
+  const int64_t params[] = {checked_dim("softmax", dim, x.rank())};
+  return record_one(
+      [](GraphBuilder& b, Params params) -> Values {
+        const DType dtype = b.dtype(b.arg(0));
+        return {cast_to(b, softmax_of(b, cast_to(b, b.arg(0), wide(dtype)), params[0]),
+                        is_float(dtype) ? dtype : DType::F32)};
+      },
+      params, {&x, 1});
+}
+
+Tensor log_softmax(const Tensor& x, int64_t dim) {
+  const int64_t params[] = {checked_dim("log_softmax", dim, x.rank())};
+  return record_one(
+      [](GraphBuilder& b, Params params) -> Values {
+        const DType dtype = b.dtype(b.arg(0));
+        return {cast_to(b, log_softmax_of(b, cast_to(b, b.arg(0), wide(dtype)), params[0]),
+                        is_float(dtype) ? dtype : DType::F32)};
+      },
+      params, {&x, 1});
+}
+
+Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double epsilon) {
+  check_norm("layer_norm", x, weight);
+  check_norm("layer_norm", x, bias);
+  const int64_t params[] = {weight.valid(), bias.valid(), real_param(epsilon), true};
+  std::vector<Tensor> operands{x};
+  if (weight.valid()) operands.push_back(weight);
+  if (bias.valid()) operands.push_back(bias);
+  return record_one(norm_form, params, operands);
+}
+
+Tensor rms_norm(const Tensor& x, const Tensor& weight, double epsilon) {
+  check_norm("rms_norm", x, weight);
+  const int64_t params[] = {weight.valid(), false, real_param(epsilon), false};
+  std::vector<Tensor> operands{x};
+  if (weight.valid()) operands.push_back(weight);
+  return record_one(norm_form, params, operands);
+}
+
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                 const AttentionOptions& options) {
+  const bool ranks = q.rank() == 4 && k.rank() == 4 && v.rank() == 4;
+  const bool fits = ranks && q.dim(0) == k.dim(0) && k.dim(0) == v.dim(0) && k.dim(1) == v.dim(1) &&
+                    k.dim(2) == v.dim(2) && q.dim(3) == k.dim(3) && k.dim(1) > 0 &&
+                    q.dim(1) % k.dim(1) == 0;
+  if (!fits)
+    throw_user(
+        "attention: q <{}>, k <{}>, v <{}> must be [b, h, s, d], [b, g, t, d] and [b, g, t, e] "
+        "with h "
+        "a multiple of g",
+        to_string(q.shape()), to_string(k.shape()), to_string(v.shape()));
+  const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(q.dim(3))));
+  const int64_t params[] = {options.causal, real_param(scale), options.mask.valid()};
+  const DType dtype = promote(q.dtype(), promote(k.dtype(), v.dtype()));
+  std::vector<Tensor> operands{cast(q, dtype), cast(k, dtype), cast(v, dtype)};
+  if (options.mask.valid()) operands.push_back(options.mask);
+  return record_one(attention_form, params, operands);
+}
+
+Tensor cross_entropy(const Tensor& logits, const Tensor& labels) {
+  if (!is_integer(labels.dtype()) || logits.rank() == 0 ||
+      labels.shape() != Shape(logits.shape().begin(), logits.shape().end() - 1))
+    throw_user(
+        "cross_entropy: logits {} take integer labels of their shape without the last "
+        "dimension, got {}",
+        to_string(logits.type()), to_string(labels.type()));
+  const Tensor operands[] = {logits, labels};
+  return record_one(
+      [](GraphBuilder& b, Params) -> Values {
+        const ValueId x = cast_to(b, b.arg(0), wide(b.dtype(b.arg(0))));
+        const Shape shape = b.shape(x);
+        const auto last = static_cast<int64_t>(shape.size()) - 1;
+        const ValueId label = stretch(b, expand(b, b.arg(1), last), shape);
+        const ValueId hit = b.compare("EQ", label, b.iota(b.dtype(label), shape, last));
+        const ValueId picked =
+            b.emit("stablehlo.select", {hit, log_softmax_of(b, x, last), b.constant_like(0, x)});
+        return {b.emit("stablehlo.negate", {fold(b, picked, "stablehlo.add", {last})})};
+      },
+      {}, operands);
 }
 
 }  // namespace cleave

@@ -14,7 +14,7 @@ namespace {
 using Values = std::vector<ValueId>;
 using Params = std::span<const int64_t>;
 
-ValueId draw_bits(GraphBuilder& b, ValueId key, DType dtype, const Shape& shape) {
+ValueId draw_bits(GraphBuilder& b, ValueId key, DType dtype, Shape shape) {
   Graph& graph = b.graph();
   AttrDict attrs;
   attrs.set("rng_algorithm", EnumAttr{"stablehlo.rng_algorithm", "THREE_FRY"});
@@ -25,7 +25,7 @@ ValueId draw_bits(GraphBuilder& b, ValueId key, DType dtype, const Shape& shape)
 }
 
 // In [0, 1): as many random bits as the mantissa of f32 (f64) has, behind the exponent of [1, 2).
-ValueId draw_unit(GraphBuilder& b, ValueId key, DType dtype, const Shape& shape) {
+ValueId draw_unit(GraphBuilder& b, ValueId key, DType dtype, Shape shape) {
   const bool wide = dtype == DType::F64;
   const DType bits = wide ? DType::U64 : DType::U32, real = wide ? DType::F64 : DType::F32;
   const ValueId drawn = draw_bits(b, key, bits, shape);

@@ -222,9 +222,14 @@ void Partitioner::visit(NodeId id, RegionId target) {
 }
 
 bool Partitioner::has_several_users(ValueId source) const {
-  const std::span<const Use> uses = uses_.uses(source);
-  return std::any_of(uses.begin(), uses.end(),
-                     [&](const Use& use) { return use.node != uses.front().node; });
+  NodeId first;
+  for (const Use& use : uses_.uses(source)) {
+    // Who keeps results takes them as they are.
+    if (options_.keep_results && source_.node(use.node).name == "func.return") continue;
+    if (first.valid() && use.node != first) return true;
+    first = use.node;
+  }
+  return false;
 }
 
 void Partitioner::visit_plain(NodeId id, RegionId target) {
