@@ -27,10 +27,10 @@ std::vector<int64_t> prepended(int64_t first, std::vector<int64_t> rest) {
   return rest;
 }
 
-const Type& operand_type(const BatchContext& c, size_t i) {
+Type operand_type(const BatchContext& c, size_t i) {
   return c.b.graph().operand_type(c.node, i);
 }
-const Type& result_type(const BatchContext& c, size_t i) {
+Type result_type(const BatchContext& c, size_t i) {
   return c.b.graph().result_type(c.node, i);
 }
 std::vector<Type> batched_result_types(const BatchContext& c, int64_t dim) {

@@ -18,9 +18,9 @@ std::vector<int64_t> shifted(std::vector<int64_t> dims);
 // 1, {0, 2} -> {1, 0, 2}
 std::vector<int64_t> prepended(int64_t first, std::vector<int64_t> rest);
 
-// The type of operand or result i of the node: of one example.
-const Type& operand_type(const BatchContext& c, size_t i);
-const Type& result_type(const BatchContext& c, size_t i = 0);
+// The type of operand or result i of the node: of one example. A copy, as the graph grows.
+Type operand_type(const BatchContext& c, size_t i);
+Type result_type(const BatchContext& c, size_t i = 0);
 std::vector<Type> batched_result_types(const BatchContext& c, int64_t dim = 0);
 
 // A value with its batch dimension at `dim`: moved there, or made by broadcasting.
