@@ -2,9 +2,10 @@
 include(CMakePackageConfigHelpers)
 
 install(TARGETS cleave EXPORT cleave-targets)
+install(TARGETS cleave_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS cleave_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY cleave DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h"
-        PATTERN "cli" EXCLUDE)
+        PATTERN "cli" EXCLUDE PATTERN "mpi" EXCLUDE)
 install(EXPORT cleave-targets NAMESPACE cleave:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/cleave)
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/cleave-config.cmake.in
                               ${CMAKE_BINARY_DIR}/cleave-config.cmake

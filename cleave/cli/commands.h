@@ -16,5 +16,6 @@ void add_solve_command(CLI::App& app);
 void add_run_command(CLI::App& app);
 void add_opt_command(CLI::App& app);
 void add_plan_command(CLI::App& app);
+void add_launch_command(CLI::App& app);
 
 }  // namespace cleave::cli

@@ -5,14 +5,32 @@
 #include <iostream>
 #include <iterator>
 
+#include "cleave/cli/ranks.h"
 #include "cleave/core/error.h"
+#include "cleave/runtime/world.h"
 
 namespace cleave::cli {
+
+namespace {
+
+// Of several ranks, only rank 0 has a standard input; the others get it from there.
+std::string standard_input() {
+  std::string text;
+  if (speaks()) text.assign(std::istreambuf_iterator<char>(std::cin), {});
+  World* world = World::of_process();
+  if (!world) return text;
+  const auto size = static_cast<int64_t>(text.size());
+  const Array bytes = world->gather({Array::from_bytes(DType::U8, {size}, text.data())},
+                                    "reading standard input")[0][0];
+  return {bytes.data<char>(), static_cast<size_t>(bytes.num_elements())};
+}
+
+}  // namespace
 
 std::string read_text(const std::string& path) {
   std::string text;
   if (path == "-") {
-    text.assign(std::istreambuf_iterator<char>(std::cin), {});
+    text = standard_input();
   } else {
     if (std::filesystem::is_directory(path)) throw_user("cannot read '{}': it is a folder", path);
     std::ifstream file(path, std::ios::binary);

@@ -1,9 +1,12 @@
 #include <CLI/CLI.hpp>
 
-#include <cstdio>
+#include <iostream>
+#include <sstream>
 
 #include "cleave/cli/commands.h"
+#include "cleave/cli/ranks.h"
 #include "cleave/core/error.h"
+#include "cleave/runtime/world.h"
 
 int main(int argc, char** argv) {
   CLI::App app{
@@ -18,16 +21,21 @@ int main(int argc, char** argv) {
   cleave::cli::add_run_command(app);
   cleave::cli::add_opt_command(app);
   cleave::cli::add_plan_command(app);
+  cleave::cli::add_launch_command(app);
+  cleave::cli::Outcome outcome;
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error);
+    std::ostringstream out, err;
+    outcome.status = app.exit(error, out, err);
+    if (cleave::World::rank_of_process() == 0) std::cout << out.str() << std::flush;
+    if (cleave::World::rank_of_process() == 0) std::cerr << err.str();
+  } catch (const cleave::TransportError& error) {
+    outcome = {1, true, fmt::format("error: {}", error.what())};
   } catch (const cleave::UserError& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
-    return 1;
+    outcome = {1, false, fmt::format("error: {}", error.what())};
   } catch (const std::exception& error) {
-    fmt::print(stderr, "internal error (a bug in cleave): {}\n", error.what());
-    return 70;
+    outcome = {70, false, fmt::format("internal error (a bug in cleave): {}", error.what())};
   }
-  return 0;
+  return cleave::cli::conclude(outcome);
 }

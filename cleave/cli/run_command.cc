@@ -6,6 +6,7 @@
 
 #include "cleave/cli/commands.h"
 #include "cleave/cli/files.h"
+#include "cleave/cli/ranks.h"
 #include "cleave/cli/sharded_run.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/text/text.h"
@@ -14,6 +15,7 @@
 #include "cleave/runtime/interpreter.h"
 #include "cleave/runtime/npy.h"
 #include "cleave/runtime/recorder.h"
+#include "cleave/runtime/world.h"
 
 namespace cleave::cli {
 namespace {
@@ -87,7 +89,7 @@ void listen(Recorder& recorder, const RunOptions& options) {
   recorder.on_print = [](std::string_view text) { fmt::print("{}", text); };
   if (options.trace)
     recorder.on_trace = [](std::string_view line) { fmt::print(stderr, "{}\n", line); };
-  if (!options.out.empty())
+  if (!options.out.empty() && speaks())
     recorder.on_probe = [dir = std::filesystem::path(options.out)](
                             std::string_view name, int64_t iteration, const Array& value) {
       std::string file(name);
@@ -113,6 +115,8 @@ void run_module(const Graph& graph, const RunOptions& options) {
   const std::vector<Array> results = sharding.wanted()
                                          ? run_sharded(graph, entry, args, sharding, &recorder)
                                          : run_function(graph, entry, args, &recorder);
+  if (World* world = World::of_process(); world && recorder.record_ops) recorder.merge(*world);
+  if (!speaks()) return;
   const Function& function = *graph.find_function(entry);
   for (size_t i = 0; i < results.size(); ++i) {
     if (!function.result_types[i].is_tensor()) continue;
@@ -129,6 +133,7 @@ void run_module(const Graph& graph, const RunOptions& options) {
 }
 
 void run(const RunOptions& options) {
+  World::of_process();  // joins the ranks, before anything is timed
   const std::string text = read_text(options.file);
   if (!options.out.empty()) std::filesystem::create_directories(options.out);
   if (!options.split) return run_module(parse_module(text, options.file), options);

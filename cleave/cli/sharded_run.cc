@@ -6,6 +6,7 @@
 #include <charconv>
 #include <chrono>
 
+#include "cleave/cli/ranks.h"
 #include "cleave/core/error.h"
 #include "cleave/plan/program_memory.h"
 #include "cleave/rules/sharding_passes.h"
@@ -52,7 +53,7 @@ void print_memory(const Executor& executor, const MemoryUse& measured) {
   const Program& program = executor.program();
   const int64_t fullest = measured.fullest_device();
   const NodeId at = measured.peak_at[fullest];
-  const Graph& local = executor.instance(fullest).graph;
+  const Graph local = instantiate(program, fullest).graph;
   const plan::ProgramMemory predicted = plan::program_memory(program);
   const double error = 100.0 * static_cast<double>(predicted.peak - measured.peak()) /
                        static_cast<double>(std::max<int64_t>(1, measured.peak()));
@@ -131,6 +132,7 @@ std::vector<Array> run_sharded(const Graph& graph, const std::string& entry,
   MemoryUse memory;
   const std::vector<Array> results =
       executor.run(args, {.log = &log, .observer = observer, .memory = &memory});
+  if (!speaks()) return results;
   if (options.communication)
     print_stats(executor.program(), log, prepared, clock.milliseconds() - prepared);
   if (options.stats) print_memory(executor, memory);

@@ -59,7 +59,7 @@ class Certifier {
       claim.reason = "the partitioned program communicates";
       return;
     }
-    const Executor executor(program);
+    const Executor executor(program, nullptr);
     const int repeats = has_partial(claim.operands) ? kNumDecompositions : 1;
     for (size_t g = 0; g < options_.generators.size(); ++g)
       for (int repeat = 0; repeat < repeats; ++repeat)

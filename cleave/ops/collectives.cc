@@ -7,7 +7,7 @@
 #include "cleave/ops/process_groups.h"
 #include "cleave/ops/reducer.h"
 #include "cleave/ops/rule_util.h"
-#include "cleave/runtime/transport.h"
+#include "cleave/ops/transport.h"
 
 // StableHLO's collectives: every device runs the op, and the devices of its group meet.
 namespace cleave {

@@ -8,6 +8,8 @@
 #include "cleave/graph/local_op.h"
 #include "cleave/ops/literal_array.h"
 #include "cleave/runtime/local_transport.h"
+#include "cleave/runtime/rank_transport.h"
+#include "cleave/runtime/run_devices.h"
 
 namespace cleave {
 namespace {
@@ -64,25 +66,45 @@ CommEvent describe(const Node& node) {
   return event;
 }
 
+// all_reduce "x" for stablehlo.tanh
+std::string name_of(const CommEvent& event) {
+  return fmt::format("{} {} for {}", event.kind, event.axes, event.asked_by);
+}
+
+// Whether no device before this one holds the same elements.
+bool is_first_holder(const Layout& layout, const Shape& shape, int64_t device) {
+  if (!layout.spec.mesh || layout.spec.is_fully_replicated()) return device == 0;
+  const Mesh& mesh = *layout.spec.mesh;
+  const auto part = [&](int64_t d) {
+    return coordinate(layout.spec.partial, mesh, mesh.position_of(d));
+  };
+  for (int64_t other = 0; other < device; ++other)
+    if (layout.box(shape, other) == layout.box(shape, device) && part(other) == part(device))
+      return false;
+  return true;
+}
+
 // One device's transfers while a program runs.
 class DeviceTransfers : public TransferHandler {
  public:
-  DeviceTransfers(const Instance& instance, std::vector<NodeId>* done)
-      : instance_(instance), done_(done) {}
+  // `names` by node: what the transfer is, for messages.
+  DeviceTransfers(const Instance& instance, const std::vector<std::string>& names,
+                  std::vector<NodeId>* done)
+      : instance_(instance), names_(names), done_(done) {}
 
   Array transfer(EvalContext& context, const Node& node, const Array& operand) override {
     const NodeId id = context.graph().value(node.results[0]).producer;
     const Transfer* plan = instance_.transfer(id);
     internal_check(plan != nullptr, "a transfer without a plan");
     if (done_) done_->push_back(id);
-    return run(context, *plan, node, operand);
+    return run(context, *plan, names_[id.index], operand);
   }
 
  private:
-  static Array run(EvalContext& context, const Transfer& plan, const Node& node,
+  static Array run(EvalContext& context, const Transfer& plan, std::string_view name,
                    const Array& operand) {
     const int64_t self = context.device();
-    const Meeting meeting{self, plan.group, node.name};
+    const Meeting meeting{self, plan.group, name};
     if (plan.is_all_reduce)
       return context.transport().all_reduce(meeting, operand, {plan.reduce, nullptr});
     std::vector<Array> incoming;
@@ -90,7 +112,10 @@ class DeviceTransfers : public TransferHandler {
       std::vector<Array> outgoing(plan.group.size());
       for (const Transfer::Piece& piece : plan.sends)
         outgoing[place(plan, piece.device)] = operand.slice(piece.start, piece.size);
-      incoming = context.transport().exchange(meeting, std::move(outgoing));
+      std::vector<bool> comes(plan.group.size(), false);
+      for (const Transfer::Piece& piece : plan.receives)
+        if (piece.device != self) comes[place(plan, piece.device)] = true;
+      incoming = context.transport().exchange(meeting, std::move(outgoing), comes);
     }
     if (plan.is_identity) return identity_array(plan.fill, operand.dtype(), plan.shape);
     std::vector<std::vector<std::pair<const Transfer::Piece*, Array>>> parts(plan.parts);
@@ -109,6 +134,7 @@ class DeviceTransfers : public TransferHandler {
   }
 
   const Instance& instance_;
+  const std::vector<std::string>& names_;
   std::vector<NodeId>* done_;
 };
 
@@ -117,44 +143,71 @@ class DeviceTransfers : public TransferHandler {
 struct Executor::Device {
   Instance instance;
   std::shared_ptr<const Schedule> schedule;
+  std::vector<std::string> transfer_names;  // by node
 };
 
-Executor::Executor(Program program) : program_(std::move(program)) {
-  for (int64_t device = 0; device < program_.mesh->num_devices(); ++device) {
+Executor::Executor(Program program, World* world)
+    : program_(std::move(program)),
+      world_(program_.mesh->num_devices() > 1 ? world : nullptr),
+      devices_(static_cast<size_t>(program_.mesh->num_devices())) {
+  own_.resize(devices_.size());
+  std::iota(own_.begin(), own_.end(), 0);
+  if (world_) own_ = world_->devices_of(*program_.mesh);
+  for (int64_t device : own_) {
     auto state = std::make_unique<Device>();
     state->instance = instantiate(program_, device);
     state->schedule = std::make_shared<const Schedule>(state->instance.graph);
-    devices_.push_back(std::move(state));
+    const Instance& instance = state->instance;
+    state->transfer_names.resize(instance.transfers.size());
+    for (uint32_t i = 0; i < instance.transfers.size(); ++i)
+      if (instance.transfers[i])
+        state->transfer_names[i] = name_of(describe(program_.graph.node(instance.origin[i])));
+    devices_[device] = std::move(state);
   }
 }
 
 Executor::~Executor() = default;
 
-const Instance& Executor::instance(int64_t device) const { return devices_[device]->instance; }
+const Instance& Executor::instance(int64_t device) const {
+  internal_check(devices_.at(device) != nullptr, "the instance of another rank's device");
+  return devices_[device]->instance;
+}
 
 std::vector<std::vector<Array>> Executor::run_shards(const std::vector<std::vector<Array>>& args,
                                                      const ExecuteOptions& options) const {
+  return run_own(args, options, false);
+}
+
+std::vector<std::vector<Array>> Executor::run_own(const std::vector<std::vector<Array>>& args,
+                                                  const ExecuteOptions& options,
+                                                  bool everywhere) const {
   const int64_t count = num_devices();
-  std::vector<std::vector<Array>> results(count);
+  const Node& end = program_.graph.node(program_.graph.terminator(program_.entry_function().body));
+  std::vector<std::vector<Array>> results(count, std::vector<Array>(end.operands.size()));
   std::vector<std::vector<NodeId>> done(count);
-  std::vector<int64_t> all(count);
-  std::iota(all.begin(), all.end(), 0);
-  const auto transport = make_local_transport(count);
+  std::unique_ptr<Transport> local;
+  std::unique_ptr<RankTransport> ranks;
+  if (world_)
+    ranks = std::make_unique<RankTransport>(*world_, count);
+  else
+    local = make_local_transport(count);
+  Transport* transport = ranks ? static_cast<Transport*>(ranks.get()) : local.get();
   OneAtATime observer(options.observer);
   if (options.memory) {
     options.memory->peaks.assign(count, 0);
     options.memory->peak_at.assign(count, NodeId{});
   }
-  run_devices(*transport, all, [&](int64_t device) {
+  run_devices(*transport, own_, [&](int64_t device) {
     const Device& state = *devices_[device];
-    DeviceTransfers transfers(state.instance, options.log ? &done[device] : nullptr);
+    DeviceTransfers transfers(state.instance, state.transfer_names,
+                              options.log ? &done[device] : nullptr);
     MemoryMeter meter;
     // What the caller keeps stays; what it donates ends with its last use.
     if (options.memory)
       for (size_t i = 0; i < args[device].size(); ++i)
         if (!is_donated(program_.entry_function(), i)) meter.hold(args[device][i]);
     Interpreter interpreter(state.instance.graph, state.schedule,
-                            {.transport = transport.get(),
+                            {.transport = transport,
                              .device = device,
                              .grid = {1, count},
                              .observer = options.observer ? &observer : nullptr,
@@ -165,18 +218,69 @@ std::vector<std::vector<Array>> Executor::run_shards(const std::vector<std::vect
     options.memory->peaks[device] = meter.peak();
     options.memory->peak_at[device] = meter.peak_at();
   });
-  if (options.log && count > 0)
-    for (size_t i = 0; i < done[0].size(); ++i) {
-      CommEvent event =
-          describe(program_.graph.node(devices_[0]->instance.origin[done[0][i].index]));
-      for (int64_t device = 0; device < count; ++device) {
-        const int64_t bytes = devices_[device]->instance.transfer(done[device][i])->bytes_received;
-        event.bytes = std::max(event.bytes, bytes);
-        event.total_bytes += bytes;
-      }
-      options.log->add(std::move(event));
-    }
+  if (ranks && options.memory) share(*options.memory, *ranks);
+  if (options.log) log_events(done, ranks.get(), *options.log);
+  if (ranks && everywhere) share(results, *ranks);
   return results;
+}
+
+void Executor::share(MemoryUse& memory, RankTransport& ranks) const {
+  const auto count = static_cast<int64_t>(own_.size());
+  Array own(DType::I64, {2, count});
+  for (int64_t i = 0; i < count; ++i) {
+    own.data<int64_t>()[i] = memory.peaks[own_[i]];
+    own.data<int64_t>()[count + i] = memory.peak_at[own_[i]].index;
+  }
+  int64_t device = 0;
+  for (const auto& arrays : ranks.gather_ranks({own}, "the gathering of memory peaks"))
+    for (int64_t i = 0; i < count; ++i, ++device) {
+      memory.peaks[device] = arrays[0].data<int64_t>()[i];
+      memory.peak_at[device].index = static_cast<uint32_t>(arrays[0].data<int64_t>()[count + i]);
+    }
+}
+
+// Every device makes the same transfers in the same order; only the bytes differ.
+void Executor::log_events(const std::vector<std::vector<NodeId>>& done, RankTransport* ranks,
+                          CommLog& log) const {
+  const std::vector<NodeId>& first = done[own_[0]];
+  const auto count = static_cast<int64_t>(first.size());
+  Array bytes = Array::zeros(DType::I64, {2, count});  // at most, and in all
+  for (int64_t device : own_)
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t received = devices_[device]->instance.transfer(done[device][i])->bytes_received;
+      int64_t* most = bytes.data<int64_t>() + i;
+      *most = std::max(*most, received);
+      most[count] += received;
+    }
+  std::vector<std::vector<Array>> all{{bytes}};
+  if (ranks) all = ranks->gather_ranks({bytes}, "the log of communication");
+  for (int64_t i = 0; i < count; ++i) {
+    CommEvent event =
+        describe(program_.graph.node(devices_[own_[0]]->instance.origin[first[i].index]));
+    for (const auto& arrays : all) {
+      const int64_t* most = arrays[0].data<int64_t>() + i;
+      event.bytes = std::max(event.bytes, *most);
+      event.total_bytes += most[count];
+    }
+    log.add(std::move(event));
+  }
+}
+
+// Ranks give each other the shards that no device before them holds.
+void Executor::share(std::vector<std::vector<Array>>& results, RankTransport& ranks) const {
+  const Node& end = program_.graph.node(program_.graph.terminator(program_.entry_function().body));
+  std::vector<Array> own;
+  for (int64_t device : own_)
+    for (size_t i = 0; i < end.operands.size(); ++i)
+      own.push_back(is_first_holder(program_.layout(end.operands[i]),
+                                    program_.graph.operand_type(end, i).shape, device)
+                        ? results[device][i]
+                        : Array());
+  const auto all = ranks.gather_ranks(std::move(own), "the gathering of results");
+  int64_t device = 0;
+  for (const auto& arrays : all)
+    for (size_t at = 0; at < arrays.size(); at += end.operands.size(), ++device)
+      for (size_t i = 0; i < end.operands.size(); ++i) results[device][i] = arrays[at + i];
 }
 
 std::vector<Array> Executor::run(std::span<const Array> args, const ExecuteOptions& options) const {
@@ -185,10 +289,10 @@ std::vector<Array> Executor::run(std::span<const Array> args, const ExecuteOptio
   if (args.size() != values.size())
     throw_user("@{} takes {} arguments, {} are given", entry.name, values.size(), args.size());
   std::vector<std::vector<Array>> shards(num_devices());
-  for (int64_t device = 0; device < num_devices(); ++device)
+  for (int64_t device : own_)
     for (size_t i = 0; i < args.size(); ++i)
       shards[device].push_back(shard_of(args[i], program_.layout(values[i]), device));
-  const std::vector<std::vector<Array>> parts = run_shards(shards, options);
+  const std::vector<std::vector<Array>> parts = run_own(shards, options, true);
   const Node& end = program_.graph.node(program_.graph.terminator(entry.body));
   std::vector<Array> results;
   for (size_t i = 0; i < end.operands.size(); ++i) {
@@ -227,7 +331,9 @@ Array assemble(std::span<const Array> shards, const Layout& layout, const Shape&
   for (int64_t part = 0; part < total_size(layout.spec.partial); ++part) {
     Array whole(shards[0].dtype(), shape);
     for (int64_t device = 0; device < static_cast<int64_t>(shards.size()); ++device) {
-      if (coordinate(layout.spec.partial, mesh, mesh.position_of(device)) != part) continue;
+      if (!shards[device].valid() ||
+          coordinate(layout.spec.partial, mesh, mesh.position_of(device)) != part)
+        continue;
       const ShardSlice box = layout.box(shape, device);
       copy_elements(shards[device], whole.slice(box.offset, box.size));
     }

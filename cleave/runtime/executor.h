@@ -7,9 +7,12 @@
 #include "cleave/kernels/array.h"
 #include "cleave/runtime/comm_log.h"
 #include "cleave/runtime/interpreter.h"
+#include "cleave/runtime/world.h"
 #include "cleave/spmd/program.h"
 
 namespace cleave {
+
+class RankTransport;
 
 struct ExecuteOptions {
   CommLog* log = nullptr;        // gets an event for every change of layout
@@ -17,27 +20,47 @@ struct ExecuteOptions {
   MemoryUse* memory = nullptr;   // gets what each device held at most
 };
 
-// A Program made ready to run on all devices of its mesh in this process, one thread each. The
-// devices' graphs are derived once. Reductions are combined in the order of the devices'
-// coordinates, so that the same inputs give the same bits.
+// A Program made ready to run on the devices of its mesh that this process owns, one thread each:
+// all of them, or, where the process is one of several ranks, those of its rank. The devices'
+// graphs are derived once. Reductions are combined in the order of the devices' coordinates, so
+// that the same inputs give the same bits, whoever owns the devices.
+//
+// Where there are several ranks, all make the same calls of `run` and `run_shards` in the same
+// order.
 class Executor {
  public:
-  explicit Executor(Program program);
+  explicit Executor(Program program) : Executor(std::move(program), World::of_process()) {}
+  // `world` null: all devices are in this process.
+  Executor(Program program, World* world);
   ~Executor();
 
   const Program& program() const { return program_; }
   int64_t num_devices() const { return static_cast<int64_t>(devices_.size()); }
-  const Instance& instance(int64_t device) const;
+  // Those of this process, in order.
+  const std::vector<int64_t>& own_devices() const { return own_; }
+  const Instance& instance(int64_t device) const;  // of an own device
 
-  // Whole arrays in, whole arrays out.
+  // Whole arrays in, whole arrays out, on every rank.
   std::vector<Array> run(std::span<const Array> args, const ExecuteOptions& options = {}) const;
-  // By device: the shards of the entry's arguments and results.
+  // By device: the shards of the entry's arguments and results. Only those of own devices are
+  // looked at and given; the results of others are invalid arrays.
   std::vector<std::vector<Array>> run_shards(const std::vector<std::vector<Array>>& args,
                                              const ExecuteOptions& options = {}) const;
 
  private:
   struct Device;
+  // `everywhere`: the shards of all devices are given, those that another device holds as well
+  // excepted.
+  std::vector<std::vector<Array>> run_own(const std::vector<std::vector<Array>>& args,
+                                          const ExecuteOptions& options, bool everywhere) const;
+  void log_events(const std::vector<std::vector<NodeId>>& done, RankTransport* ranks,
+                  CommLog& log) const;
+  void share(std::vector<std::vector<Array>>& results, RankTransport& ranks) const;
+  void share(MemoryUse& memory, RankTransport& ranks) const;
+
   Program program_;
+  World* world_;  // null: alone
+  std::vector<int64_t> own_;
   std::vector<std::unique_ptr<Device>> devices_;
 };
 
@@ -48,7 +71,8 @@ bool is_donated(const Function& function, size_t argument);
 // The part of a whole array that a device holds. Where the layout is partial, the first device
 // along the pending axes holds the value, and the others the identity of the reduction.
 Array shard_of(const Array& whole, const Layout& layout, int64_t device);
-// The whole array from the shards of all devices, pending reductions completed.
+// The whole array from the shards of all devices, pending reductions completed. An invalid array
+// stands for a shard that another device holds as well.
 Array assemble(std::span<const Array> shards, const Layout& layout, const Shape& shape);
 // 0 for Sum, the lowest value for Max, ...; Avg has none and gives the value itself elsewhere.
 Array identity_array(ReduceOp op, DType dtype, const Shape& shape);

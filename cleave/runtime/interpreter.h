@@ -8,9 +8,9 @@
 #include "cleave/graph/graph.h"
 #include "cleave/kernels/array.h"
 #include "cleave/ops/eval.h"
+#include "cleave/ops/transport.h"
 #include "cleave/runtime/memory_meter.h"
 #include "cleave/runtime/schedule.h"
-#include "cleave/runtime/transport.h"
 
 namespace cleave {
 

@@ -49,7 +49,8 @@ class LocalTransport : public Transport {
     return parts;
   }
 
-  std::vector<Array> exchange(const Meeting& meeting, std::vector<Array> outgoing) override {
+  std::vector<Array> exchange(const Meeting& meeting, std::vector<Array> outgoing,
+                              const std::vector<bool>& /*comes*/) override {
     if (outgoing.size() != meeting.group.size())
       throw_internal("{}: {} arrays for a group of {}", meeting.what, outgoing.size(),
                      meeting.group.size());

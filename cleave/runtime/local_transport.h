@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "cleave/runtime/transport.h"
+#include "cleave/ops/transport.h"
 
 namespace cleave {
 

@@ -283,7 +283,7 @@ Program reshard_program(int64_t ranks, int64_t rows, const char* from, const cha
 }
 
 double time_program(Program program, double budget) {
-  const Executor executor(std::move(program));
+  const Executor executor(std::move(program), nullptr);
   std::vector<std::vector<Array>> shards(executor.num_devices());
   for (int64_t device = 0; device < executor.num_devices(); ++device) {
     const Instance& instance = executor.instance(device);

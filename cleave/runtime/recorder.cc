@@ -32,6 +32,32 @@ void Recorder::executed(const Graph& graph, const Node& node, int64_t device,
   if (record_ops) events_.push_back(std::move(event));
 }
 
+void Recorder::merge(World& world) {
+  nlohmann::json own = nlohmann::json::array();
+  for (const Event& event : events_)
+    own.push_back({event.op, event.device, event.begin, event.end, event.bytes});
+  const std::vector<uint8_t> bytes = nlohmann::json::to_cbor(own);
+  const Array text =
+      Array::from_bytes(DType::U8, {static_cast<int64_t>(bytes.size())}, bytes.data());
+  const auto texts = world.gather({text}, "the merging of timelines");
+  // Everybody leaves the gathering above at about the same time, which is the best that is known of
+  // the clocks of different machines. On one machine there is one clock.
+  const Array clock = Array::scalar(
+      DType::F64, world.one_host()
+                      ? start_
+                      : start_ - std::chrono::duration<double>(
+                                     std::chrono::steady_clock::now().time_since_epoch())
+                                     .count());
+  const auto clocks = world.gather({clock}, "the merging of timelines");
+  for (int rank = 0; rank < world.size(); ++rank) {
+    if (rank == world.rank()) continue;
+    const double later = *clocks[rank][0].data<double>() - *clock.data<double>();
+    const auto* begin = texts[rank][0].data<uint8_t>();
+    for (const auto& e : nlohmann::json::from_cbor(begin, begin + texts[rank][0].num_elements()))
+      events_.push_back({e[0], e[1], e[2].get<double>() + later, e[3].get<double>() + later, e[4]});
+  }
+}
+
 void Recorder::print(std::string_view text) {
   std::lock_guard lock(mutex_);
   if (on_print) on_print(text);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cleave/runtime/interpreter.h"
+#include "cleave/runtime/world.h"
 
 namespace cleave {
 
@@ -35,6 +36,9 @@ class Recorder : public Observer {
   void probe(std::string_view name, int64_t iteration, const Array& value) override;
 
   const std::vector<Event>& events() const { return events_; }
+  // Adds what the other ranks have recorded, with their times moved to this rank's clock. All ranks
+  // call it.
+  void merge(World& world);
   // Calls, seconds (with the ops in regions and calls inside them), share and result bytes by op,
   // the longest first.
   std::string stats() const;

@@ -7,6 +7,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/runtime/local_transport.h"
+#include "cleave/runtime/run_devices.h"
 
 namespace cleave {
 namespace {

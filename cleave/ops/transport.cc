@@ -1,9 +1,6 @@
-#include "cleave/runtime/transport.h"
+#include "cleave/ops/transport.h"
 
 #include <algorithm>
-#include <exception>
-#include <mutex>
-#include <thread>
 
 #include "cleave/core/error.h"
 #include "cleave/kernels/combine.h"
@@ -92,7 +89,10 @@ Array Transport::permute(const Meeting& meeting, const Array& part,
   std::vector<Array> outgoing(meeting.group.size());
   for (const auto& [source, target] : pairs)
     if (source == meeting.device) outgoing[place_in(meeting, target)] = part;
-  const std::vector<Array> incoming = exchange(meeting, std::move(outgoing));
+  std::vector<bool> comes(meeting.group.size(), false);
+  for (const auto& [source, target] : pairs)
+    if (target == meeting.device) comes[place_in(meeting, source)] = true;
+  const std::vector<Array> incoming = exchange(meeting, std::move(outgoing), comes);
   for (const auto& [source, target] : pairs)
     if (target == meeting.device) return incoming[place_in(meeting, source)];
   return {};
@@ -101,33 +101,9 @@ Array Transport::permute(const Meeting& meeting, const Array& part,
 Array Transport::broadcast(const Meeting& meeting, const Array& part, int64_t root) {
   std::vector<Array> outgoing(meeting.group.size());
   if (meeting.device == root) outgoing.assign(meeting.group.size(), part);
-  return exchange(meeting, std::move(outgoing))[place_in(meeting, root)];
-}
-
-void run_devices(Transport& transport, std::span<const int64_t> devices,
-                 const std::function<void(int64_t device)>& task) {
-  std::mutex mutex;
-  std::exception_ptr cause, consequence;
-  auto run = [&](int64_t device) {
-    try {
-      task(device);
-      transport.leave(device);
-    } catch (const TransportError& error) {
-      transport.fail(device, error.what());
-      std::lock_guard lock(mutex);
-      if (!consequence) consequence = std::current_exception();
-    } catch (const std::exception& error) {
-      transport.fail(device, error.what());
-      std::lock_guard lock(mutex);
-      if (!cause) cause = std::current_exception();
-    }
-  };
-  std::vector<std::jthread> threads;
-  for (size_t i = 1; i < devices.size(); ++i) threads.emplace_back(run, devices[i]);
-  if (!devices.empty()) run(devices[0]);
-  threads.clear();
-  if (cause) std::rethrow_exception(cause);
-  if (consequence) std::rethrow_exception(consequence);
+  std::vector<bool> comes(meeting.group.size(), false);
+  comes[place_in(meeting, root)] = true;
+  return exchange(meeting, std::move(outgoing), comes)[place_in(meeting, root)];
 }
 
 }  // namespace cleave

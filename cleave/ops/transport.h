@@ -38,9 +38,10 @@ class TransportError : public UserError {
   using UserError::UserError;
 };
 
-// Moves arrays between devices. Every device calls from its own thread (or process) and blocks
-// until the group has met. Arrays that come back may be shared between the devices of one process:
-// they are read, never written.
+// Moves arrays between devices: what collectives ask of the runtime, which implements it
+// (cleave/runtime/local_transport.h, rank_transport.h). Every device calls from its own thread (or
+// process) and blocks until the group has met. Arrays that come back may be shared between the
+// devices of one process: they are read, never written.
 //
 //   group {0, 1, 2}, parts [2], [2], [1]          all_gather along 0: everyone gets [5]
 //   group {0, 1},    parts [3], sizes {2, 1}      reduce_scatter: device 0 gets [2], device 1 gets
@@ -74,7 +75,10 @@ class Transport {
   // The two below carry all the others. Every member's array, in the order of the group.
   virtual std::vector<Array> gather(const Meeting& meeting, const Array& part) = 0;
   // outgoing[i] goes to member i; what member i sent comes back at i. Invalid arrays are not sent.
-  virtual std::vector<Array> exchange(const Meeting& meeting, std::vector<Array> outgoing) = 0;
+  // comes[i] says whether member i sends anything to this device (empty: all do), so that nobody
+  // has to be told that nothing comes.
+  virtual std::vector<Array> exchange(const Meeting& meeting, std::vector<Array> outgoing,
+                                      const std::vector<bool>& comes = {}) = 0;
 
   // Point to point, in order per channel. `receive` blocks; `send` does not.
   virtual void send(int64_t device, int64_t channel, std::vector<Array> arrays) = 0;
@@ -85,12 +89,6 @@ class Transport {
   // The device failed: everyone in a collective, now or later, gets a TransportError that says so.
   virtual void fail(int64_t device, std::string_view message) = 0;
 };
-
-// Runs `task` for every device of the list on its own thread, and returns when all have ended. A
-// task that throws fails its device in the transport, so that none waits forever; the first
-// exception that is not itself a consequence (a TransportError) is thrown again here.
-void run_devices(Transport& transport, std::span<const int64_t> devices,
-                 const std::function<void(int64_t device)>& task);
 
 // Parts joined along a dimension; combined by a reducer. What transports are made of.
 Array join(std::span<const Array> parts, int64_t dim);

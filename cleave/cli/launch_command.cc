@@ -1,0 +1,83 @@
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include "cleave/cli/commands.h"
+#include "cleave/core/error.h"
+
+namespace cleave::cli {
+namespace {
+
+struct LaunchOptions {
+  int ranks = 0;
+  std::string hostfile;
+  std::vector<std::string> mpirun;
+  std::vector<std::string> program;
+  bool dry = false;
+};
+
+std::string own_path() {
+  std::error_code error;
+  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? "cleave" : path.string();
+}
+
+std::vector<std::string> command_line(const LaunchOptions& options) {
+  if (options.ranks < 1) throw_user("launch -n {}: start at least one rank", options.ranks);
+  std::vector<std::string> line{"mpirun", "-n", std::to_string(options.ranks)};
+  // More ranks than processors are normal; ranks have threads, which find their own processors.
+  for (const char* flag : {"--oversubscribe", "--bind-to", "none", "--quiet"}) line.push_back(flag);
+  if (geteuid() == 0) line.push_back("--allow-run-as-root");
+  if (!options.hostfile.empty()) {
+    line.push_back("--hostfile");
+    line.push_back(options.hostfile);
+  } else if (!std::getenv("OMP_NUM_THREADS")) {
+    const unsigned processors = std::max(1u, std::thread::hardware_concurrency());
+    line.push_back("-x");
+    line.push_back(fmt::format("OMP_NUM_THREADS={}",
+                               std::max(1u, processors / static_cast<unsigned>(options.ranks))));
+  }
+  line.insert(line.end(), options.mpirun.begin(), options.mpirun.end());
+  line.insert(line.end(), options.program.begin(), options.program.end());
+  if (options.program[0] == "cleave") line[line.size() - options.program.size()] = own_path();
+  return line;
+}
+
+void launch(const LaunchOptions& options) {
+  std::vector<std::string> line = command_line(options);
+  if (options.dry) {
+    for (size_t i = 0; i < line.size(); ++i) fmt::print("{}{}", i ? " " : "", line[i]);
+    fmt::print("\n");
+    return;
+  }
+  std::vector<char*> argv;
+  for (std::string& word : line) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  execvp(argv[0], argv.data());
+  throw_user("mpirun cannot be started: {}; install Open MPI (on Debian: openmpi-bin)",
+             std::strerror(errno));
+}
+
+}  // namespace
+
+void add_launch_command(CLI::App& app) {
+  auto options = std::make_shared<LaunchOptions>();
+  CLI::App* command = app.add_subcommand(
+      "launch",
+      "Run a program as several ranks with MPI: cleave launch -n 4 -- cleave run FILE ...\n"
+      "Every rank owns an equal share of the devices of each mesh.");
+  command->add_option("-n,--ranks", options->ranks, "number of ranks")->required();
+  command->add_option("--hostfile", options->hostfile, "the hosts to use, as mpirun takes them");
+  command->add_option("--mpirun", options->mpirun,
+                      "a further argument of mpirun, e.g. --mpirun=-v");
+  command->add_flag("--dry-run", options->dry, "print the mpirun command instead of running it");
+  command->add_option("program", options->program, "after --: the program and its arguments")
+      ->required();
+  command->callback([options] { launch(*options); });
+}
+
+}  // namespace cleave::cli

@@ -1,0 +1,82 @@
+#include "cleave/cli/ranks.h"
+
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "cleave/runtime/world.h"
+
+namespace cleave::cli {
+namespace {
+
+std::string encode(const Outcome& outcome) {
+  return nlohmann::json{outcome.status, outcome.consequence, outcome.error}.dump(
+      -1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+Outcome decode(const std::string& text) {
+  const nlohmann::json json = nlohmann::json::parse(text);
+  return {json[0], json[1], json[2]};
+}
+
+void print(const std::map<int, Outcome>& outcomes, int size) {
+  bool cause = false;
+  for (const auto& [rank, outcome] : outcomes) cause |= !outcome.consequence;
+  std::vector<std::pair<std::string, std::vector<int>>> errors;
+  for (const auto& [rank, outcome] : outcomes) {
+    if (outcome.error.empty() || (cause && outcome.consequence)) continue;
+    auto it = errors.begin();
+    while (it != errors.end() && it->first != outcome.error) ++it;
+    if (it == errors.end()) it = errors.insert(it, {outcome.error, {}});
+    it->second.push_back(rank);
+  }
+  for (const auto& [error, ranks] : errors) {
+    const size_t colon = error.find(": ");
+    const bool all = ranks.size() == static_cast<size_t>(size);
+    if (all || colon == std::string::npos)
+      fmt::print(stderr, "{}\n", error);
+    else
+      fmt::print(stderr, "{}: rank {}{}{}\n", error.substr(0, colon), ranks[0],
+                 ranks.size() > 1 ? " and others" : "", error.substr(colon));
+  }
+  std::fflush(stderr);
+}
+
+}  // namespace
+
+bool speaks() {
+  const World* world = World::of_process();
+  return !world || world->rank() == 0;
+}
+
+int conclude(const Outcome& outcome) {
+  World* world = nullptr;
+  try {
+    world = World::of_process();
+  } catch (const std::exception&) {  // that is the outcome
+  }
+  if (!world) {
+    if (!outcome.error.empty()) fmt::print(stderr, "{}\n", outcome.error);
+    return outcome.status;
+  }
+  std::fflush(stdout);
+  const auto words =
+      world->part(outcome.status == 0 ? std::nullopt : std::optional(encode(outcome)));
+  int status = outcome.status;
+  if (world->speaker() == world->rank()) {
+    std::map<int, Outcome> outcomes;
+    for (size_t rank = 0; rank < words.size(); ++rank)
+      if (words[rank]) outcomes[static_cast<int>(rank)] = decode(*words[rank]);
+    for (const auto& [rank, other] : outcomes)
+      if (status == 0) status = other.status;
+    print(outcomes, world->size());
+  }
+  world->release();
+  return status;
+}
+
+}  // namespace cleave::cli

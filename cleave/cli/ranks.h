@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+namespace cleave::cli {
+
+// Whether this process prints results and writes files: it runs alone, or is rank 0 of several.
+bool speaks();
+
+// How a command ended.
+struct Outcome {
+  int status = 0;
+  bool consequence = false;  // of what happened to another rank
+  std::string error;         // the line to print; empty: none
+};
+
+// The end of the process's program: prints the error and gives the exit status. Of several ranks
+// one prints what all have to say: what several say alike once, and consequences only where nobody
+// names a cause.
+//
+//   error: rank 0: device 0 waits in sdy.all_reduce: rank 2 has died: its process has ended ...
+int conclude(const Outcome& outcome);
+
+}  // namespace cleave::cli

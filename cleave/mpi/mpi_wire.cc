@@ -1,0 +1,253 @@
+#include <mpi.h>
+#include <sched.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <deque>
+#include <list>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "cleave/runtime/wire.h"
+
+namespace cleave {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int kTag = 1;
+
+void check(int code, const char* call) {
+  if (code == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING];
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  throw std::runtime_error(std::string(call) + ": " + std::string(text, length));
+}
+
+// One thread makes all calls to MPI, from MPI_Init to MPI_Finalize. The others hand it messages and
+// get those that arrive. It never blocks inside MPI, where waiting means spinning: it tests, and
+// between tests it sleeps, the longer the longer nothing has happened; whoever sends wakes it up.
+class MpiWire : public Wire {
+ public:
+  MpiWire() : thread_([this] { run(); }) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return started_ || !error_.empty(); });
+    if (!error_.empty()) {
+      lock.unlock();
+      thread_.join();
+      throw std::runtime_error(error_);
+    }
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  bool one_host() const override { return one_host_; }
+
+  void listen(Allocate allocate, Deliver deliver) override {
+    std::lock_guard lock(mutex_);
+    allocate_ = std::move(allocate);
+    deliver_ = std::move(deliver);
+    changed_.notify_all();
+  }
+
+  void send(int to, Parcel message) override {
+    std::lock_guard lock(mutex_);
+    outbox_.push_back({to, std::move(message)});
+    changed_.notify_all();
+  }
+
+  void close(bool orderly) override {
+    {
+      std::lock_guard lock(mutex_);
+      (orderly ? closing_ : abandoned_) = true;
+      changed_.notify_all();
+    }
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  struct Outgoing {
+    int to;
+    Parcel message;
+    MPI_Request request = MPI_REQUEST_NULL;
+  };
+  struct Incoming {
+    int from;
+    Parcel message;
+    MPI_Request request = MPI_REQUEST_NULL;
+    bool done = false;
+  };
+
+  void run() {
+    try {
+      start();
+      loop();
+      if (!abandoned_) MPI_Finalize();
+    } catch (const std::exception& error) {
+      std::lock_guard lock(mutex_);
+      error_ = error.what();
+      changed_.notify_all();
+    }
+  }
+
+  void start() {
+    // Ranks share processors, with each other and with the threads of their devices. Memory of
+    // other processes cannot be read directly in containers.
+    setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+    setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
+    int provided = 0;
+    check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
+    check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    MPI_Comm_size(MPI_COMM_WORLD, &size_);
+    MPI_Comm host;
+    check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host),
+          "MPI_Comm_split_type");
+    int here = 0;
+    MPI_Comm_size(host, &here);
+    MPI_Comm_free(&host);
+    one_host_ = here == size_;
+    check(MPI_Type_contiguous(static_cast<int>(Parcel::kLine), MPI_BYTE, &line_),
+          "MPI_Type_contiguous");
+    check(MPI_Type_commit(&line_), "MPI_Type_commit");
+    std::lock_guard lock(mutex_);
+    started_ = true;
+    changed_.notify_all();
+  }
+
+  void loop() {
+    auto last = Clock::now();
+    while (true) {
+      const bool moved = send_some() | receive_some() | finish_some();
+      std::unique_lock lock(mutex_);
+      if (abandoned_) return;
+      if (closing_ && outbox_.empty() && sending_.empty()) break;
+      if (moved) {
+        last = Clock::now();
+        continue;
+      }
+      rest(lock, Clock::now() - last);
+    }
+    say_goodbye();
+  }
+
+  // A short while of giving way, then sleep: a fraction of the time that nothing has happened.
+  void rest(std::unique_lock<std::mutex>& lock, Clock::duration idle) {
+    using std::chrono::microseconds;
+    if (idle < microseconds(50)) {
+      lock.unlock();
+      sched_yield();
+      return;
+    }
+    const auto pause = std::min<Clock::duration>(idle / 4, microseconds(1000));
+    changed_.wait_for(lock, pause, [&] { return !outbox_.empty() || closing_ || abandoned_; });
+  }
+
+  bool send_some() {
+    std::deque<Outgoing> fresh;
+    {
+      std::lock_guard lock(mutex_);
+      fresh.swap(outbox_);
+    }
+    for (Outgoing& out : fresh) {
+      check(MPI_Isend(out.message.data.get(), static_cast<int>(out.message.size / Parcel::kLine),
+                      line_, out.to, kTag, MPI_COMM_WORLD, &out.request),
+            "MPI_Isend");
+      sending_.push_back(std::move(out));
+    }
+    return !fresh.empty();
+  }
+
+  bool receive_some() {
+    Allocate allocate;
+    {
+      std::lock_guard lock(mutex_);
+      if (!deliver_) return false;
+      allocate = allocate_;
+    }
+    bool any = false;
+    while (true) {
+      int found = 0;
+      MPI_Message message;
+      MPI_Status status;
+      check(MPI_Improbe(MPI_ANY_SOURCE, kTag, MPI_COMM_WORLD, &found, &message, &status),
+            "MPI_Improbe");
+      if (!found) return any;
+      any = true;
+      int lines = 0;
+      MPI_Get_count(&status, line_, &lines);
+      Incoming& in = arriving_.emplace_back();
+      in.from = status.MPI_SOURCE;
+      in.message.size = static_cast<size_t>(lines) * Parcel::kLine;
+      in.message.data = allocate(in.message.size);
+      check(MPI_Imrecv(in.message.data.get(), lines, line_, &message, &in.request), "MPI_Imrecv");
+    }
+  }
+
+  // Messages of one rank are delivered in the order in which they were sent, even where a small one
+  // is complete before the large one ahead of it.
+  bool finish_some() {
+    bool any = false;
+    for (auto it = sending_.begin(); it != sending_.end();) {
+      int done = 0;
+      check(MPI_Test(&it->request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+      any |= done != 0;
+      it = done ? sending_.erase(it) : std::next(it);
+    }
+    std::set<int> behind;
+    for (auto it = arriving_.begin(); it != arriving_.end();) {
+      int done = it->done;
+      if (!done) check(MPI_Test(&it->request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+      it->done = done != 0;
+      if (!done || behind.contains(it->from)) {
+        behind.insert(it->from);
+        ++it;
+        continue;
+      }
+      deliver_(it->from, std::move(it->message));
+      it = arriving_.erase(it);
+      any = true;
+    }
+    return any;
+  }
+
+  // Nobody ends before everybody has sent and received all.
+  void say_goodbye() {
+    MPI_Request request;
+    check(MPI_Ibarrier(MPI_COMM_WORLD, &request), "MPI_Ibarrier");
+    for (int done = 0; !done;) {
+      receive_some();
+      finish_some();
+      check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+      std::unique_lock lock(mutex_);
+      if (abandoned_) return;
+      if (!done) changed_.wait_for(lock, std::chrono::microseconds(200));
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool started_ = false, closing_ = false, abandoned_ = false;
+  std::string error_;
+  int rank_ = 0, size_ = 1;
+  bool one_host_ = true;
+  MPI_Datatype line_ = MPI_DATATYPE_NULL;
+  Allocate allocate_;
+  Deliver deliver_;
+  std::deque<Outgoing> outbox_;
+  std::list<Outgoing> sending_;  // only the thread's own, as the next
+  std::list<Incoming> arriving_;
+  std::thread thread_;
+};
+
+}  // namespace
+}  // namespace cleave
+
+extern "C" __attribute__((visibility("default"))) cleave::Wire* cleave_open_wire() {
+  static cleave::MpiWire* wire = new cleave::MpiWire;
+  return wire;
+}

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "cleave/ops/transport.h"
+#include "cleave/runtime/world.h"
+
+namespace cleave {
+
+// The devices of a mesh, divided over the ranks of a world: blocks of equal size, in order. Every
+// rank makes one of these for every run, in the same order.
+//
+// Devices of one rank hand each other arrays; what goes to another rank is packed once, however
+// many ranks get it, and sent once to each, however many of its devices get it. Reductions combine
+// parts in the order of the group, as the local transport does, so that results are the same bits.
+class RankTransport : public Transport {
+ public:
+  RankTransport(World& world, int64_t num_devices);
+  ~RankTransport() override;
+
+  int64_t num_devices() const override { return num_devices_; }
+  int rank_of(int64_t device) const { return static_cast<int>(device / each_); }
+
+  Array all_reduce(const Meeting& meeting, const Array& part, const PartReducer& reducer) override;
+  std::vector<Array> gather(const Meeting& meeting, const Array& part) override;
+  std::vector<Array> exchange(const Meeting& meeting, std::vector<Array> outgoing,
+                              const std::vector<bool>& comes) override;
+  void send(int64_t device, int64_t channel, std::vector<Array> arrays) override;
+  std::vector<Array> receive(int64_t device, int64_t channel, std::string_view what) override;
+  void leave(int64_t device) override;
+  void fail(int64_t device, std::string_view message) override;
+
+  // After the devices have ended: every rank's arrays, on every rank.
+  std::vector<std::vector<Array>> gather_ranks(std::vector<Array> arrays, std::string_view what);
+
+ private:
+  void post(const Meeting& meeting, uint64_t digest, std::vector<int64_t> to, const Array& array);
+  Array fetch(const Meeting& meeting, uint64_t digest, int64_t from);
+  void tell_all(const Packet& packet);
+  void to_keeper(Packet packet);
+  std::string why_not(int64_t device) const;
+
+  World& world_;
+  const int64_t num_devices_, each_;
+  std::shared_ptr<Session> session_;
+};
+
+}  // namespace cleave

@@ -1,0 +1,334 @@
+#include "cleave/runtime/watch.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "cleave/core/error.h"
+
+namespace cleave {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point time) {
+  return std::chrono::duration<double>(Clock::now() - time).count();
+}
+
+enum class Word : uint32_t { Hello, Beat, Dead, Farewell, Release };
+
+struct Frame {
+  Word word = Word::Beat;
+  int32_t rank = 0;  // of Release: whether in good order; of Farewell: whether all is well
+  std::string text;
+};
+
+// A socket with frames on it: 12 bytes of head, then the text.
+class Line {
+ public:
+  Line() = default;
+  explicit Line(int fd) : fd_(fd) {
+    const int on = 1;
+    setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(fd_, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  }
+  Line(Line&& other) noexcept { *this = std::move(other); }
+  Line& operator=(Line&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    std::swap(buffer_, other.buffer_);
+    std::swap(heard_, other.heard_);
+    return *this;
+  }
+  ~Line() { close(); }
+
+  int fd() const { return fd_; }
+  bool open() const { return fd_ >= 0; }
+  double silent_for() const { return seconds_since(heard_); }
+  void close() {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = -1;
+  }
+
+  // What cannot be sent is lost: the other side is gone, and that shows when reading.
+  void send(Word word, int32_t rank, const std::string& text = {}) {
+    if (fd_ < 0) return;
+    const uint32_t head[3] = {static_cast<uint32_t>(word), static_cast<uint32_t>(rank),
+                              static_cast<uint32_t>(text.size())};
+    std::string bytes(reinterpret_cast<const char*>(head), sizeof head);
+    bytes += text;
+    for (size_t at = 0; at < bytes.size();) {
+      const ssize_t n = ::send(fd_, bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL);
+      if (n <= 0) return;
+      at += static_cast<size_t>(n);
+    }
+  }
+
+  // Takes what is there; false: the other side has closed.
+  bool read_some() {
+    char chunk[4096];
+    const ssize_t n = ::recv(fd_, chunk, sizeof chunk, MSG_DONTWAIT);
+    if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+    if (n == 0) return false;
+    heard_ = Clock::now();
+    buffer_.append(chunk, static_cast<size_t>(n));
+    return true;
+  }
+
+  std::optional<Frame> next() {
+    uint32_t head[3];
+    if (buffer_.size() < sizeof head) return {};
+    std::memcpy(head, buffer_.data(), sizeof head);
+    if (buffer_.size() < sizeof head + head[2]) return {};
+    Frame frame{static_cast<Word>(head[0]), static_cast<int32_t>(head[1]),
+                buffer_.substr(sizeof head, head[2])};
+    buffer_.erase(0, sizeof head + head[2]);
+    return frame;
+  }
+
+ private:
+  int fd_ = -1;
+  std::string buffer_;
+  Clock::time_point heard_ = Clock::now();
+};
+
+[[noreturn]] void fail(const char* call) {
+  throw_user("the ranks cannot watch each other: {}: {}", call, std::strerror(errno));
+}
+
+// A door on a free port: of this machine alone, or of all its networks.
+int open_door(bool one_host, uint16_t& port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) fail("socket");
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(one_host ? INADDR_LOOPBACK : INADDR_ANY);
+  if (bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) fail("bind");
+  if (listen(fd, SOMAXCONN) != 0) fail("listen");
+  socklen_t length = sizeof address;
+  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length);
+  port = ntohs(address.sin_port);
+  return fd;
+}
+
+std::string host_name() {
+  char name[256] = {};
+  if (gethostname(name, sizeof name - 1) != 0) fail("gethostname");
+  return name;
+}
+
+int go_through(const std::string& host, const std::string& port) {
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_STREAM;
+  if (getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0 || !found)
+    throw_user("the ranks cannot watch each other: the host {} of rank 0 is not known here", host);
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int result = fd < 0 ? -1 : connect(fd, found->ai_addr, found->ai_addrlen);
+  freeaddrinfo(found);
+  if (result != 0) fail("connect");
+  return fd;
+}
+
+}  // namespace
+
+struct Watch::State {
+  int rank = 0, size = 1;
+  double timeout = 60;
+  OnDeath on_death;
+  std::string address, secret;
+  int door = -1;
+  std::vector<Line> lines;  // of rank 0: by rank; of the others: one, to rank 0
+  std::vector<Line> strangers;
+  int wake[2] = {-1, -1};
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::set<int> dead;
+  std::vector<std::optional<std::string>> farewells;
+  std::optional<Clock::time_point> trouble;  // the first death, or farewell that is not well
+  std::optional<bool> released;
+  bool stop = false;
+  std::thread thread;
+
+  bool is_hub() const { return rank == 0; }
+
+  void start() {
+    if (pipe2(wake, O_CLOEXEC | O_NONBLOCK) != 0) fail("pipe");
+    farewells.resize(static_cast<size_t>(size));
+    thread = std::thread([this] { run(); });
+  }
+
+  void end() {
+    {
+      std::lock_guard lock(mutex);
+      stop = true;
+    }
+    [[maybe_unused]] const ssize_t n = write(wake[1], "x", 1);
+    if (thread.joinable()) thread.join();
+    for (int fd : {door, wake[0], wake[1]})
+      if (fd >= 0) ::close(fd);
+  }
+
+  void run() {
+    auto last_beat = Clock::now();
+    while (true) {
+      std::vector<pollfd> fds{{wake[0], POLLIN, 0}};
+      if (door >= 0) fds.push_back({door, POLLIN, 0});
+      for (const auto* list : {&lines, &strangers})
+        for (const Line& line : *list)
+          if (line.open()) fds.push_back({line.fd(), POLLIN, 0});
+      poll(fds.data(), fds.size(), 500);
+      std::vector<std::pair<int, std::string>> died;
+      {
+        std::lock_guard lock(mutex);
+        if (stop) return;
+        if (door >= 0 && (fds[1].revents & POLLIN)) let_in();
+        greet();
+        for (size_t i = 0; i < lines.size(); ++i) read_line(static_cast<int>(i), died);
+        if (seconds_since(last_beat) > std::min(2.0, timeout / 4)) {
+          last_beat = Clock::now();
+          for (Line& line : lines) line.send(Word::Beat, rank);
+        }
+        changed.notify_all();
+      }
+      for (const auto& [who, why] : died) on_death(who, why);
+    }
+  }
+
+  void let_in() {
+    const int fd = accept4(door, nullptr, nullptr, SOCK_CLOEXEC);
+    if (fd >= 0) strangers.emplace_back(fd);
+  }
+
+  // Somebody who knows the secret is the rank that it says.
+  void greet() {
+    for (Line& line : strangers) {
+      if (!line.read_some()) {
+        line.close();
+        continue;
+      }
+      const std::optional<Frame> frame = line.next();
+      if (!frame) continue;
+      if (frame->word == Word::Hello && frame->text == secret && frame->rank > 0 &&
+          frame->rank < size)
+        lines[static_cast<size_t>(frame->rank)] = std::move(line);
+      line.close();
+    }
+    std::erase_if(strangers, [](const Line& line) { return !line.open(); });
+  }
+
+  void read_line(int index, std::vector<std::pair<int, std::string>>& died) {
+    Line& line = lines[static_cast<size_t>(index)];
+    if (!line.open()) return;
+    const bool there = line.read_some();
+    while (const auto frame = line.next()) hear(index, *frame, died);
+    const bool parted =
+        is_hub() ? farewells[static_cast<size_t>(index)].has_value() : released.has_value();
+    const bool silent = line.silent_for() > timeout;
+    if (there && !silent) return;
+    line.close();
+    if (parted) return;
+    bury(is_hub() ? index : 0,
+         there ? fmt::format("nothing has been heard from it for {} s", timeout)
+               : "its process has ended without a word",
+         died);
+  }
+
+  void hear(int index, const Frame& frame, std::vector<std::pair<int, std::string>>& died) {
+    if (frame.word == Word::Dead) bury(frame.rank, frame.text, died);
+    if (frame.word == Word::Release) released = frame.rank != 0;
+    if (frame.word == Word::Farewell) {
+      farewells[static_cast<size_t>(index)] = frame.text;
+      if (!frame.rank && !trouble) trouble = Clock::now();
+    }
+  }
+
+  void bury(int who, const std::string& why, std::vector<std::pair<int, std::string>>& died) {
+    if (!dead.insert(who).second) return;
+    if (!trouble) trouble = Clock::now();
+    died.emplace_back(who, why);
+    if (is_hub())
+      for (Line& line : lines) line.send(Word::Dead, who, why);
+  }
+
+  bool all_said() const {
+    for (int i = 0; i < size; ++i)
+      if (!farewells[static_cast<size_t>(i)] && !dead.contains(i)) return false;
+    return true;
+  }
+};
+
+Watch::Watch(int size, bool one_host, double timeout, OnDeath on_death)
+    : state_(std::make_unique<State>()) {
+  State& state = *state_;
+  state.size = size;
+  state.timeout = timeout;
+  state.on_death = std::move(on_death);
+  state.lines.resize(static_cast<size_t>(size));
+  std::random_device random;
+  state.secret = fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
+  uint16_t port = 0;
+  state.door = open_door(one_host, port);
+  state.address = fmt::format("{} {} {}", one_host ? "127.0.0.1" : host_name(), port, state.secret);
+  state.start();
+}
+
+Watch::Watch(int rank, int size, const std::string& address, double timeout, OnDeath on_death)
+    : state_(std::make_unique<State>()) {
+  State& state = *state_;
+  state.rank = rank;
+  state.size = size;
+  state.timeout = timeout;
+  state.on_death = std::move(on_death);
+  const size_t a = address.find(' '), b = address.rfind(' ');
+  state.lines.emplace_back(go_through(address.substr(0, a), address.substr(a + 1, b - a - 1)));
+  state.lines[0].send(Word::Hello, rank, address.substr(b + 1));
+  state.start();
+}
+
+Watch::~Watch() { state_->end(); }
+
+const std::string& Watch::address() const { return state_->address; }
+
+Watch::Farewells Watch::part(const std::string& words, bool well, double seconds) {
+  State& state = *state_;
+  std::unique_lock lock(state.mutex);
+  state.farewells[static_cast<size_t>(state.rank)] = words;
+  if (!well && !state.trouble) state.trouble = Clock::now();
+  if (!state.is_hub()) {
+    state.lines[0].send(Word::Farewell, well, words);
+    return {state.farewells, false};
+  }
+  while (!state.all_said() && !(state.trouble && seconds_since(*state.trouble) > seconds))
+    state.changed.wait_for(lock, std::chrono::milliseconds(50));
+  return {state.farewells, state.all_said() && state.dead.empty()};
+}
+
+bool Watch::release(bool orderly, double seconds) {
+  State& state = *state_;
+  std::unique_lock lock(state.mutex);
+  if (state.is_hub()) {
+    for (Line& line : state.lines) line.send(Word::Release, orderly);
+    state.released = orderly;
+    return orderly;
+  }
+  while (!state.released && !state.dead.contains(0) &&
+         !(state.trouble && seconds_since(*state.trouble) > seconds))
+    state.changed.wait_for(lock, std::chrono::milliseconds(50));
+  return state.released.value_or(false);
+}
+
+}  // namespace cleave

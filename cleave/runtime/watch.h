@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace cleave {
+
+// Who of the ranks is alive. MPI does not say when a process is gone: a message to it just never
+// completes. So every rank holds a TCP connection to rank 0, which the kernel closes when a process
+// ends in whatever way; rank 0 tells the others. A thread of its own looks after it, also while
+// devices compute. A rank that is stopped or cut off says nothing for `timeout` seconds, and counts
+// as dead as well.
+class Watch {
+ public:
+  using OnDeath = std::function<void(int rank, const std::string& why)>;
+
+  // Rank 0 opens the door; the others come in with the address that it gives.
+  Watch(int size, bool one_host, double timeout, OnDeath on_death);
+  Watch(int rank, int size, const std::string& address, double timeout, OnDeath on_death);
+  ~Watch();
+
+  const std::string& address() const;
+
+  // The end of a rank's program. Rank 0 gets what everybody said at the end, by rank; nothing of
+  // those that died, or have said nothing `seconds` after the first death or farewell that is not
+  // `well`. The others get only their own.
+  struct Farewells {
+    std::vector<std::optional<std::string>> by_rank;
+    bool complete = false;  // of rank 0: everybody has said farewell
+  };
+  Farewells part(const std::string& words, bool well, double seconds);
+  // After `part`. Rank 0 lets everybody go, and says whether all are there to end in good order;
+  // the others wait for that word, `seconds` at most, and give it back.
+  bool release(bool orderly, double seconds);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace cleave

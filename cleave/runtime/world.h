@@ -1,0 +1,97 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cleave/core/mesh.h"
+#include "cleave/ops/transport.h"
+#include "cleave/runtime/packet.h"
+#include "cleave/runtime/session.h"
+#include "cleave/runtime/watch.h"
+#include "cleave/runtime/wire.h"
+
+namespace cleave {
+
+// The processes that run one program together, each on its own part of every mesh's devices: the
+// ranks of mpirun. All ranks run the same program, and begin the same runs in the same order.
+//
+//   mesh of 8 devices, 4 ranks:  rank 0 has devices 0 and 1, rank 1 has 2 and 3, ...
+//   mesh of 6 devices, 4 ranks:  a UserError
+//   mesh of 1 device:            every rank runs it for itself
+//
+// When a rank dies, or ends before the others, everyone who waits for it gets a TransportError that
+// names it.
+class World {
+ public:
+  // The ranks that this process was started with by mpirun (or cleave launch); null where it runs
+  // alone. Joins them at the first call, which loads MPI. At the end of the process the ranks part.
+  static World* of_process();
+  // Whether this process was started as one of several ranks, and as which. Load nothing.
+  static bool is_rank();
+  static int rank_of_process();
+
+  struct Options {
+    double silence = 60;  // seconds after which a rank that says nothing counts as dead
+    bool watch = true;    // off: for tests in one process
+  };
+  explicit World(std::shared_ptr<Wire> wire) : World(std::move(wire), Options{}) {}
+  World(std::shared_ptr<Wire> wire, Options options);
+  ~World();  // parts, where `part` has not been called
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  bool one_host() const { return wire_->one_host(); }
+
+  // The devices of this rank. Throws UserError where they cannot be divided evenly.
+  std::vector<int64_t> devices_of(const Mesh& mesh) const;
+
+  // Every rank's arrays, on every rank. `what` is for messages.
+  std::vector<std::vector<Array>> gather(std::vector<Array> arrays, std::string_view what);
+
+  // The end of this rank's program; `error` says what went wrong, where something did. Rank 0 gets
+  // what everybody said (nothing of those that died); the others get their own. Then `release`
+  // waits until rank 0 has been there, and disconnects.
+  std::vector<std::optional<std::string>> part(const std::optional<std::string>& error);
+  void release();
+  // The lowest rank that is not known to be dead: the one to speak for all.
+  int speaker() const;
+
+ private:
+  friend class RankTransport;
+
+  void deliver(int from, Parcel message);
+  void send(int rank, const Packet& packet);
+  void send_all(const Packet& packet);
+  std::shared_ptr<Session> open_session(int64_t num_devices);
+  void close_session(Session& session);
+  // Blocks until `ready`; throws TransportError where that can never be: the session has failed, a
+  // rank has died, or `hopeless` says why.
+  void wait(std::unique_lock<std::mutex>& lock, const Session& session, std::string_view who,
+            std::string_view what, const std::function<bool()>& ready,
+            const std::function<std::string()>& hopeless);
+  std::vector<std::vector<Array>> gather_in(Session& session, std::vector<Array> arrays,
+                                            std::string_view what);
+
+  const std::shared_ptr<Wire> wire_;
+  const int rank_, size_;
+  std::unique_ptr<Watch> watch_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<int64_t, std::shared_ptr<Session>> sessions_;
+  int64_t next_session_ = 0;
+  std::shared_ptr<Session> common_;   // for gatherings outside of runs
+  std::map<int, std::string> dead_;   // why
+  std::map<int, std::string> ended_;  // with which error; may be empty
+  std::string address_;               // of the watch, when rank 0 has told it
+  bool parted_ = false, orderly_ = false, released_ = false;
+};
+
+}  // namespace cleave
