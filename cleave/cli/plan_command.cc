@@ -9,6 +9,11 @@
 #include "cleave/core/error.h"
 #include "cleave/graph/json.h"
 #include "cleave/graph/text/text.h"
+#include "cleave/plan/apply.h"
+#include "cleave/plan/export.h"
+#include "cleave/plan/heuristic.h"
+#include "cleave/plan/infeasible.h"
+#include "cleave/plan/mesh_search.h"
 #include "cleave/plan/planner.h"
 
 namespace cleave::cli {
@@ -16,7 +21,10 @@ namespace {
 
 struct PlanArguments {
   std::string file, mesh, machine = "h100", memory, out, solver = "cleave", entry = "main";
-  std::vector<std::string> pins;
+  std::string given, format;
+  std::vector<std::string> pins, compare;
+  int64_t devices = 0;
+  int axes = 2;
   double time = 10;
   uint64_t seed = 0;
   bool trace = false, apart = false, json = false;
@@ -30,23 +38,30 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
-std::string seconds_text(double seconds) {
+std::string duration(double seconds) {
   if (seconds < 1e-3) return fmt::format("{:.2f} us", seconds * 1e6);
   if (seconds < 1) return fmt::format("{:.3f} ms", seconds * 1e3);
   return fmt::format("{:.3f} s", seconds);
 }
 
-std::string bytes_text(double bytes) {
+std::string size(double bytes) {
   if (bytes < 1 << 20) return fmt::format("{:.1f} KiB", bytes / 1024);
   if (bytes < 1 << 30) return fmt::format("{:.1f} MiB", bytes / (1 << 20));
   return fmt::format("{:.2f} GiB", bytes / (1 << 30));
 }
 
-plan::Pin parse_pin(const std::string& text, const MeshPtr& mesh) {
+// NAME=SPEC on the command line, or @FILE with one on each line.
+void parse_pin(const std::string& text, const MeshPtr& mesh, std::vector<plan::Pin>& pins) {
+  if (text.starts_with("@")) {
+    std::istringstream lines(read_file(text.substr(1)));
+    for (std::string line; std::getline(lines, line);)
+      if (!line.empty() && line[0] != '#') parse_pin(line, mesh, pins);
+    return;
+  }
   const size_t equals = text.find('=');
   if (equals == std::string::npos)
     throw_user("--pin '{}': expected NAME=SPEC, such as arg0='[{{\"data\"}}, {{}}]'", text);
-  return {text.substr(0, equals), parse_sharding(text.substr(equals + 1), mesh), text};
+  pins.push_back({text.substr(0, equals), parse_sharding(text.substr(equals + 1), mesh), text});
 }
 
 void print_summary(const plan::Plan& plan, const plan::PlannerStats& stats) {
@@ -54,18 +69,17 @@ void print_summary(const plan::Plan& plan, const plan::PlannerStats& stats) {
              to_string(*plan.mesh), plan.machine);
   const double total = plan.totals.seconds;
   auto share = [&](double seconds) { return total > 0 ? 100 * seconds / total : 0; };
-  fmt::print("step {}, at least {} (gap {:.3f}%{})\n", seconds_text(total),
-             seconds_text(plan.bound.lower_bound), 100 * plan.bound.gap,
-             plan.bound.proven ? ", optimal" : "");
-  fmt::print("  {:<34} {:>12} {:>6.1f}%\n", "compute", seconds_text(plan.totals.compute_seconds),
+  fmt::print("step {}, at least {} (gap {:.3f}%{}{})\n", duration(total),
+             duration(plan.bound.lower_bound), 100 * plan.bound.gap,
+             plan.bound.proven ? ", optimal" : "", plan.bound.cut ? ", cut short" : "");
+  fmt::print("  {:<34} {:>12} {:>6.1f}%\n", "compute", duration(plan.totals.compute_seconds),
              share(plan.totals.compute_seconds));
   for (const plan::CollectiveTotal& c : plan.totals.collectives)
     fmt::print("  {:<34} {:>12} {:>6.1f}%  x{:.0f}, {} received\n", c.kind + " " + c.axes,
-               seconds_text(c.seconds), share(c.seconds), c.count, bytes_text(c.bytes));
-  fmt::print("memory {} at {}, {} of it arguments{}\n",
-             bytes_text(static_cast<double>(plan.memory.peak)), plan.memory.peak_at,
-             bytes_text(static_cast<double>(plan.memory.arguments)),
-             plan.memory.limit ? ", limit " + bytes_text(static_cast<double>(*plan.memory.limit))
+               duration(c.seconds), share(c.seconds), c.count, size(c.bytes));
+  fmt::print("memory {} at {}, {} of it arguments{}\n", size(static_cast<double>(plan.memory.peak)),
+             plan.memory.peak_at, size(static_cast<double>(plan.memory.arguments)),
+             plan.memory.limit ? ", limit " + size(static_cast<double>(*plan.memory.limit))
                                : std::string());
   fmt::print(
       "{} ops, {} decisions in {} classes, {} strategies; {:.2f} s ({:.2f} formulating, "
@@ -75,39 +89,125 @@ void print_summary(const plan::Plan& plan, const plan::PlannerStats& stats) {
   for (const std::string& note : plan.notes) fmt::print("note: {}\n", note);
 }
 
+Graph read_module(const std::string& path) {
+  const std::string text = read_file(path);
+  return path.ends_with(".json") ? graph_from_json(text) : parse_module(text, path);
+}
+
+void print_as(const std::string& format, const plan::Plan& plan, const Graph& graph) {
+  if (format == "sdy")
+    fmt::print("{}", print_module(plan::apply(plan, graph)));
+  else if (format == "jax")
+    fmt::print("{}", plan::to_jax(plan));
+  else if (format == "dtensor")
+    fmt::print("{}", plan::to_dtensor(plan));
+  else
+    throw_user("--export {}: there are sdy, jax and dtensor", format);
+}
+
+std::vector<int64_t> limits_of(const std::string& text) {
+  std::vector<int64_t> limits;
+  std::istringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) limits.push_back(parse_bytes(part));
+  return limits;
+}
+
+void search_shapes(const Graph& graph, const PlanArguments& arguments, plan::PlannerOptions options,
+                   const std::vector<int64_t>& limits) {
+  const std::vector<MeshPtr> meshes = arguments.devices > 0
+                                          ? plan::mesh_shapes(arguments.devices, arguments.axes)
+                                          : std::vector<MeshPtr>{options.mesh};
+  const auto candidates = plan::search_meshes(graph, meshes, limits, options);
+  fmt::print("{:<28} {:>12} {:>12} {:>12} {:>8} {:>12}\n", "mesh", "limit", "step", "at least",
+             "gap", "memory");
+  for (const plan::MeshCandidate& c : candidates) {
+    const std::string limit = c.limit ? size(static_cast<double>(*c.limit)) : "none";
+    if (!c.result.plan) {
+      fmt::print("{:<28} {:>12} {}\n", to_string(*c.mesh), limit, c.result.reason);
+      continue;
+    }
+    const plan::Plan& p = *c.result.plan;
+    fmt::print("{:<28} {:>12} {:>12} {:>12} {:>7.3f}% {:>12}\n", to_string(*c.mesh), limit,
+               duration(p.totals.seconds), duration(p.bound.lower_bound), 100 * p.bound.gap,
+               size(static_cast<double>(p.memory.peak)));
+  }
+  const std::vector<int> fastest = plan::fastest_by_limit(candidates, limits);
+  for (size_t i = 0; i < limits.size(); ++i) {
+    const std::string limit = size(static_cast<double>(limits[i]));
+    if (fastest[i] < 0) {
+      fmt::print("within {}: nothing fits\n", limit);
+      continue;
+    }
+    const plan::Plan& p = *candidates[fastest[i]].result.plan;
+    fmt::print("within {}: {} on {}\n", limit, duration(p.totals.seconds), to_string(*p.mesh));
+    if (i + 1 == limits.size() && !arguments.out.empty()) plan::write_plan(p, arguments.out);
+  }
+}
+
 void run(const PlanArguments& arguments) {
-  const std::string text = read_file(arguments.file);
-  const Graph graph = arguments.file.ends_with(".json") ? graph_from_json(text)
-                                                        : parse_module(text, arguments.file);
-  Mesh mesh = parse_mesh(arguments.mesh);
-  normalize_and_verify(mesh);
+  if (!arguments.compare.empty()) {
+    for (const std::string& line :
+         plan::diff(plan::read_plan(arguments.compare[0]), plan::read_plan(arguments.compare[1])))
+      fmt::print("{}\n", line);
+    return;
+  }
+  if (arguments.file.empty()) throw_user("a module to plan is needed");
+  const Graph graph = read_module(arguments.file);
+  if (!arguments.given.empty())
+    return print_as(arguments.format.empty() ? "sdy" : arguments.format,
+                    plan::read_plan(arguments.given), graph);
+  if (arguments.mesh.empty() == (arguments.devices == 0))
+    throw_user("either --mesh data=8,model=8 or --devices 64 is needed");
+
   const MachineProfile profile = load_profile(arguments.machine);
   plan::PlannerOptions options;
-  options.mesh = std::make_shared<const Mesh>(std::move(mesh));
+  if (!arguments.mesh.empty()) {
+    Mesh mesh = parse_mesh(arguments.mesh);
+    normalize_and_verify(mesh);
+    options.mesh = std::make_shared<const Mesh>(std::move(mesh));
+  }
   options.profile = &profile;
   options.machine = arguments.machine;
-  options.memory = arguments.memory.empty() ? static_cast<int64_t>(profile.memory_bytes)
-                                            : parse_bytes(arguments.memory);
   options.entry = arguments.entry;
   options.apart = arguments.apart;
   options.time_limit = arguments.time;
   options.seed = arguments.seed;
-  if (arguments.solver == "mip")
-    options.solver = plan::PlanSolver::Mip;
-  else if (arguments.solver != "cleave")
-    throw_user("--solver {}: there are cleave and mip", arguments.solver);
-  for (const std::string& pin : arguments.pins)
-    options.pins.push_back(parse_pin(pin, options.mesh));
+  std::vector<int64_t> limits = limits_of(arguments.memory);
+  if (limits.empty()) limits.push_back(static_cast<int64_t>(profile.memory_bytes));
+  options.memory = limits.back();
   if (arguments.trace)
-    options.trace = [](const std::string& line) { fmt::print(stderr, "[plan] {}\n", line); };
-  const plan::PlannerResult result = plan::make_plan(graph, options);
+    options.trace = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+  if (arguments.devices > 0 || limits.size() > 1) {
+    if (!arguments.pins.empty() && !options.mesh)
+      throw_user("--pin speaks of axes of a mesh; give --mesh instead of --devices");
+    for (const std::string& pin : arguments.pins) parse_pin(pin, options.mesh, options.pins);
+    return search_shapes(graph, arguments, options, limits);
+  }
+  for (const std::string& pin : arguments.pins) parse_pin(pin, options.mesh, options.pins);
+
+  plan::PlannerResult result;
+  if (arguments.solver == "heuristic") {
+    result = plan::plan_by_heuristic(graph, options);
+  } else if (arguments.solver == "propagation") {
+    result = plan::plan_by_propagation(graph, options);
+  } else if (arguments.solver == "mip" || arguments.solver == "cleave") {
+    if (arguments.solver == "mip") options.solver = plan::PlanSolver::Mip;
+    result = plan::make_plan(graph, options);
+  } else {
+    throw_user("--solver {}: there are cleave, mip, heuristic and propagation", arguments.solver);
+  }
   if (!result.plan) {
-    fmt::print("{}\n", result.reason);
+    if (arguments.solver == "cleave")
+      fmt::print("{}", plan::explain_infeasible(graph, options).text());
+    else
+      fmt::print("{}\n", result.reason);
     throw CLI::RuntimeError(3);
   }
   if (!arguments.out.empty()) plan::write_plan(*result.plan, arguments.out);
   if (arguments.json)
     fmt::print("{}\n", plan::to_json(*result.plan));
+  else if (!arguments.format.empty())
+    print_as(arguments.format, *result.plan, graph);
   else
     print_summary(*result.plan, result.stats);
 }
@@ -115,26 +215,37 @@ void run(const PlanArguments& arguments) {
 }  // namespace
 
 void add_plan_command(CLI::App& app) {
-  auto arguments = std::make_shared<PlanArguments>();
+  auto a = std::make_shared<PlanArguments>();
   CLI::App* command = app.add_subcommand("plan", "The best sharding of a module, with a bound");
-  command->add_option("file", arguments->file, "A module: StableHLO text, or graph JSON")
-      ->required();
-  command->add_option("--mesh", arguments->mesh, "data=8,model=8")->required();
-  command->add_option("--machine", arguments->machine, "a built-in name, or a JSON file")
+  command->add_option("file", a->file, "A module: StableHLO text, or graph JSON");
+  command->add_option("--mesh", a->mesh, "data=8,model=8");
+  command->add_option("--devices", a->devices, "try every mesh of this many devices");
+  command->add_option("--axes", a->axes, "with --devices: axes at most")->capture_default_str();
+  command->add_option("--machine", a->machine, "a built-in name, or a JSON file")
       ->capture_default_str();
-  command->add_option("--memory", arguments->memory,
-                      "of one device; 80GiB; default: the machine's");
-  command->add_option("--pin", arguments->pins, "NAME=SPEC: arg0='[{\"data\"}, {}]'; * in names");
-  command->add_option("--entry", arguments->entry, "the function")->capture_default_str();
-  command->add_option("--time", arguments->time, "seconds of solving at most")
+  command->add_option(
+      "--memory", a->memory,
+      "of one device: 80GiB, or several limits: 20GiB,40GiB; default: the machine's");
+  command->add_option("--pin", a->pins,
+                      "NAME=SPEC, as in 'arg0=[{\"data\"}, {?}]'; * stands for any characters; "
+                      "@FILE: one on each line");
+  command->add_option("--entry", a->entry, "the function")->capture_default_str();
+  command->add_option("--time", a->time, "seconds of solving at most")->capture_default_str();
+  command->add_option("--seed", a->seed, "of the search")->capture_default_str();
+  command
+      ->add_option("--solver", a->solver,
+                   "cleave; mip (small problems); heuristic (seeds and propagation); propagation "
+                   "(pins alone)")
       ->capture_default_str();
-  command->add_option("--seed", arguments->seed, "of the search")->capture_default_str();
-  command->add_option("--solver", arguments->solver, "cleave, mip")->capture_default_str();
-  command->add_option("--out", arguments->out, "where the plan goes, as JSON");
-  command->add_flag("--apart", arguments->apart, "every layer for itself");
-  command->add_flag("--trace", arguments->trace, "what is done, on stderr");
-  command->add_flag("--json", arguments->json, "print the plan");
-  command->callback([arguments] { run(*arguments); });
+  command->add_option("--out", a->out, "where the plan goes, as JSON");
+  command->add_option("--export", a->format,
+                      "print the plan as sdy (the module with it), jax or dtensor");
+  command->add_option("--plan", a->given, "do not plan; export this plan of the module");
+  command->add_option("--diff", a->compare, "what changed between two plans")->expected(2);
+  command->add_flag("--apart", a->apart, "every layer for itself");
+  command->add_flag("--trace", a->trace, "what is done, on stderr");
+  command->add_flag("--json", a->json, "print the plan");
+  command->callback([a] { run(*a); });
 }
 
 }  // namespace cleave::cli

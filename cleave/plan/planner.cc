@@ -129,15 +129,20 @@ PlannerResult make_plan(const Graph& graph, const PlannerOptions& options) {
 
   std::vector<int> choice;
   LazySolver solver(tables, options, stats);
-  const Solution solution = solver.run(options.memory, choice);
+  const std::vector<int64_t> least = tables.least_memory();
+  const auto at = std::max_element(least.begin(), least.end());
+  result.least_memory = *at;
+  result.least_memory_at = place_name(formulation, names, static_cast<int>(at - least.begin()));
+  Solution solution;
+  if (!options.memory || *at <= *options.memory)
+    solution = solver.run(options.memory, choice);
+  else
+    solution.proven = true;
   if (!solution.feasible) {
-    const std::vector<int64_t> least = tables.least_memory();
-    const auto at = std::max_element(least.begin(), least.end());
     result.proven = solution.proven;
-    result.reason = fmt::format(
-        "{} within {}; every plan takes at least {} at {}",
-        solution.proven ? "no plan fits" : "no plan was found that fits", gib(*options.memory),
-        gib(*at), place_name(formulation, names, static_cast<int>(at - least.begin())));
+    result.reason = fmt::format("{} {}; every plan holds at least {} at {}",
+                                solution.proven ? "no plan fits" : "no plan was found that fits",
+                                gib(*options.memory), gib(*at), result.least_memory_at);
     stats.total_seconds = total.seconds();
     return result;
   }

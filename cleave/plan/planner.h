@@ -39,7 +39,9 @@ struct PlannerStats {
 struct PlannerResult {
   std::optional<Plan> plan;  // none: nothing fits
   bool proven = false;       // without a plan: that nothing fits is proven
-  std::string reason;        // without a plan: why, in words
+  std::string reason;        // without a plan: why, in words (more in infeasible.h)
+  int64_t least_memory = 0;  // no plan takes less
+  std::string least_memory_at;
   PlannerStats stats;
 };
 

@@ -1,0 +1,29 @@
+#pragma once
+
+#include "cleave/plan/planner.h"
+
+namespace cleave::plan {
+
+// All meshes of `devices` devices with at most `most_axes` axes of size two and more, in every
+// order: the first axis joins devices that are far apart, the last one neighbours.
+//   8, 2   ->   <["x"=8]>, <["x"=2, "y"=4]>, <["x"=4, "y"=2]>
+std::vector<MeshPtr> mesh_shapes(int64_t devices, int most_axes);
+
+struct MeshCandidate {
+  MeshPtr mesh;
+  std::optional<int64_t> limit;
+  PlannerResult result;
+};
+
+// A plan for every mesh and every limit, in the order of meshes, then limits. `options.mesh`,
+// `options.memory` and pins on axes that a mesh does not have do not count.
+std::vector<MeshCandidate> search_meshes(const Graph& graph, const std::vector<MeshPtr>& meshes,
+                                         const std::vector<int64_t>& limits,
+                                         const PlannerOptions& options);
+
+// For each limit the fastest candidate, as indices; -1 where nothing fits. The front of time
+// against memory.
+std::vector<int> fastest_by_limit(const std::vector<MeshCandidate>& candidates,
+                                  const std::vector<int64_t>& limits);
+
+}  // namespace cleave::plan
