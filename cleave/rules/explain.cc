@@ -246,6 +246,21 @@ std::vector<std::string> Explainer::warnings() const {
     const std::span<const int32_t> tensors = tables.tensors_of(op);
     tensor_specs.clear();
     for (int32_t slot : tensors) tensor_specs.push_back(specs.find(engine_.spec_of(slot)));
+    // Along a single device, and between meshes, nothing propagates.
+    const Mesh* mesh = nullptr;
+    bool one_mesh = true;
+    for (const ShardingSpec* spec : tensor_specs) {
+      if (!spec || spec->mesh->is_empty()) continue;
+      if (!mesh) mesh = spec->mesh.get();
+      one_mesh = one_mesh && !spec->mesh->is_maximal() && mesh->same_devices(*spec->mesh);
+    }
+    if (!one_mesh) {
+      found.push_back(fmt::format(
+          "{}: operands and results are on different meshes or on a single device: shardings do "
+          "not pass through it",
+          op_text(static_cast<int32_t>(o))));
+      continue;
+    }
     const RuleIndex& index = *tables.rules[op.rule];
     project(index, tensor_specs, projection);
     for (int factor = 0; factor < index.num_factors; ++factor) {
