@@ -3,6 +3,8 @@
 // Tensors over a mesh: what a program includes.
 #include "cleave/core/mesh.h"
 #include "cleave/runtime/comm_log.h"
+#include "cleave/runtime/ops_collective.h"
+#include "cleave/runtime/ops_control.h"
 #include "cleave/runtime/ops_creation.h"
 #include "cleave/runtime/ops_elementwise.h"
 #include "cleave/runtime/ops_indexing.h"

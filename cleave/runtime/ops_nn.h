@@ -24,8 +24,8 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight = {}, double epsilon = 1e-
 
 struct AttentionOptions {
   bool causal = false;
-  std::optional<double> scale;  // 1 / sqrt(d) where none is given
-  Tensor mask;                  // bool, broadcasts to [b, h, s, t]: true where a query may look
+  std::optional<double> scale = {};  // 1 / sqrt(d) where none is given
+  Tensor mask = {};  // bool, broadcasts to [b, h, s, t]: true where a query may look
 };
 // softmax(q k^T scale) v for q [b, h, s, d] and k, v [b, g, t, d], where every h / g heads of q
 // share one of k and v. A causal query at s - 1 sees all t keys.
@@ -38,10 +38,10 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels);
 
 enum class ImageLayout : uint8_t { ChannelsLast, ChannelsFirst };  // [b, ..., c]; [b, c, ...]
 struct WindowOptions {
-  std::vector<int64_t> strides;   // {}: ones
-  std::vector<int64_t> padding;   // low, high of each dimension; {}: none
-  std::vector<int64_t> dilation;  // of the window; {}: ones
-  int64_t groups = 1;             // of features; convolution only
+  std::vector<int64_t> strides = {};   // {}: ones
+  std::vector<int64_t> padding = {};   // low, high of each dimension; {}: none
+  std::vector<int64_t> dilation = {};  // of the window; {}: ones
+  int64_t groups = 1;                  // of features; convolution only
   ImageLayout layout = ImageLayout::ChannelsLast;
 };
 // The kernel is [..., in / groups, out] with channels last, and [out, in / groups, ...] otherwise.

@@ -14,6 +14,7 @@ Record* new_record(SignaturePtr signature, std::span<const Tensor> operands) {
   auto* record = new Record;
   record->operands.assign(operands.begin(), operands.end());
   record->constant = signature->constant;
+  record->level = trace_level();
   for (const Tensor& operand : operands) {
     record->level = std::max(record->level, operand.record()->level);
     record->constant &= operand.record()->constant;
@@ -42,6 +43,11 @@ void count_memory(const Record& record, int64_t sign) {
 }
 
 }  // namespace
+
+uint64_t& trace_level() {
+  thread_local uint64_t level = 0;
+  return level;
+}
 
 Record::~Record() {
   if (computed) count_memory(*this, -1);

@@ -64,6 +64,9 @@ Tensor record_one(FormFn form, std::span<const int64_t> params, std::span<const 
 // Records any function of one op or several on tensors: one argument per operand.
 std::vector<Tensor> record_function(Graph graph, std::span<const Tensor> operands);
 
+// What is recorded on this thread belongs at least to this trace; 0: to none.
+uint64_t& trace_level();
+
 // A value that is there: its parts by device.
 Tensor make_computed(AvalPtr aval, std::vector<Array> shards);
 // Gives record its values, and lets its operands go.

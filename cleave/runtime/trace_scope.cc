@@ -37,8 +37,10 @@ Literal literal_of(const Array& value) {
 
 }  // namespace
 
-TraceScope::TraceScope() : level_(next_level()) {}
-TraceScope::~TraceScope() = default;
+TraceScope::TraceScope(Takes takes) : level_(next_level()), outer_level_(trace_level()) {
+  if (takes == Takes::Everything) trace_level() = level_;
+}
+TraceScope::~TraceScope() { trace_level() = outer_level_; }
 
 Tensor TraceScope::placeholder(Type type, std::optional<ShardingSpec> spec, std::string name) {
   auto signature = std::make_shared<Signature>();

@@ -32,7 +32,11 @@ struct Traced {
 // nest: tensors of an outer trace are captures of the inner one.
 class TraceScope {
  public:
-  TraceScope();
+  enum class Takes : uint8_t {
+    Dependent,   // what depends on placeholders
+    Everything,  // all that is recorded while it is open: the branches of a condition
+  };
+  explicit TraceScope(Takes takes = Takes::Dependent);
   ~TraceScope();
   TraceScope(const TraceScope&) = delete;
   TraceScope& operator=(const TraceScope&) = delete;
@@ -49,6 +53,7 @@ class TraceScope {
 
  private:
   uint64_t level_;
+  uint64_t outer_level_;
   std::vector<Tensor> placeholders_;
   std::vector<std::string> names_;
 };

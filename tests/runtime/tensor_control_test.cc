@@ -1,0 +1,171 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cleave/cleave.h"
+#include "cleave/core/error.h"
+#include "cleave/runtime/compare.h"
+#include "cleave/runtime/ops_stablehlo.h"
+#include "cleave/runtime/trace_scope.h"
+
+// Loops and branches, collectives by name, shard_map, and StableHLO's ops under their names.
+namespace cleave {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const Mesh kMesh{{"data", 2}, {"model", 4}};
+
+void expect_same(const Tensor& actual, const Tensor& expected) {
+  const Comparison comparison = compare(actual.to_host(), expected.to_host());
+  EXPECT_TRUE(comparison.same) << comparison.first;
+}
+
+std::string error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Control, loops_carry_values_and_see_what_is_outside) {
+  const Tensor a = randn({4, 4}, 1), w = randn({4, 4}, 2) * 0.3;
+  for (bool sharded : {false, true}) {
+    const Tensor x = sharded ? a.shard(kMesh, P("data")) : a;
+    const Tensor v = sharded ? w.shard(kMesh, P({}, "model")) : w;
+    const Tensor y = fori_loop(0, 3, {x}, [&](const Tensor&, std::span<const Tensor> values) {
+      return std::vector{tanh(matmul(values[0], v))};
+    })[0];
+    expect_same(y, tanh(matmul(tanh(matmul(tanh(matmul(a, w)), w)), w)));
+  }
+  const Tensor one = scalar(1.0, DType::F32);
+  const Tensor doubled = while_loop(
+      {one}, [](auto x) { return x[0] < 100; }, [](auto x) { return std::vector{x[0] * 2}; })[0];
+  EXPECT_EQ(doubled.item(), 128);
+}
+
+TEST(Control, branches_are_taken_not_computed_both) {
+  const Tensor x = randn({4, 4}, 1).shard(kMesh, P("data"));
+  for (bool which : {true, false}) {
+    const Tensor y = cond(
+        scalar(which, DType::Bool), [&] { return std::vector{x + 1}; },
+        [&] { return std::vector{x * 2}; })[0];
+    expect_same(y, which ? x + 1 : x * 2);
+  }
+  const Tensor z = switch_case(scalar(2, DType::I32),
+                               {[&] { return std::vector{x}; }, [&] { return std::vector{-x}; },
+                                [&] { return std::vector{x * 3}; }})[0];
+  expect_same(z, x * 3);
+  TraceScope scope;
+  const Tensor p = scope.placeholder(Type::tensor(DType::Bool, {}));
+  const Tensor y = cond(
+      p, [&] { return std::vector{exp(x)}; }, [&] { return std::vector{x}; })[0];
+  const Traced traced = scope.finish({y});
+  EXPECT_EQ(traced.captures.size(), 1) << "exp belongs to the branch";
+}
+
+TEST(Control, errors_name_the_types) {
+  const Tensor x = zeros({4});
+  EXPECT_THAT(error_of([&] {
+                while_loop(
+                    {x}, [](auto v) { return sum(v[0]) < 1; },
+                    [](auto v) { return std::vector{sum(v[0])}; });
+              }),
+              HasSubstr("tensor<f32>, and must be tensor<4xf32>"));
+  EXPECT_THAT(error_of([&] {
+                cond(
+                    x, [&] { return std::vector{x}; }, [&] { return std::vector{x}; });
+              }),
+              HasSubstr("bool scalar"));
+}
+
+TEST(Collectives, on_whole_tensors_say_where_layouts_change) {
+  const Tensor a = randn({8, 16}, 1), b = randn({16, 12}, 2);
+  const Tensor y = matmul(a.shard(kMesh, P("data", "model")), b.shard(kMesh, P("model")));
+  CommLog log;
+  expect_same(all_reduce(y, "model"), matmul(a, b));
+  EXPECT_EQ(log.count("all_reduce"), 1);
+  log.clear();
+  const Tensor z = matmul(a.shard(kMesh, P("data", "model")), b.shard(kMesh, P("model")));
+  const Tensor scattered = reduce_scatter(z, "model", 1);
+  EXPECT_EQ(to_string(scattered.sharding()), R"([{"data"}, {"model"}])");
+  expect_same(scattered, matmul(a, b));
+  EXPECT_EQ(log.count("reduce_scatter"), 1);
+  log.clear();
+  const Tensor x = a.shard(kMesh, P("data", "model")).evaluate();
+  expect_same(all_gather(x, "model", 1), a);
+  EXPECT_EQ(log.count("all_gather"), 1);
+  log.clear();
+  const Tensor moved = all_to_all(a.shard(kMesh, P({}, "model")).evaluate(), "model", 1, 0);
+  EXPECT_EQ(to_string(moved.sharding()), R"([{"model"}, {}])");
+  expect_same(moved, a);
+  EXPECT_EQ(to_string(all_reduce(x, "model").sharding()), to_string(x.sharding()));
+  EXPECT_THAT(error_of([&] { all_gather(x, "data", 1); }), HasSubstr("not sharded over"));
+  EXPECT_THAT(error_of([&] { axis_index("data"); }), HasSubstr("shard_map"));
+}
+
+TEST(Collectives, permute_moves_parts_along_an_axis) {
+  const Tensor x = arange(8).shard(kMesh, P("model"));
+  EXPECT_THAT(ppermute(x, "model", {{0, 1}, {1, 2}, {2, 3}, {3, 0}}).to_vector<int32_t>(),
+              ElementsAre(6, 7, 0, 1, 2, 3, 4, 5));
+  EXPECT_THAT(ppermute(x, "model", {{0, 3}}).to_vector<int32_t>(),
+              ElementsAre(0, 0, 0, 0, 0, 0, 0, 1));
+  EXPECT_THAT(axis_index(kMesh, "model").to_vector<int32_t>(), ElementsAre(0, 1, 2, 3));
+}
+
+TEST(ShardMap, runs_on_every_part_with_collectives_among_them) {
+  const Tensor a = randn({8, 16}, 1), b = randn({16, 12}, 2), bias = randn({12}, 3);
+  const Tensor y = shard_map(
+      [&](std::span<const Tensor> x) {
+        EXPECT_EQ(x[0].shape(), (Shape{4, 4}));
+        return std::vector{all_reduce(matmul(x[0], x[1]), "model") + bias};
+      },
+      kMesh, {a, b}, {P("data", "model"), P("model")}, {P("data")})[0];
+  expect_same(y, matmul(a, b) + bias);
+  const std::vector<Tensor> parts = shard_map(
+      [](std::span<const Tensor> x) {
+        return std::vector{
+            all_gather(x[0], "model", 0),
+            reduce_scatter(all_gather(x[0], "model", 0), "model", 0),
+            all_to_all(all_gather(x[0], "model", 0), "model", 0, 0),
+            broadcast_to(axis_index("model"), {1}),
+            broadcast_to(axis_index({"data", "model"}), {1}),
+        };
+      },
+      kMesh, {arange(4)}, {P("model")},
+      {P(), P("model"), P("model"), P("model"), P({{"data", "model"}})});
+  EXPECT_THAT(parts[0].to_vector<int32_t>(), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(parts[1].to_vector<int32_t>(), ElementsAre(0, 4, 8, 12));
+  EXPECT_THAT(parts[3].to_vector<int32_t>(), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(parts[4].to_vector<int32_t>(), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+  EXPECT_THAT(error_of([&] {
+                shard_map([](auto x) { return std::vector{x[0]}; }, kMesh, {zeros({7})},
+                          {P("data")}, {P("data")});
+              }),
+              HasSubstr("does not divide evenly"));
+}
+
+TEST(StableHlo, ops_by_name_and_with_bodies) {
+  const Tensor x = randn({4, 6}, 1).shard(kMesh, P("data"));
+  expect_same(stablehlo::tanh(stablehlo::add(x, x)), tanh(x + x));
+  const Tensor zero = scalar(0.0, DType::F32);
+  const Tensor total = stablehlo::reduce({&x, 1}, {&zero, 1}, {0, 1}, [](auto v) {
+    return std::vector{stablehlo::add(v[0], v[1])};
+  })[0];
+  expect_same(total + 0, sum(x) + 0);
+  const Tensor sorted = stablehlo::sort({&x, 1}, 1, true, [](auto v) {
+    return std::vector{stablehlo::compare("LT", v[0], v[1])};
+  })[0];
+  expect_same(sorted, sort(x, 1));
+  const Tensor mapped =
+      stablehlo::map({&x, 1}, [](auto v) { return std::vector{v[0] * v[0] + 1}; });
+  expect_same(mapped, x * x + 1);
+  expect_same(stablehlo::dot_general(x, x, {}, {}, {1}, {1}), matmul(x, transpose(x)));
+  EXPECT_THAT(error_of([&] { stablehlo::add(x, zero); }), HasSubstr("stablehlo.add"));
+  EXPECT_THAT(error_of([&] { stablehlo::op("stablehlo.nope", {x}); }), HasSubstr("no op"));
+}
+
+}  // namespace
+}  // namespace cleave
