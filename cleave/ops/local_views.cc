@@ -144,17 +144,17 @@ std::vector<ValueId> local_get_dimension_size(LocalOp& op) {
   return {op.splat(op.result_type(), static_cast<double>(size))};
 }
 
-// Sizes and places of elements come from operands (or from a state that counts elements): one
-// device can't tell its part, so all compute the whole.
+// Sizes and places of elements come from operands: one device can't tell its part, so all compute
+// the whole.
 bool never_sharded(const Graph&, const Node&, const OpShardingRule&, FactorIndex) { return false; }
 
 }  // namespace
 
 void add_local_view_forms(OpRegistry& registry) {
   for (const char* name :
-       {"stablehlo.rng", "stablehlo.rng_bit_generator", "stablehlo.dynamic_iota",
-        "stablehlo.dynamic_reshape", "stablehlo.dynamic_broadcast_in_dim", "stablehlo.dynamic_pad",
-        "stablehlo.real_dynamic_slice", "stablehlo.set_dimension_size", "stablehlo.dynamic_gather"})
+       {"stablehlo.dynamic_iota", "stablehlo.dynamic_reshape", "stablehlo.dynamic_broadcast_in_dim",
+        "stablehlo.dynamic_pad", "stablehlo.real_dynamic_slice", "stablehlo.set_dimension_size",
+        "stablehlo.dynamic_gather"})
     registry.extend(name, [](OpDef& def) { def.shardable = never_sharded; });
   registry.extend("stablehlo.constant", [](OpDef& def) { def.localize = local_constant; });
   registry.extend("stablehlo.iota", [](OpDef& def) { def.localize = local_iota; });

@@ -52,6 +52,7 @@ bool FactorChooser::runs_sharded(FactorIndex f) const {
   const bool moves =
       factor.kind == FactorKind::NeedReplication || factor.kind == FactorKind::Permutation;
   if (moves && !has_needs) return false;
+  bool in_operand = false;
   for (size_t t = 0; t < rule_.num_tensors(); ++t) {
     bool found = false;
     for (size_t d = 0; d < rule_.tensor(t).size(); ++d) {
@@ -62,7 +63,10 @@ bool FactorChooser::runs_sharded(FactorIndex f) const {
       const bool resized = real_factors(dim, rule_).size() == 1 && shape(t)[d] != factor.size;
       if (resized && !moves) return false;
     }
-    if (!found && t >= rule_.operands.size() && factor.kind != FactorKind::Reduction) return false;
+    const bool is_result = t >= rule_.operands.size();
+    in_operand |= found && !is_result;
+    // A result without it needs all of the operand; what the op draws or counts itself needs none.
+    if (!found && is_result && in_operand && factor.kind != FactorKind::Reduction) return false;
   }
   return true;
 }
