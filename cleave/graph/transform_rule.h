@@ -25,7 +25,11 @@ struct DiffContext {
   const Node& node;
   std::span<const ValueId> operands;
   std::span<const ValueId> results;
+  // By operand, of a reverse rule: whether anybody asks for its cotangent. A rule may give it all
+  // the same. Null: all are wanted.
+  const std::vector<bool>* wanted = nullptr;
 
+  bool wants(size_t i) const { return !wanted || (*wanted)[i]; }
   ValueId operand(size_t i = 0) const { return operands[i]; }
   ValueId result(size_t i = 0) const { return results[i]; }
 };

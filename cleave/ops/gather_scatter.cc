@@ -8,39 +8,13 @@
 #include "cleave/ops/infer_util.h"
 #include "cleave/ops/reducer.h"
 #include "cleave/ops/rule_util.h"
+#include "cleave/ops/window_map.h"
 
 namespace cleave {
 namespace {
 
 bool contains(const std::vector<int64_t>& list, int64_t value) {
   return std::find(list.begin(), list.end(), value) != list.end();
-}
-
-const StructAttr& struct_attr(const Node& node, const char* name) {
-  const Attribute* attribute = node.attrs.find(name);
-  const auto* fields = attribute ? attribute->as<StructAttr>() : nullptr;
-  require(fields, node, "the attribute '{}' is missing", name);
-  return *fields;
-}
-
-WindowMap gather_map(const Node& node) {
-  const StructAttr& dims = struct_attr(node, "dimension_numbers");
-  return {dims.get_ints_or_empty("offset_dims"),
-          dims.get_ints_or_empty("collapsed_slice_dims"),
-          dims.get_ints_or_empty("operand_batching_dims"),
-          dims.get_ints_or_empty("start_indices_batching_dims"),
-          dims.get_ints_or_empty("start_index_map"),
-          dims.get_int("index_vector_dim", 0)};
-}
-
-WindowMap scatter_map(const Node& node) {
-  const StructAttr& dims = struct_attr(node, "scatter_dimension_numbers");
-  return {dims.get_ints_or_empty("update_window_dims"),
-          dims.get_ints_or_empty("inserted_window_dims"),
-          dims.get_ints_or_empty("input_batching_dims"),
-          dims.get_ints_or_empty("scatter_indices_batching_dims"),
-          dims.get_ints_or_empty("scatter_dims_to_operand_dims"),
-          dims.get_int("index_vector_dim", 0)};
 }
 
 // What gather and scatter ask of their dimension numbers alike.

@@ -1,5 +1,6 @@
 #include "cleave/core/error.h"
 #include "cleave/ops/batch_rules.h"
+#include "cleave/ops/diff_util.h"
 #include "cleave/ops/families.h"
 #include "cleave/ops/local_forms.h"
 
@@ -64,6 +65,17 @@ const OpRegistry& op_registry() {
     add_collective_batch_rules(r);
     add_sdy_batch_rules(r);
     add_custom_call_batch_rules(r);
+    // Derivatives likewise.
+    add_elementwise_derivatives(r);
+    add_chlo_derivatives(r);
+    add_shape_derivatives(r);
+    add_reduce_derivatives(r);
+    add_window_derivatives(r);
+    add_dot_derivatives(r);
+    add_convolution_derivatives(r);
+    add_index_derivatives(r);
+    add_linalg_derivatives(r);
+    add_collective_derivatives(r);
     return r;
   }();
   return registry;

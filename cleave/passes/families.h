@@ -10,5 +10,6 @@ void register_propagation_passes(PassRegistry& registry);
 void register_partition_passes(PassRegistry& registry);
 void register_reshard_passes(PassRegistry& registry);
 void register_vmap_passes(PassRegistry& registry);
+void register_diff_passes(PassRegistry& registry);
 
 }  // namespace cleave

@@ -10,6 +10,7 @@ const PassRegistry& pass_registry() {
     register_partition_passes(r);
     register_reshard_passes(r);
     register_vmap_passes(r);
+    register_diff_passes(r);
     return r;
   }();
   return registry;

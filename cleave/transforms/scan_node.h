@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "cleave/graph/builder.h"
+#include "cleave/transforms/region_copy.h"
+
+namespace cleave {
+
+// Names that transforms give a meaning. The first two are names of composites, whose decomposition
+// is what runs; the third is a node that lives only inside a transform.
+inline constexpr std::string_view kStopGradient = "cleave.stop_gradient";
+inline constexpr std::string_view kCustomVjp = "cleave.custom_vjp";
+inline constexpr std::string_view kCheckpoint = "cleave.checkpoint";
+inline constexpr std::string_view kCheckpointNode = "cleave.checkpoint_region";
+
+// chlo.scan: operands are inputs, then carries; the body takes slices of inputs and carries, and
+// returns slices of outputs and carries; so does the op.
+struct ScanParts {
+  size_t inputs, carries, outputs;
+};
+ScanParts scan_parts(const Graph& graph, const Node& node);
+
+// What a scan along dimension 0 is made of. The body lies in a region of its own, without an end;
+// its arguments are in order of `inputs` and `carries`.
+struct ScanBody {
+  std::vector<ValueId> args;
+  std::vector<NodeId> nodes;
+  std::vector<ValueId> outputs, carries;  // what it returns
+};
+// Writes the scan. Values that the body takes from outside become constants inside it or carries
+// that never change, since the op is closed; results are the outputs and the carries.
+std::vector<ValueId> write_scan(GraphBuilder& b, std::vector<ValueId> inputs,
+                                std::vector<ValueId> carries, ScanBody body, bool is_reverse);
+
+}  // namespace cleave

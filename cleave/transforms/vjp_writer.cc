@@ -1,0 +1,188 @@
+#include "cleave/transforms/vjp_writer.h"
+
+#include "cleave/core/error.h"
+#include "cleave/graph/op_def.h"
+#include "cleave/transforms/jvp_writer.h"
+
+namespace cleave {
+
+void VjpWriter::forward(RegionId source, RegionId target) {
+  const std::vector<NodeId> nodes = graph_.region(source).nodes;
+  for (size_t i = 0; i + 1 < nodes.size(); ++i) forward_node(nodes[i], target);
+}
+
+void VjpWriter::backward(RegionId source, RegionId target) {
+  const std::vector<NodeId> nodes = graph_.region(source).nodes;
+  for (size_t i = nodes.size() - 1; i-- > 0;) backward_node(nodes[i], target);
+}
+
+void VjpWriter::accumulate(ValueId source, ValueId cotangent, RegionId target) {
+  if (!cotangent.valid() || !active_(source)) return;
+  const ValueId before = cotangent_[source];
+  if (!before.valid()) return cotangent_.set(source, cotangent);
+  GraphBuilder b(graph_, target);
+  cotangent_.set(source, b.emit("stablehlo.add", {before, cotangent}));
+}
+
+ValueId VjpWriter::cotangent_or_zeros(ValueId source, RegionId target) {
+  if (const ValueId found = cotangent_[source]; found.valid()) return found;
+  GraphBuilder b(graph_, target);
+  const Type type = graph_.type(source);
+  return b.constant(0, type.dtype, type.shape);
+}
+
+bool VjpWriter::has_cotangent(const Node& node) const {
+  for (ValueId result : node.results)
+    if (cotangent_[result].valid()) return true;
+  return false;
+}
+
+std::vector<ValueId> VjpWriter::active_captures(const std::vector<RegionId>& regions) const {
+  std::vector<ValueId> captures = captured_values(graph_, regions);
+  std::erase_if(captures, [&](ValueId id) { return !active_(id); });
+  return captures;
+}
+
+std::vector<ValueId> VjpWriter::take(const std::vector<ValueId>& values) {
+  std::vector<ValueId> saved;
+  for (ValueId value : values) {
+    saved.push_back(cotangent_[value]);
+    cotangent_.set(value, {});
+  }
+  return saved;
+}
+
+void VjpWriter::give_back(const std::vector<ValueId>& values, const std::vector<ValueId>& saved) {
+  for (size_t i = 0; i < values.size(); ++i) cotangent_.set(values[i], saved[i]);
+}
+
+void VjpWriter::forward_node(NodeId id, RegionId target) {
+  const Node node = graph_.node(id);
+  const bool active = active_.any_result(node);
+  if (active && node.name == "chlo.scan") return forward_scan(id, target);
+  if (active && is_composite(node, kCustomVjp)) {
+    const AttrDict& rules = node.attrs.find("composite_attributes")->as<DictAttr>()->dict;
+    AttrDict attrs;
+    attrs.set("callee", SymbolRefAttr{std::string(rules.get_string("fwd")), {}});
+    GraphBuilder b(graph_, target);
+    std::vector<ValueId> results =
+        b.emit_all("func.call", primal.map(node.operands), std::move(attrs));
+    for (size_t i = 0; i < node.results.size(); ++i) primal.set(node.results[i], results[i]);
+    results.erase(results.begin(), results.begin() + static_cast<ptrdiff_t>(node.results.size()));
+    residuals_[id] = std::move(results);
+    return;
+  }
+  copy_within(graph_, id, target, primal);
+}
+
+void VjpWriter::backward_node(NodeId id, RegionId target) {
+  const Node node = graph_.node(id);
+  if (!active_.any_result(node) || !has_cotangent(node)) return;
+  if (node.name == "chlo.scan") return backward_scan(id, target);
+  if (node.name == "stablehlo.case" || node.name == "stablehlo.if")
+    return backward_branches(node, target);
+  if (node.name == "sdy.manual_computation") return backward_manual(node, target);
+  if (node.name == kCheckpointNode) return backward_checkpoint(node, target);
+  if (is_composite(node, kCustomVjp)) return backward_custom(id, node, target);
+  if (node.name == "stablehlo.while")
+    throw_user(
+        "stablehlo.while: has a reverse derivative only where the number of its iterations is "
+        "known (a counter from a constant to a constant by a constant step); use scan, or forward "
+        "mode (jvp)");
+  if (!node.def || !node.def->vjp) throw_no_rule(graph_, node, "reverse");
+  const std::vector<ValueId> operands = primal.map(node.operands);
+  const std::vector<ValueId> results = primal.map(node.results);
+  std::vector<ValueId> cotangents;
+  for (ValueId result : node.results) cotangents.push_back(cotangent_[result]);
+  std::vector<bool> wanted;
+  for (ValueId operand : node.operands) wanted.push_back(active_(operand));
+  GraphBuilder b(graph_, target);
+  const std::vector<ValueId> made = node.def->vjp(
+      {.b = b, .node = node, .operands = operands, .results = results, .wanted = &wanted},
+      cotangents);
+  internal_check(made.size() == operands.size(), "a reverse rule gives one cotangent per operand");
+  for (size_t i = 0; i < made.size(); ++i) {
+    if (!made[i].valid() || !wanted[i]) continue;
+    if (graph_.type(made[i]).shape != graph_.type(operands[i]).shape ||
+        graph_.type(made[i]).dtype != graph_.type(operands[i]).dtype)
+      throw InternalError(node.name + ": the reverse rule gives " +
+                          to_string(graph_.type(made[i])) + " as the cotangent of " +
+                          to_string(graph_.type(operands[i])));
+    accumulate(node.operands[i], made[i], target);
+  }
+}
+
+// ---- branches: the same branch again, forwards and then backwards
+
+void VjpWriter::backward_branches(const Node& node, RegionId target) {
+  const std::vector<ValueId> captures = active_captures(node.regions);
+  std::vector<Type> types;
+  for (ValueId capture : captures) types.push_back(graph_.type(capture));
+  const NodeId back =
+      graph_.add_node(node.name, primal.map(node.operands), std::move(types), node.attrs);
+  graph_.node(back).attrs.erase("sdy.sharding");
+  const std::vector<ValueId> saved = take(captures);
+  for (RegionId branch : node.regions) {
+    const RegionId inner = graph_.add_region(back);
+    forward(branch, inner);
+    const std::vector<ValueId> out = graph_.node(graph_.terminator(branch)).operands;
+    for (size_t i = 0; i < out.size(); ++i) accumulate(out[i], cotangent_[node.results[i]], inner);
+    backward(branch, inner);
+    std::vector<ValueId> results;
+    for (ValueId capture : captures) results.push_back(cotangent_or_zeros(capture, inner));
+    take(captures);
+    end_region(graph_, inner, "stablehlo.return", std::move(results));
+  }
+  give_back(captures, saved);
+  graph_.append(target, back);
+  const std::vector<ValueId> results = graph_.node(back).results;
+  for (size_t i = 0; i < captures.size(); ++i) accumulate(captures[i], results[i], target);
+}
+
+// ---- checkpoint: the values again, behind a barrier that ties them to the cotangents, so that
+// nobody takes them for the first ones
+
+void VjpWriter::backward_checkpoint(const Node& node, RegionId target) {
+  const std::vector<ValueId> args = graph_.region(node.regions[0]).args;
+  std::vector<ValueId> through = primal.map(node.operands);
+  for (ValueId result : node.results)
+    if (cotangent_[result].valid()) through.push_back(cotangent_[result]);
+  GraphBuilder b(graph_, target);
+  const std::vector<ValueId> passed = b.emit_all("stablehlo.optimization_barrier", through);
+  for (size_t i = 0; i < args.size(); ++i) primal.set(args[i], passed[i]);
+  size_t next = args.size();
+  std::vector<ValueId> incoming;
+  for (ValueId result : node.results)
+    incoming.push_back(cotangent_[result].valid() ? passed[next++] : ValueId{});
+  forward(node.regions[0], target);
+  const std::vector<ValueId> out = graph_.node(graph_.terminator(node.regions[0])).operands;
+  for (size_t i = 0; i < out.size(); ++i) accumulate(out[i], incoming[i], target);
+  backward(node.regions[0], target);
+  for (size_t i = 0; i < args.size(); ++i)
+    accumulate(node.operands[i], cotangent_[args[i]], target);
+}
+
+// ---- custom_vjp: bwd(residuals..., cotangents...) -> cotangents of all differentiable operands
+
+void VjpWriter::backward_custom(NodeId id, const Node& node, RegionId target) {
+  const AttrDict& rules = node.attrs.find("composite_attributes")->as<DictAttr>()->dict;
+  const std::string bwd(rules.get_string("bwd"));
+  std::vector<ValueId> operands = residuals_[id];
+  for (ValueId result : node.results)
+    if (is_differentiable(graph_.type(result)))
+      operands.push_back(cotangent_or_zeros(result, target));
+  AttrDict attrs;
+  attrs.set("callee", SymbolRefAttr{bwd, {}});
+  GraphBuilder b(graph_, target);
+  const std::vector<ValueId> made = b.emit_all("func.call", std::move(operands), std::move(attrs));
+  size_t next = 0;
+  for (ValueId operand : node.operands) {
+    if (!is_differentiable(graph_.type(operand))) continue;
+    if (next >= made.size())
+      throw_user("custom_vjp: @{} gives {} cotangents, fewer than there are operands", bwd,
+                 made.size());
+    accumulate(operand, made[next++], target);
+  }
+}
+
+}  // namespace cleave
