@@ -19,7 +19,7 @@ struct Expr {
 
   operator ValueId() const { return id; }
   bool valid() const { return id.valid(); }
-  const Shape& shape() const { return b->shape(id); }
+  Shape shape() const { return b->shape(id); }  // a copy: the graph grows
   DType dtype() const { return b->dtype(id); }
 };
 

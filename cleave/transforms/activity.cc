@@ -6,10 +6,11 @@
 
 namespace cleave {
 
-bool is_composite(const Node& node, std::string_view name) {
-  return node.name == "stablehlo.composite" && node.attrs.has("name") &&
+bool is_named(const Node& node, std::string_view name) {
+  return node.name == "sdy.named_computation" && node.attrs.has("name") &&
          node.attrs.get_string("name") == name;
 }
+bool stops_gradient(const Node& node) { return node.attrs.has(kStopGradient); }
 
 Activity::Activity(const Graph& graph, RegionId region, const std::vector<ValueId>& seeds)
     : graph_(graph), active_(graph.num_values()) {
@@ -80,8 +81,7 @@ void Activity::visit_node(const Node& node) {
     }
     return;
   }
-  if (node.name == "sdy.manual_computation" || node.name == "sdy.named_computation" ||
-      node.name == kCheckpointNode) {
+  if (node.name == "sdy.manual_computation" || is_named(node, kCheckpoint)) {
     const auto& args = graph_.region(node.regions[0]).args;
     for (size_t i = 0; i < args.size(); ++i) flow(node.operands[i], args[i]);
     visit(node.regions[0]);
@@ -89,7 +89,7 @@ void Activity::visit_node(const Node& node) {
     for (size_t i = 0; i < out.size(); ++i) flow(out[i], node.results[i]);
     return;
   }
-  if (is_composite(node, kStopGradient) || (node.def && node.def->jvp == jvp_zero)) return;
+  if (stops_gradient(node) || (node.def && node.def->jvp == jvp_zero)) return;
   for (ValueId operand : node.operands)
     if ((*this)(operand))
       for (ValueId result : node.results) mark(result);

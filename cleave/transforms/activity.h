@@ -29,7 +29,8 @@ class Activity {
   bool changed_ = false;
 };
 
-// stablehlo.composite with this name ("cleave.stop_gradient").
-bool is_composite(const Node& node, std::string_view name);
+// sdy.named_computation with this name ("cleave.checkpoint").
+bool is_named(const Node& node, std::string_view name);
+bool stops_gradient(const Node& node);
 
 }  // namespace cleave

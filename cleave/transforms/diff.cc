@@ -34,13 +34,13 @@ AttrDict sharding_of(const AttrDict& attrs) {
   return result;
 }
 
-// Checkpoints that are left are their bodies.
+// Checkpoints have done their work; what is left are their bodies.
 void lower_checkpoints(Graph& graph, RegionId region) {
   const std::vector<NodeId> nodes = graph.region(region).nodes;
   for (NodeId id : nodes) {
     const Node node = graph.node(id);
     for (RegionId inner : node.regions) lower_checkpoints(graph, inner);
-    if (node.name != kCheckpointNode) continue;
+    if (!is_named(node, kCheckpoint)) continue;
     const Region body = graph.region(node.regions[0]);
     ValueTable table;
     for (size_t i = 0; i < body.args.size(); ++i) table.set(body.args[i], node.operands[i]);

@@ -6,6 +6,7 @@
 #include "cleave/ops/infer_util.h"
 #include "cleave/ops/reduction_body.h"
 #include "cleave/ops/window_attr.h"
+#include "cleave/ops/window_map.h"
 #include "cleave/transforms/prepare.h"
 
 namespace cleave {
@@ -207,6 +208,68 @@ std::vector<ValueId> expand_batch_norm(GraphBuilder& b, const Node& node,
   return {norm.spread(scale * inverse) * (g - rest), to_scale, to_offset};
 }
 
+// LAPACK's trsm, as JAX calls it, is a triangular_solve.
+std::vector<ValueId> expand_trsm(GraphBuilder& b, const Node& node,
+                                 const std::vector<ValueId>& operands) {
+  const Attribute* config = node.attrs.find("mhlo.backend_config");
+  const DictAttr* dict = config ? config->as<DictAttr>() : nullptr;
+  if (!dict) return {};
+  auto letter = [&](const char* name) { return static_cast<char>(dict->dict.get_int(name)); };
+  const char form = letter("trans_x");
+  AttrDict attrs;
+  attrs.set("left_side", letter("side") == 'L');
+  attrs.set("lower", letter("uplo") == 'L');
+  attrs.set("unit_diagonal", letter("diag") == 'U');
+  attrs.set("transpose_a", EnumAttr{"stablehlo.transpose", form == 'N'   ? "NO_TRANSPOSE"
+                                                           : form == 'T' ? "TRANSPOSE"
+                                                                         : "ADJOINT"});
+  return {b.emit("stablehlo.triangular_solve", operands, std::move(attrs))};
+}
+bool is_trsm(const Node& node) {
+  if (node.name != "stablehlo.custom_call") return false;
+  const std::string_view target = node.attrs.get_string("call_target_name");
+  return target.starts_with("lapack_") && target.ends_with("trsm_ffi");
+}
+
+// result[b..., p..., i..., q...] = operand[b..., p..., index[b..., i...], q...]
+std::vector<ValueId> expand_index_select(GraphBuilder& b, const Node& node,
+                                         const std::vector<ValueId>& operands) {
+  const int64_t dim = node.attrs.get_int("dim"), batch = node.attrs.get_int("batch_dims");
+  const auto rank = static_cast<int64_t>(b.shape(operands[0]).size());
+  const auto index_rank = static_cast<int64_t>(b.shape(operands[1]).size());
+  WindowMap map;
+  map.collapsed_dims = map.index_map = {dim};
+  map.index_vector_dim = index_rank;
+  map.operand_batching_dims = map.indices_batching_dims = all_dims(static_cast<size_t>(batch));
+  Shape window = b.shape(operands[0]);
+  window[dim] = 1;
+  // A gather puts the dimensions of indices where the windows leave room.
+  for (int64_t d = batch; d < rank; ++d)
+    if (d != dim) map.window_dims.push_back(d < dim ? d : d - 1 + index_rank - batch);
+  for (int64_t d = 0; d < batch; ++d) window[d] = 1;
+  AttrDict attrs;
+  attrs.set("dimension_numbers", gather_attr(map));
+  attrs.set("slice_sizes", ints_attr(window));
+  return {b.emit("stablehlo.gather", operands, std::move(attrs))};
+}
+
+// "abc->ca": sums, and another order.
+std::vector<ValueId> expand_unary_einsum(GraphBuilder& b, const Node& node,
+                                         const std::vector<ValueId>& operands) {
+  std::string text(node.attrs.get_string("einsum_config"));
+  std::erase(text, ' ');
+  const size_t arrow = text.find("->");
+  std::string from = text.substr(0, arrow);
+  const std::string to = text.substr(arrow + 2);
+  std::vector<int64_t> summed, order;
+  for (size_t d = 0; d < from.size(); ++d)
+    if (to.find(from[d]) == std::string::npos) summed.push_back(static_cast<int64_t>(d));
+  std::erase_if(from, [&](char letter) { return to.find(letter) == std::string::npos; });
+  if (from.size() != to.size()) return {};
+  for (char letter : to) order.push_back(static_cast<int64_t>(from.find(letter)));
+  return {transpose(sum(expr(b, operands[0]), summed), order)};
+}
+
 bool is_extremum_or_sum(const Graph& graph, RegionId body) {
   const auto reducers = recognise_reducers(graph, body);
   return reducers && reducers->size() == 1 &&
@@ -239,6 +302,9 @@ std::optional<int64_t> constant_of(const Graph& graph, ValueId value) {
 std::vector<ValueId> expand(GraphBuilder& b, const Node& node,
                             const std::vector<ValueId>& operands) {
   if (node.name.starts_with("chlo.broadcast_")) return expand_broadcast(b, node, operands);
+  if (node.name == "stablehlo.torch_index_select") return expand_index_select(b, node, operands);
+  if (node.name == "stablehlo.unary_einsum") return expand_unary_einsum(b, node, operands);
+  if (is_trsm(node)) return expand_trsm(b, node, operands);
   if (node.name == "stablehlo.map")
     return inline_scalars(b, node.regions[0], operands, b.shape(node.results[0]));
   if (node.name.starts_with("stablehlo.batch_norm_")) return expand_batch_norm(b, node, operands);

@@ -53,14 +53,13 @@ class Preparer {
       copy_within(graph_, id, target, table);
       return;
     }
-    if (is_composite(node, kStopGradient)) {
+    if (stops_gradient(node)) {
       copy_within(graph_, id, target, table);
       return;
     }
-    if (is_composite(node, kCheckpoint) && mode_ == DiffMode::Reverse)
-      return checkpoint(node, operands, target, table);
-    if (is_composite(node, kCustomVjp) && mode_ == DiffMode::Reverse)
-      return plain(id, target, table);
+    if (is_named(node, kCustomVjp) && mode_ == DiffMode::Reverse) return plain(id, target, table);
+    if (is_named(node, kCheckpoint) && mode_ == DiffMode::Reverse)
+      return with_regions(node, operands, target, table);
     if (node.name == "func.call") return call(node, "callee", operands, target, table);
     if (node.name == "stablehlo.composite")
       return call(node, "decomposition", operands, target, table);
@@ -132,32 +131,6 @@ class Preparer {
       const std::string end = graph_.node(graph_.terminator(source)).name;
       std::vector<ValueId> returned = region(source, inner, table);
       end_region(graph_, inner, end, std::move(returned));
-    }
-  }
-
-  void checkpoint(const Node& node, const std::vector<ValueId>& operands, RegionId target,
-                  ValueTable& table) {
-    const Function* callee = graph_.find_function(node.attrs.get_string("decomposition"));
-    if (!callee) throw_user("stablehlo.composite: the decomposition of a checkpoint is missing");
-    const RegionId body = callee->body;
-    std::vector<Type> types;
-    for (ValueId result : node.results) types.push_back(graph_.type(result));
-    const NodeId copy = graph_.add_node(kCheckpointNode, operands, std::move(types));
-    graph_.append(target, copy);
-    const RegionId inner = graph_.add_region(copy);
-    ValueTable inside = table;
-    const std::vector<ValueId> args = graph_.region(body).args;
-    for (ValueId arg : args) {
-      const Type type = graph_.type(arg);
-      inside.set(arg, graph_.add_argument(inner, type));
-      mark(inside[arg]);
-    }
-    std::vector<ValueId> returned = region(body, inner, inside);
-    end_region(graph_, inner, "stablehlo.return", std::move(returned));
-    for (size_t i = 0; i < node.results.size(); ++i) {
-      const ValueId result = graph_.node(copy).results[i];
-      table.set(node.results[i], result);
-      mark(result);
     }
   }
 

@@ -8,12 +8,15 @@
 
 namespace cleave {
 
-// Names that transforms give a meaning. The first two are names of composites, whose decomposition
-// is what runs; the third is a node that lives only inside a transform.
+// What transforms give a meaning; everybody else runs the op as it stands.
+//   stablehlo.optimization_barrier {cleave.stop_gradient}: nothing flows back
+//   sdy.named_computation<"cleave.checkpoint">: values inside are computed again for the derivative
+//   sdy.named_computation<"cleave.custom_vjp"> {cleave.vjp = "module text"}: the functions @fwd and
+//     @bwd of that module are its derivative
 inline constexpr std::string_view kStopGradient = "cleave.stop_gradient";
-inline constexpr std::string_view kCustomVjp = "cleave.custom_vjp";
 inline constexpr std::string_view kCheckpoint = "cleave.checkpoint";
-inline constexpr std::string_view kCheckpointNode = "cleave.checkpoint_region";
+inline constexpr std::string_view kCustomVjp = "cleave.custom_vjp";
+inline constexpr std::string_view kCustomVjpRules = "cleave.vjp";
 
 // chlo.scan: operands are inputs, then carries; the body takes slices of inputs and carries, and
 // returns slices of outputs and carries; so does the op.

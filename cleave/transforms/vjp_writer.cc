@@ -2,9 +2,21 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/graph/text/text.h"
+#include "cleave/runtime/record.h"
 #include "cleave/transforms/jvp_writer.h"
 
 namespace cleave {
+namespace {
+
+Graph custom_rules(const Node& node) {
+  Graph rules = parse_module(node.attrs.get_string(kCustomVjpRules), "<custom_vjp>");
+  if (!rules.find_function("fwd") || !rules.find_function("bwd"))
+    throw_user("custom_vjp: the functions @fwd and @bwd are missing");
+  return rules;
+}
+
+}  // namespace
 
 void VjpWriter::forward(RegionId source, RegionId target) {
   const std::vector<NodeId> nodes = graph_.region(source).nodes;
@@ -60,13 +72,10 @@ void VjpWriter::forward_node(NodeId id, RegionId target) {
   const Node node = graph_.node(id);
   const bool active = active_.any_result(node);
   if (active && node.name == "chlo.scan") return forward_scan(id, target);
-  if (active && is_composite(node, kCustomVjp)) {
-    const AttrDict& rules = node.attrs.find("composite_attributes")->as<DictAttr>()->dict;
-    AttrDict attrs;
-    attrs.set("callee", SymbolRefAttr{std::string(rules.get_string("fwd")), {}});
-    GraphBuilder b(graph_, target);
+  if (active && is_named(node, kCustomVjp)) {
+    const Graph rules = custom_rules(node);
     std::vector<ValueId> results =
-        b.emit_all("func.call", primal.map(node.operands), std::move(attrs));
+        splice(rules, *rules.find_function("fwd"), graph_, target, primal.map(node.operands));
     for (size_t i = 0; i < node.results.size(); ++i) primal.set(node.results[i], results[i]);
     results.erase(results.begin(), results.begin() + static_cast<ptrdiff_t>(node.results.size()));
     residuals_[id] = std::move(results);
@@ -82,8 +91,8 @@ void VjpWriter::backward_node(NodeId id, RegionId target) {
   if (node.name == "stablehlo.case" || node.name == "stablehlo.if")
     return backward_branches(node, target);
   if (node.name == "sdy.manual_computation") return backward_manual(node, target);
-  if (node.name == kCheckpointNode) return backward_checkpoint(node, target);
-  if (is_composite(node, kCustomVjp)) return backward_custom(id, node, target);
+  if (is_named(node, kCheckpoint)) return backward_checkpoint(node, target);
+  if (is_named(node, kCustomVjp)) return backward_custom(id, node, target);
   if (node.name == "stablehlo.while")
     throw_user(
         "stablehlo.while: has a reverse derivative only where the number of its iterations is "
@@ -165,22 +174,23 @@ void VjpWriter::backward_checkpoint(const Node& node, RegionId target) {
 // ---- custom_vjp: bwd(residuals..., cotangents...) -> cotangents of all differentiable operands
 
 void VjpWriter::backward_custom(NodeId id, const Node& node, RegionId target) {
-  const AttrDict& rules = node.attrs.find("composite_attributes")->as<DictAttr>()->dict;
-  const std::string bwd(rules.get_string("bwd"));
-  std::vector<ValueId> operands = residuals_[id];
+  std::vector<ValueId> operands = residuals_.at(id);
   for (ValueId result : node.results)
     if (is_differentiable(graph_.type(result)))
       operands.push_back(cotangent_or_zeros(result, target));
-  AttrDict attrs;
-  attrs.set("callee", SymbolRefAttr{bwd, {}});
-  GraphBuilder b(graph_, target);
-  const std::vector<ValueId> made = b.emit_all("func.call", std::move(operands), std::move(attrs));
+  const Graph rules = custom_rules(node);
+  const Function& bwd = *rules.find_function("bwd");
+  if (bwd.arg_types.size() != operands.size())
+    throw_user("custom_vjp: the backward function takes {} values, and there are {}",
+               bwd.arg_types.size(), operands.size());
+  const std::vector<ValueId> made = splice(rules, bwd, graph_, target, operands);
   size_t next = 0;
   for (ValueId operand : node.operands) {
     if (!is_differentiable(graph_.type(operand))) continue;
-    if (next >= made.size())
-      throw_user("custom_vjp: @{} gives {} cotangents, fewer than there are operands", bwd,
-                 made.size());
+    if (next >= made.size() || graph_.type(made[next]) != graph_.type(operand))
+      throw_user("custom_vjp: the backward function gives {} as the cotangent of {}",
+                 next < made.size() ? to_string(graph_.type(made[next])) : "nothing",
+                 to_string(graph_.type(operand)));
     accumulate(operand, made[next++], target);
   }
 }

@@ -76,3 +76,14 @@ def test_jvp(name, tmp_path):
     results, out = jax.jvp(f, tuple(args), tuple(tangents))
     ours = run_passes(text, ["-cleave-jvp"], [*args, *tangents], tmp_path)
     close(ours, [*results, *[t for t, r in zip(out, results) if is_smooth(r)]], 1e-6 if name in ("convert", "reduce_precision") else 1e-8)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_sharded_vjp(name, tmp_path):
+    """Over a mesh with random layouts, uneven ones among them, the numbers are those of one device."""
+    f, args = CASES[name]
+    f = flat(f)
+    text = jax.jit(f).lower(*args).as_text()
+    cotangents = like([r for r in f(*args) if is_smooth(r)], 1)
+    mesh = ["--mesh=x=2", "--mesh=x=3", "--mesh=x=2,y=3"][sum(map(ord, name)) % 3]
+    run_passes(text, ["-cleave-vjp"], [*args, *cotangents], tmp_path, mesh, "--shard=random:5", "--verify")

@@ -1,0 +1,219 @@
+#include "cleave/transforms/shard_map.h"
+
+#include <algorithm>
+#include <set>
+
+#include "cleave/core/error.h"
+#include "cleave/core/shard_layout.h"
+#include "cleave/ops/process_groups.h"
+#include "cleave/rules/sharding_passes.h"
+#include "cleave/runtime/ops_creation.h"
+#include "cleave/runtime/record.h"
+#include "cleave/transforms/region_copy.h"
+
+namespace cleave {
+
+std::optional<PartitionSpec> TreeSpec::of(const std::string& leaf) const {
+  if (const auto it = by_name.find(leaf); it != by_name.end()) return it->second;
+  return all;
+}
+
+namespace shard_map_detail {
+namespace {
+
+using Specs = std::vector<std::optional<PartitionSpec>>;
+
+// Which axes a value may differ along, by value; worked out in one walk over a manual body.
+class Variation {
+ public:
+  Variation(const Graph& graph, const Mesh& mesh) : graph_(graph), mesh_(mesh) {}
+
+  void set(ValueId value, std::set<int> axes) { axes_[value] = std::move(axes); }
+  const std::set<int>& of(ValueId value) { return axes_[value]; }
+
+  void run(RegionId region) {
+    for (NodeId id : graph_.region(region).nodes) visit(graph_.node(id));
+  }
+
+ private:
+  std::set<int> all_axes() const {
+    std::set<int> axes;
+    for (size_t a = 0; a < mesh_.axes.size(); ++a) axes.insert(static_cast<int>(a));
+    return axes;
+  }
+  // The axes over which every group of the collective spans the whole axis.
+  std::set<int> covered(const Node& node, GroupMode mode) const {
+    std::set<int> axes;
+    for (int axis : all_axes()) {
+      bool whole = true;
+      for (const auto& group : device_groups(node, mode, {1, mesh_.num_devices()})) {
+        std::set<std::vector<int64_t>> rest, places;
+        for (int64_t device : group) {
+          std::vector<int64_t> at = mesh_.coordinates(mesh_.position_of(device));
+          places.insert(at);
+          at[axis] = 0;
+          rest.insert(at);
+        }
+        whole &= places.size() == rest.size() * static_cast<size_t>(mesh_.axes[axis].size);
+      }
+      if (whole && mesh_.axes[axis].size > 1) axes.insert(axis);
+    }
+    return axes;
+  }
+  void visit(const Node& node) {
+    std::set<int> axes;
+    for (ValueId operand : node.operands) axes.insert(of(operand).begin(), of(operand).end());
+    for (ValueId capture : captured_values(graph_, node.regions))
+      axes.insert(of(capture).begin(), of(capture).end());
+    if (node.name == "stablehlo.partition_id" || node.name == "stablehlo.replica_id") {
+      axes = all_axes();
+    } else if (node.name == "stablehlo.all_reduce" || node.name == "stablehlo.all_gather") {
+      for (int axis : covered(node, global_mode(node))) axes.erase(axis);
+    } else if (node.name == "stablehlo.reduce_scatter") {
+      const std::set<int> more = covered(node, global_mode(node));
+      axes.insert(more.begin(), more.end());
+    } else if (node.name == "stablehlo.all_to_all") {
+      const std::set<int> more = covered(node, channel_mode(node));
+      axes.insert(more.begin(), more.end());
+    } else if (node.name == "stablehlo.collective_permute") {
+      axes = all_axes();
+    }
+    for (ValueId result : node.results) axes_[result] = axes;
+  }
+
+  const Graph& graph_;
+  const Mesh& mesh_;
+  std::map<ValueId, std::set<int>> axes_;
+};
+
+std::set<int> axes_of(const ShardingSpec& spec) {
+  std::set<int> axes;
+  for (const DimSpec& dim : spec.dims)
+    for (const AxisRef& ref : dim.axes) axes.insert(static_cast<int>(ref.axis));
+  for (const AxisRef& ref : spec.partial) axes.insert(static_cast<int>(ref.axis));
+  return axes;
+}
+
+Shape whole_shape(Shape local, const PartitionSpec& spec, const Mesh& mesh) {
+  for (size_t d = 0; d < spec.entries.size() && d < local.size(); ++d)
+    for (const std::string& axis : spec.entries[d].axes)
+      local[d] *= mesh.axes[mesh.axis_index(axis)].size;
+  return local;
+}
+
+}  // namespace
+
+Specs leaf_specs(const std::vector<TreeSpec>& specs, size_t i,
+                 const std::vector<std::string>& names) {
+  Specs result;
+  for (const std::string& name : names)
+    result.push_back(i < specs.size() ? specs[i].of(name) : std::nullopt);
+  if (i < specs.size())
+    for (const auto& [name, spec] : specs[i].by_name)
+      if (std::ranges::find(names, name) == names.end())
+        throw_user("shard_map: there is a spec for '{}', and no such leaf in argument {}", name, i);
+  return result;
+}
+
+Tensor placed(const Tensor& leaf, const std::optional<PartitionSpec>& spec, const MeshPtr& mesh) {
+  if (!spec) return leaf;
+  return leaf.with_sharding(to_sharding(*spec, mesh, leaf.shape()));
+}
+
+std::vector<Tensor> run_auto(Trace trace, std::span<const Tensor> leaves, const MeshPtr& mesh,
+                             const Specs& out) {
+  Graph& graph = trace.graph;
+  graph.meshes = {mesh};
+  Function& main = graph.functions[0];
+  main.result_attrs.resize(main.result_types.size());
+  for (size_t i = 0; i < out.size(); ++i)
+    if (out[i])
+      main.result_attrs[i].set(
+          "sdy.sharding", ShardingAttr{to_sharding(*out[i], mesh, main.result_types[i].shape)});
+  run_propagation_pipeline(graph, {});
+  std::vector<Tensor> args(leaves.begin(), leaves.end());
+  args.insert(args.end(), trace.captures.begin(), trace.captures.end());
+  std::vector<Tensor> results = record_function(graph, args);
+  for (size_t i = 0; i < out.size(); ++i) results[i] = placed(results[i], out[i], mesh);
+  return results;
+}
+
+Tensor local_like(const Tensor& leaf, const std::optional<PartitionSpec>& spec,
+                  const MeshPtr& mesh) {
+  const ShardingSpec sharding = to_sharding(spec.value_or(P()), mesh, leaf.shape());
+  for (size_t d = 0; d < sharding.dims.size(); ++d) {
+    int64_t parts = 1;
+    for (const AxisRef& ref : sharding.dims[d].axes) parts *= ref.size;
+    if (leaf.shape()[d] % parts != 0)
+      throw_user(
+          "shard_map: dimension {} of tensor<{}> is no multiple of its {} shards; manual functions "
+          "see one shape on all devices",
+          d, to_string(leaf.shape()), parts);
+  }
+  return zeros(local_shape(sharding, leaf.shape()), leaf.dtype());
+}
+
+Tensor local_position() { return zeros({1}, DType::I32); }
+
+std::vector<Tensor> run_manual(const Trace& body, std::span<const Tensor> leaves, const Specs& in,
+                               const Specs& out, const MeshPtr& mesh, bool check) {
+  std::vector<std::string> axes;
+  for (const MeshAxis& axis : mesh->axes) axes.push_back(axis.name);
+  std::vector<Tensor> operands{iota({mesh->num_devices()}, 0)};
+  operands.insert(operands.end(), leaves.begin(), leaves.end());
+  operands.insert(operands.end(), body.captures.begin(), body.captures.end());
+  const Function& function = body.graph.functions[0];
+  ShardingsAttr in_specs, out_specs;
+  for (size_t i = 0; i < operands.size(); ++i)
+    in_specs.specs.push_back(to_sharding(i == 0           ? P(SpecEntry(axes))
+                                         : i <= in.size() ? in[i - 1].value_or(P())
+                                                          : P(),
+                                         mesh, operands[i].shape()));
+  std::vector<Type> types;
+  for (size_t i = 0; i < out.size(); ++i) {
+    Type type = function.result_types[i];
+    const PartitionSpec spec = out[i].value_or(P());
+    type.shape = whole_shape(type.shape, spec, *mesh);
+    out_specs.specs.push_back(to_sharding(spec, mesh, type.shape));
+    types.push_back(std::move(type));
+  }
+  if (check) {
+    Variation variation(body.graph, *mesh);
+    const std::vector<ValueId> args = body.graph.region(function.body).args;
+    for (size_t i = 0; i < args.size(); ++i) variation.set(args[i], axes_of(in_specs.specs[i]));
+    variation.run(function.body);
+    const Node& end = body.graph.node(body.graph.terminator(function.body));
+    for (size_t i = 0; i < end.operands.size(); ++i) {
+      const std::set<int> said = axes_of(out_specs.specs[i]);
+      for (int axis : variation.of(end.operands[i]))
+        if (!said.contains(axis))
+          throw_user(
+              "shard_map: result {} ({}) may differ along axis \"{}\", but its spec says that it "
+              "is the same on all devices there; reduce or gather it over \"{}\" (psum, "
+              "all_gather), or name the axis in out",
+              i, body.result_names[i].empty() ? "the value" : body.result_names[i],
+              mesh->axes[axis].name, mesh->axes[axis].name);
+    }
+  }
+  Graph graph;
+  graph.meshes = {mesh};
+  std::vector<Type> arg_types;
+  for (const Tensor& operand : operands) arg_types.push_back(operand.type());
+  GraphBuilder b = GraphBuilder::function(graph, "main", arg_types);
+  AttrDict attrs;
+  attrs.set("in_shardings", std::move(in_specs));
+  attrs.set("out_shardings", std::move(out_specs));
+  attrs.set("manual_axes", ManualAxesAttr{std::move(axes)});
+  const std::vector<ValueId> given = graph.region(b.region()).args;
+  const NodeId node = graph.add_node("sdy.manual_computation", given, types, std::move(attrs));
+  const RegionId region = graph.add_region(node);
+  std::vector<ValueId> local;
+  for (const Type& type : function.arg_types) local.push_back(graph.add_argument(region, type));
+  end_region(graph, region, "sdy.return", splice(body.graph, function, graph, region, local));
+  graph.append(b.region(), node);
+  b.finish(std::vector<ValueId>(graph.node(node).results));
+  return record_function(std::move(graph), operands);
+}
+
+}  // namespace shard_map_detail
+}  // namespace cleave

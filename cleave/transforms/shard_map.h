@@ -1,0 +1,127 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cleave/runtime/manual_scope.h"
+#include "cleave/runtime/ops_collective.h"
+#include "cleave/runtime/partition_spec.h"
+#include "cleave/transforms/trace.h"
+
+namespace cleave {
+
+// How one argument or result lies on the mesh: nothing said (you choose), one spec for all of its
+// leaves, or one per leaf by its name ("layers[0].w"); leaves that are not named are not said.
+struct TreeSpec {
+  std::optional<PartitionSpec> all;
+  std::map<std::string, PartitionSpec> by_name;
+
+  TreeSpec() = default;
+  TreeSpec(std::nullopt_t) {}
+  TreeSpec(PartitionSpec spec) : all(std::move(spec)) {}
+  TreeSpec(std::map<std::string, PartitionSpec> specs) : by_name(std::move(specs)) {}
+  std::optional<PartitionSpec> of(const std::string& leaf) const;
+};
+
+enum class ShardMapMode : uint8_t {
+  Auto,    // f is written for whole tensors; propagation decides what the specs leave open
+  Manual,  // f sees its device's part and calls collectives (cleave/runtime/ops_collective.h); a
+           // leaf without a spec is replicated
+};
+
+struct ShardMapOptions {
+  std::vector<TreeSpec> in, out;  // by argument and by result; missing ones: nothing said
+  ShardMapMode mode = ShardMapMode::Auto;
+  // Manual: a result that its spec calls the same on all devices along an axis must be so: computed
+  // from values that are, or reduced or gathered over it.
+  bool check_replication = true;
+};
+
+namespace shard_map_detail {
+
+std::vector<std::optional<PartitionSpec>> leaf_specs(const std::vector<TreeSpec>& specs, size_t i,
+                                                     const std::vector<std::string>& names);
+Tensor placed(const Tensor& leaf, const std::optional<PartitionSpec>& spec, const MeshPtr& mesh);
+std::vector<Tensor> run_auto(Trace trace, std::span<const Tensor> leaves, const MeshPtr& mesh,
+                             const std::vector<std::optional<PartitionSpec>>& out);
+Tensor local_position();  // tensor<1xi32>, without a value that counts
+// A tensor of the type that a device sees; its value does not count.
+Tensor local_like(const Tensor& leaf, const std::optional<PartitionSpec>& spec,
+                  const MeshPtr& mesh);
+std::vector<Tensor> run_manual(const Trace& body, std::span<const Tensor> leaves,
+                               const std::vector<std::optional<PartitionSpec>>& in,
+                               const std::vector<std::optional<PartitionSpec>>& out,
+                               const MeshPtr& mesh, bool check);
+
+template <typename T>
+void add_specs(std::vector<std::optional<PartitionSpec>>& all, const std::vector<TreeSpec>& specs,
+               size_t i, const T& tree) {
+  for (auto& spec : leaf_specs(specs, i, leaf_names(tree))) all.push_back(std::move(spec));
+}
+// A tuple has a spec for each of its members; any other result has the first.
+template <typename R>
+std::vector<std::optional<PartitionSpec>> result_specs(const std::vector<TreeSpec>& specs,
+                                                       const R& result) {
+  std::vector<std::optional<PartitionSpec>> all;
+  if constexpr (tree_detail::IsTuple<R>::value) {
+    std::apply(
+        [&](const auto&... members) {
+          size_t i = 0;
+          (add_specs(all, specs, i++, members), ...);
+        },
+        result);
+  } else {
+    add_specs(all, specs, 0, result);
+  }
+  return all;
+}
+
+}  // namespace shard_map_detail
+
+// f over a mesh.
+//   shard_map(f, mesh, {.in = {P("data", {}), specs}, .out = {P("data", {})}})
+template <typename F>
+auto shard_map(F f, const Mesh& mesh, ShardMapOptions options) {
+  return [f = std::move(f), mesh = shared_mesh(mesh),
+          options = std::move(options)](const auto&... args) {
+    using namespace shard_map_detail;
+    std::vector<std::optional<PartitionSpec>> in;
+    size_t index = 0;
+    (add_specs(in, options.in, index++, args), ...);
+    std::vector<Tensor> leaves = trace_detail::flatten(args...);
+    const bool manual = options.mode == ShardMapMode::Manual;
+    std::vector<Tensor> seen;
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      if (!manual) leaves[i] = placed(leaves[i], in[i], mesh);
+      seen.push_back(manual ? local_like(leaves[i], in[i], mesh) : leaves[i]);
+    }
+    size_t next = 0;
+    auto inside = [&](const auto& tree) {
+      return map_leaves([&](const Tensor&) { return seen[next++]; }, tree);
+    };
+    const std::tuple<std::decay_t<decltype(args)>...> trees{inside(args)...};
+    // In manual mode the body also takes the device's position.
+    const Tensor position = local_position();
+    auto call = std::apply(
+        [&](const auto&... a) {
+          if (!manual) return trace_detail::trace_call(f, a...);
+          return trace_detail::trace_call(
+              [&](const Tensor& where, const auto&... inner) {
+                const ManualScope scope(mesh, where);
+                return f(inner...);
+              },
+              position, a...);
+        },
+        trees);
+    const auto out = result_specs(options.out, call.result);
+    const std::vector<Tensor> results =
+        manual ? run_manual(call.trace, leaves, in, out, mesh, options.check_replication)
+               : run_auto(std::move(call.trace), leaves, mesh, out);
+    return with_leaves(std::move(call.result), results);
+  };
+}
+
+}  // namespace cleave
