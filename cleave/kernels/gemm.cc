@@ -17,6 +17,10 @@ namespace {
 
 // Below this much work the call into a library costs more than the multiplication.
 constexpr int64_t kTinyWork = 2048;
+// The first call of oneDNN's sgemm in a process generates code for all its variants, which takes 70
+// to 150 ms with AVX-512; OpenBLAS's first call takes 15 us, and its later ones are as fast or
+// faster up to here. So a program of small products never waits for the generator.
+constexpr int64_t kSmallWork = 256 * 256 * 256;
 
 // Rows of B are combined into rows of C, in blocks that stay in the cache; B is packed once per
 // block where it is transposed. T is unsigned, so that overflow wraps.
@@ -87,6 +91,10 @@ blasint blas_size(int64_t size) {
 void gemm_f32(const Gemm& g, const float* a, const float* b, float* c) {
   if (is_tiny(g)) return tiny_gemm(g, a, b, c);
   apply_library_threads();
+  if (g.m * g.n * g.k < kSmallWork)
+    return cblas_sgemm(CblasRowMajor, blas_trans(g.trans_a), blas_trans(g.trans_b), blas_size(g.m),
+                       blas_size(g.n), blas_size(g.k), 1.0f, a, blas_size(g.lda), b,
+                       blas_size(g.ldb), 0.0f, c, blas_size(g.n));
   const dnnl_status_t status = dnnl_sgemm(g.trans_a ? 'T' : 'N', g.trans_b ? 'T' : 'N', g.m, g.n,
                                           g.k, 1.0f, a, g.lda, b, g.ldb, 0.0f, c, g.n);
   internal_check(status == dnnl_success, "dnnl_sgemm failed");
