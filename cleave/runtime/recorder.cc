@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 namespace cleave {
 namespace {
@@ -98,6 +99,14 @@ std::string Recorder::stats() const {
 
 std::string Recorder::timeline() const {
   nlohmann::json events = nlohmann::json::array();
+  std::set<int64_t> devices;
+  for (const Event& event : events_) devices.insert(event.device);
+  for (int64_t device : devices)
+    events.push_back({{"name", "thread_name"},
+                      {"ph", "M"},
+                      {"pid", 0},
+                      {"tid", device},
+                      {"args", {{"name", fmt::format("device {}", device)}}}});
   for (const Event& event : events_)
     events.push_back({{"name", event.op},
                       {"ph", "X"},
