@@ -257,8 +257,11 @@ const std::vector<Case>& cases() {
        [](Args x) { return Results{cross_entropy(x[0], x[1])}; }},
       {"conv", {f32({2, 9, 7, 4}), f32({3, 2, 2, 6})},
        [](Args x) {
-         return Results{
-             conv(x[0], x[1], {.strides = {2, 1}, .padding = {1, 1, 0, 0}, .groups = 2})};
+         WindowOptions options;
+         options.strides = {2, 1};
+         options.padding = {1, 1, 0, 0};
+         options.groups = 2;
+         return Results{conv(x[0], x[1], options)};
        }},
       {"conv_first", {f32({2, 4, 9}), f32({6, 4, 3})},
        [](Args x) {
