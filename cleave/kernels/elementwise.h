@@ -93,6 +93,8 @@ LoopChoice unary_loop(UnaryOp op, DType dtype);
 LoopChoice binary_loop(BinaryOp op, DType dtype);
 LoopChoice compare_loop(CompareOp op, DType dtype, bool total_order);
 
+Loop select_loop(DType dtype);  // of Bool, dtype, dtype
+
 // What the result is stored as: abs and real of c64 give f32, is_finite gives bool, complex gives
 // c64.
 DType result_dtype(UnaryOp op, DType operand);

@@ -73,7 +73,7 @@ Loop equality_loop(DType dtype, bool total_order) {
 }
 
 template <typename T>
-void select_loop(const std::byte* const* in, std::byte* out, int64_t n) {
+void select_elements(const std::byte* const* in, std::byte* out, int64_t n) {
   const auto* pred = reinterpret_cast<const uint8_t*>(in[0]);
   const auto* a = reinterpret_cast<const T*>(in[1]);
   const auto* b = reinterpret_cast<const T*>(in[2]);
@@ -145,14 +145,17 @@ LoopChoice compare_loop(CompareOp op, DType dtype, bool total_order) {
   return {loop, in, DType::Bool};
 }
 
+Loop select_loop(DType dtype) {
+  return visit_size(
+      dtype, [](auto tag) -> Loop { return &select_elements<typename decltype(tag)::type>; });
+}
+
 Array select(const Array& pred, const Array& on_true, const Array& on_false) {
   if (pred.rank() == 0 && on_true.rank() != 0) return *pred.data<bool>() ? on_true : on_false;
   const DType dtype = on_true.dtype();
-  const Loop loop = visit_size(
-      dtype, [](auto tag) -> Loop { return &select_loop<typename decltype(tag)::type>; });
   const std::array operands = {pred, on_true, on_false};
   const std::array in = {DType::Bool, dtype, dtype};
-  return run_loop(loop, operands, in, dtype, dtype);
+  return run_loop(select_loop(dtype), operands, in, dtype, dtype);
 }
 
 Array reduce_precision(const Array& x, int exponent_bits, int mantissa_bits) {

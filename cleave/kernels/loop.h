@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -21,6 +22,17 @@ struct LoopChoice {
 };
 
 inline constexpr size_t kMaxLoopOperands = 3;
+
+// A loop with the dtype of each operand: operand i is converted to `in[i]` before it, and what it
+// computes, of dtype `out`, to the dtype of the result after it.
+struct ElementLoop {
+  Loop loop = nullptr;
+  std::array<DType, kMaxLoopOperands> in{};
+  DType out = DType::F32;
+};
+inline ElementLoop element_loop(const LoopChoice& choice) {
+  return {choice.loop, {choice.in, choice.in, choice.in}, choice.out};
+}
 
 // Runs a loop over strided views of one shape. Operand i is read as dtype `in[i]` and the loop's
 // output, of dtype `out`, is stored as `result`. Views that are not contiguous, and those whose

@@ -123,6 +123,15 @@ Array reduce(const Array& input, const std::vector<int64_t>& dims, Reducer reduc
   return result;
 }
 
+void fold_rows(DType dtype, Reducer reducer, const std::byte* in, int64_t rows, int64_t cols,
+               const std::byte* init, std::byte* out) {
+  Plan plan;
+  plan.inner = {cols, 1, 1};
+  const int64_t size = byte_size(dtype);
+  for (int64_t row = 0; row < rows; ++row)
+    run(dtype, reducer, &plan, in + row * cols * size, init, out + row * size);
+}
+
 Array reduce_identity(Reducer reducer, DType dtype) {
   if (dtype == DType::F16) return convert(reduce_identity(reducer, DType::F32), dtype);
   internal_check(has_reduce(reducer, dtype), "a reduction that the dtype does not know");

@@ -19,6 +19,11 @@ bool has_reduce(Reducer reducer, DType dtype);
 Array reduce(const Array& input, const std::vector<int64_t>& dims, Reducer reducer,
              const Array& init);
 
+// Folds each of `rows` rows of `cols` contiguous elements into out[row], beginning with `init`: the
+// bits that reduce() gives, without an allocation. F16 must be widened first.
+void fold_rows(DType dtype, Reducer reducer, const std::byte* in, int64_t rows, int64_t cols,
+               const std::byte* init, std::byte* out);
+
 // The value that leaves all others as they are: 0 for Sum, the lowest value for Max, ...
 Array reduce_identity(Reducer reducer, DType dtype);
 

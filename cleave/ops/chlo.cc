@@ -149,7 +149,8 @@ void add_unary(OpRegistry& registry, const char* name, PartialFn partial = nullp
                 .rule = pointwise_rule,
                 .partial = partial,
                 .cost = cost,
-                .eval = eval_unary<op>});
+                .eval = eval_unary<op>,
+                .loop = loop_unary<op>});
 }
 template <UnaryOp op>
 void add_test(OpRegistry& registry, const char* name) {
@@ -157,7 +158,8 @@ void add_test(OpRegistry& registry, const char* name) {
                 .traits = kTraits,
                 .infer = infer_elementwise_to<kFloats, 1, to_bool>,
                 .rule = pointwise_rule,
-                .eval = eval_unary<op>});
+                .eval = eval_unary<op>,
+                .loop = loop_unary<op>});
 }
 template <BinaryOp op, unsigned domain>
 void add_binary(OpRegistry& registry, const char* name, CostFn cost = function_cost) {
@@ -166,7 +168,8 @@ void add_binary(OpRegistry& registry, const char* name, CostFn cost = function_c
                 .infer = infer_elementwise<domain, 2>,
                 .rule = pointwise_rule,
                 .cost = cost,
-                .eval = eval_binary<op>});
+                .eval = eval_binary<op>,
+                .loop = loop_binary<op>});
 }
 
 }  // namespace

@@ -221,6 +221,21 @@ std::vector<Array> eval_compare(EvalContext&, const Node& node, std::span<const 
   return {compare(comparison.op, in[0], in[1], comparison.total_order)};
 }
 
+ElementLoop loop_convert(const Graph& graph, const Node& node) {
+  const DType from = graph.operand_type(node, 0).dtype, to = graph.result_type(node).dtype;
+  return {convert_loop(from, to), {from}, to};
+}
+ElementLoop loop_compare(const Graph& graph, const Node& node) {
+  const Comparison comparison = comparison_of(node);
+  return element_loop(
+      compare_loop(comparison.op, graph.operand_type(node, 0).dtype, comparison.total_order));
+}
+ElementLoop loop_select(const Graph& graph, const Node& node) {
+  const DType dtype = graph.result_type(node).dtype;
+  if (!has_kernels(dtype)) return {};
+  return {select_loop(dtype), {DType::Bool, dtype, dtype}, dtype};
+}
+
 std::vector<Type> infer_select(const Graph& graph, const Node& node) {
   require_operands(node, 3);
   const Type& pred = tensor_operand(graph, node, 0);
@@ -303,7 +318,8 @@ void add_unary(OpRegistry& registry, const char* name, PartialFn partial = nullp
                 .rule = pointwise_rule,
                 .partial = partial,
                 .cost = cost,
-                .eval = eval_unary<op>});
+                .eval = eval_unary<op>,
+                .loop = loop_unary<op>});
 }
 template <UnaryOp op>
 void add_function(OpRegistry& registry, const char* name, PartialFn partial = nullptr) {
@@ -318,7 +334,8 @@ void add_binary(OpRegistry& registry, const char* name, PartialFn partial = null
                 .rule = pointwise_rule,
                 .partial = partial,
                 .cost = cost,
-                .eval = eval_binary<op>});
+                .eval = eval_binary<op>,
+                .loop = loop_binary<op>});
 }
 template <UnaryOp op, unsigned domain, DType (*result)(DType)>
 void add_unary_to(OpRegistry& registry, const char* name, PartialFn partial = nullptr) {
@@ -327,7 +344,8 @@ void add_unary_to(OpRegistry& registry, const char* name, PartialFn partial = nu
                 .infer = infer_elementwise_to<domain, 1, result>,
                 .rule = pointwise_rule,
                 .partial = partial,
-                .eval = eval_unary<op>});
+                .eval = eval_unary<op>,
+                .loop = loop_unary<op>});
 }
 
 void register_arithmetic(OpRegistry& r) {
@@ -354,7 +372,8 @@ void register_arithmetic(OpRegistry& r) {
          .infer = infer_elementwise_to<kFloats, 2, complex_of>,
          .rule = pointwise_rule,
          .partial = linear_partial,
-         .eval = eval_binary<BinaryOp::Complex>});
+         .eval = eval_binary<BinaryOp::Complex>,
+         .loop = loop_binary<BinaryOp::Complex>});
 
   add_unary_to<UnaryOp::Abs, kNumbers, real_part_type>(r, "stablehlo.abs");
   add_unary_to<UnaryOp::Real, kFunctions, real_part_type>(r, "stablehlo.real", linear_partial);
@@ -396,7 +415,8 @@ void register_elementwise_ops(OpRegistry& r) {
          .infer = infer_convert,
          .rule = pointwise_rule,
          .partial = convert_partial,
-         .eval = eval_convert});
+         .eval = eval_convert,
+         .loop = loop_convert});
   r.add({.name = "stablehlo.bitcast_convert",
          .traits = kPure,
          .infer = infer_bitcast,
@@ -406,13 +426,15 @@ void register_elementwise_ops(OpRegistry& r) {
          .traits = kTraits,
          .infer = infer_compare,
          .rule = pointwise_rule,
-         .eval = eval_compare});
+         .eval = eval_compare,
+         .loop = loop_compare});
   r.add({.name = "stablehlo.select",
          .traits = kTraits,
          .infer = infer_select,
          .rule = pointwise_rule,
          .partial = select_partial,
-         .eval = eval_select});
+         .eval = eval_select,
+         .loop = loop_select});
   r.add({.name = "stablehlo.clamp",
          .traits = kTraits,
          .infer = infer_clamp,

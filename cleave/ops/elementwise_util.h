@@ -47,6 +47,15 @@ std::vector<Array> eval_binary(EvalContext& context, const Node&, std::span<cons
   return {binary(op, in[0], in[1], reusable(context, in))};
 }
 
+template <UnaryOp op>
+ElementLoop loop_unary(const Graph& graph, const Node& node) {
+  return element_loop(unary_loop(op, graph.operand_type(node, 0).dtype));
+}
+template <BinaryOp op>
+ElementLoop loop_binary(const Graph& graph, const Node& node) {
+  return element_loop(binary_loop(op, graph.operand_type(node, 0).dtype));
+}
+
 // exp, sin, ... take more than one operation.
 OpCost function_cost(const Graph& graph, const Node& node);
 

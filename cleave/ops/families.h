@@ -20,6 +20,7 @@ void register_control_flow_ops(OpRegistry& registry);
 void register_check_ops(OpRegistry& registry);
 void register_quantized_ops(OpRegistry& registry);
 void register_transfer_ops(OpRegistry& registry);
+void register_fusion_ops(OpRegistry& registry);
 void register_collective_ops(OpRegistry& registry);
 void register_sdy_ops(OpRegistry& registry);
 void register_gather_scatter_ops(OpRegistry& registry);

@@ -11,5 +11,7 @@ void register_partition_passes(PassRegistry& registry);
 void register_reshard_passes(PassRegistry& registry);
 void register_vmap_passes(PassRegistry& registry);
 void register_diff_passes(PassRegistry& registry);
+void register_simplify_passes(PassRegistry& registry);
+void register_fuse_passes(PassRegistry& registry);
 
 }  // namespace cleave

@@ -11,6 +11,8 @@ const PassRegistry& pass_registry() {
     register_reshard_passes(r);
     register_vmap_passes(r);
     register_diff_passes(r);
+    register_simplify_passes(r);
+    register_fuse_passes(r);
     return r;
   }();
   return registry;

@@ -1,0 +1,147 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cleave/compile/fused_loop.h"
+#include "cleave/compile/memory_plan.h"
+#include "cleave/compile/strided_copy.h"
+#include "cleave/graph/graph.h"
+#include "cleave/kernels/array.h"
+#include "cleave/ops/eval.h"
+#include "cleave/runtime/interpreter.h"
+#include "cleave/spmd/program.h"
+
+// What one device runs: steps over memory that was laid out beforehand.
+namespace cleave {
+
+// A tensor in a buffer of the code.
+struct CodeView {
+  uint32_t buffer = 0;
+  int64_t offset = 0;  // in elements
+  StridedType type;
+
+  bool is_contiguous() const;
+  int64_t num_bytes() const;
+};
+
+struct CodeBuffer {
+  enum class Kind : uint8_t {
+    Arena,     // planned
+    Argument,  // the caller's
+    Constant,  // kept with the code
+    Held,      // an array that a kernel or a collective made
+  };
+  Kind kind = Kind::Arena;
+  size_t bytes = 0;
+  int64_t begin = INT64_MAX, end = -1;  // steps
+  size_t argument = 0;
+  bool donated = false;
+  Array constant;
+  int64_t output = -1;  // the result of the function that it becomes
+};
+
+struct Frame;
+
+class CodeStep {
+ public:
+  // What a step leaves to do: go on, or come back to the same step when the device is woken or the
+  // block that was pushed has ended.
+  enum class Next : uint8_t { Continue, Wait, Block };
+
+  virtual ~CodeStep() = default;
+  virtual Next run(Frame& frame) const = 0;
+
+  NodeId node;                           // what it computes, for observers
+  std::vector<uint32_t> result_buffers;  // of the node's results, in order; empty: nothing to tell
+  std::vector<uint32_t> releases;        // held buffers that nobody reads after it
+};
+
+struct CodeBlock {
+  std::vector<std::unique_ptr<CodeStep>> steps;
+};
+
+struct CodeStats {
+  size_t steps = 0, fusions = 0, fused_ops = 0, matmuls = 0, copies = 0, transfers = 0,
+         fallbacks = 0;
+  size_t arena_bytes = 0, arena_lower_bound = 0;
+  size_t argument_bytes = 0, result_bytes = 0, constant_bytes = 0;
+  size_t donated = 0;  // results that take the memory of an argument
+};
+
+struct CodeResult {
+  Type type;
+  enum class Kind : uint8_t { Buffer, Argument, Held } kind = Kind::Buffer;
+  uint32_t buffer = 0;
+  size_t argument = 0;
+  int64_t donor = -1;  // the argument whose memory the result takes
+};
+
+struct DeviceCode {
+  Graph graph;
+  std::vector<std::shared_ptr<Transfer>> transfers;  // by node
+  std::vector<NodeId> origin;                        // by node: in the Program
+  CodeBlock main;
+  std::vector<CodeBuffer> buffers;
+  std::vector<size_t> offsets;              // by buffer: in the arena
+  std::vector<std::vector<uint32_t>> same;  // by buffer: those that share its memory
+  std::vector<CodeResult> results;
+  std::vector<Type> arguments;
+  std::vector<bool> donated;  // by argument: its memory is written
+  size_t scratch_bytes = 0;
+  uint32_t num_states = 0;                   // of control flow and transfers
+  std::shared_ptr<const Schedule> schedule;  // of the ops that run one by one
+  bool needs_threads = false;                // some op blocks until other devices have met
+  CodeStats stats;
+};
+
+class Meetings;
+
+// One device while it runs.
+struct Frame {
+  const DeviceCode* code = nullptr;
+  int64_t device = 0;
+  int threads = 1;               // that one op may use
+  std::vector<std::byte*> base;  // by buffer
+  std::vector<Array> held;       // by buffer
+  std::byte* scratch = nullptr;
+  std::vector<int> state;  // by id: where control flow and transfers stand
+  struct Position {
+    const CodeBlock* block;
+    size_t step;
+  };
+  std::vector<Position> stack;
+  Meetings* meetings = nullptr;
+  std::vector<NodeId>* done = nullptr;  // transfers, where somebody logs them
+  Observer* observer = nullptr;
+  std::function<Interpreter&()> interpreter;  // for ops that need more than their operands
+  EvalContext* alone = nullptr;               // for the others
+
+  std::byte* data(const CodeView& view) const {
+    return base[view.buffer] + view.offset * byte_size(view.type.dtype);
+  }
+  Array array(const CodeView& view) const;
+  void hold(uint32_t buffer, Array array) {
+    base[buffer] = array.raw();
+    held[buffer] = std::move(array);
+  }
+};
+
+// Runs until the end (true) or until the device has to wait for others (false).
+bool advance(Frame& frame);
+
+struct LowerOptions {
+  int threads = 1;
+};
+
+// Whether the function and what it calls can be compiled: static shapes, dtypes with kernels, no
+// tokens or tuples, no recursion.
+bool can_lower(const Graph& graph, std::string_view entry);
+DeviceCode lower(Instance instance, const LowerOptions& options);
+
+}  // namespace cleave

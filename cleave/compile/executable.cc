@@ -1,0 +1,471 @@
+#include "cleave/compile/executable.h"
+
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <thread>
+
+#include "cleave/compile/steps.h"
+#include "cleave/core/error.h"
+#include "cleave/graph/op_def.h"
+#include "cleave/graph/verify.h"
+#include "cleave/passes/simplify/simplify.h"
+#include "cleave/runtime/local_transport.h"
+
+namespace cleave {
+namespace {
+
+// For ops that need nothing but their operands, or only their own regions.
+class StepContext : public EvalContext {
+ public:
+  StepContext(const Graph& graph, const std::function<Interpreter&()>& interpreter)
+      : EvalContext(graph), interpreter_(interpreter) {}
+  std::vector<Array> run_region(RegionId region, std::span<const Array> args) override {
+    return interpreter_().run_region(region, args);
+  }
+  std::vector<Array> call(std::string_view function, std::span<const Array> args) override {
+    return interpreter_().call(function, args);
+  }
+  std::vector<Array> map_region(RegionId region, std::span<const Array> args) override {
+    return interpreter_().map_region(region, args);
+  }
+
+ private:
+  const std::function<Interpreter&()>& interpreter_;
+};
+
+// Sets how many threads OpenMP may use below this thread, for as long as it lives.
+class LibraryThreads {
+ public:
+  explicit LibraryThreads(int threads) : before_(omp_get_max_threads()) {
+    omp_set_num_threads(threads);
+  }
+  ~LibraryThreads() { omp_set_num_threads(before_); }
+
+ private:
+  int before_;
+};
+
+class OneAtATime : public Observer {
+ public:
+  explicit OneAtATime(Observer* observer) : observer_(observer) {}
+  bool wants_ops() const override { return observer_->wants_ops(); }
+  void executed(const Graph& graph, const Node& node, int64_t device,
+                std::span<const Array> results, double begin, double end) override {
+    std::lock_guard lock(mutex_);
+    observer_->executed(graph, node, device, results, begin, end);
+  }
+  void print(std::string_view text) override {
+    std::lock_guard lock(mutex_);
+    observer_->print(text);
+  }
+  void probe(std::string_view name, int64_t iteration, const Array& value) override {
+    std::lock_guard lock(mutex_);
+    observer_->probe(name, iteration, value);
+  }
+
+ private:
+  Observer* observer_;
+  std::mutex mutex_;
+};
+
+void add_timings(std::vector<PassTiming>& sum, const std::vector<PassTiming>& timings) {
+  for (const PassTiming& timing : timings) {
+    const auto it = std::find_if(
+        sum.begin(), sum.end(), [&](const PassTiming& other) { return other.name == timing.name; });
+    if (it == sum.end())
+      sum.push_back(timing);
+    else
+      it->seconds += timing.seconds;
+  }
+}
+
+Instance whole_instance(const Graph& graph, const std::string& entry) {
+  Instance instance;
+  instance.graph = graph;
+  instance.entry = entry;
+  return instance;
+}
+
+}  // namespace
+
+struct Executable::Impl {
+  struct Device {
+    DeviceCode code;
+    Frame frame;
+    Buffer arena, scratch;
+    std::function<Interpreter&()> interpreter;
+    std::optional<StepContext> context;
+    std::optional<Interpreter> made;
+    std::vector<NodeId> done;
+  };
+
+  std::optional<Program> program;
+  std::unique_ptr<Executor> executor;  // where it is not compiled
+  std::optional<Graph> plain;          // the same for a function without a program
+  std::string entry;
+  Meetings meetings;
+  std::vector<std::unique_ptr<Device>> devices;
+  int threads = 1, op_threads = 1;
+  std::vector<PassTiming> timings;
+  std::unique_ptr<Transport> transport;
+  Observer* observer = nullptr;
+  std::mutex running;
+
+  void choose_threads(int64_t count, const CompileOptions& options) {
+    const int cores = options.threads > 0
+                          ? options.threads
+                          : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    op_threads = count == 1 ? cores : 1;
+    threads = static_cast<int>(std::min<int64_t>(count, cores));
+  }
+
+  // False where the device's graph cannot be compiled.
+  bool add(Instance instance, const CompileOptions& options) {
+    instance.transfers.resize(instance.graph.num_nodes());
+    instance.origin.resize(instance.graph.num_nodes());
+    inline_calls(instance.graph, [&](NodeId from, NodeId to) {
+      const size_t size = to.index + 1;
+      if (instance.transfers.size() < size) instance.transfers.resize(size);
+      if (instance.origin.size() < size) instance.origin.resize(size);
+      instance.transfers[to.index] = instance.transfers[from.index];
+      instance.origin[to.index] = instance.origin[from.index];
+    });
+    if (!can_lower(instance.graph, instance.entry)) return false;
+    // Shardings have done their work.
+    if (!instance.transfers.empty())
+      for (uint32_t i = 0; i < instance.graph.num_nodes(); ++i)
+        instance.graph.node({i}).attrs.erase("sdy.sharding");
+    PassContext context;
+    PipelineObserver observer;
+#ifndef NDEBUG
+    observer.after = [](const PassCall& call, const Graph& graph) {
+      try {
+        verify_graph(graph, {.shardings = false});
+      } catch (const UserError& error) {
+        throw_internal("after {}: {}", call.name, error.what());
+      }
+    };
+#endif
+    add_timings(timings,
+                run_pipeline(instance.graph, parse_pipeline(options.passes), context, observer));
+    auto device = std::make_unique<Device>();
+    device->code = lower(std::move(instance), {op_threads});
+    devices.push_back(std::move(device));
+    return true;
+  }
+
+  void finish() {
+    for (size_t d = 0; d < devices.size(); ++d) {
+      if (devices[d]->code.needs_threads) threads = static_cast<int>(devices.size());
+      prepare(*devices[d], static_cast<int64_t>(d));
+    }
+    if (devices.size() == 1) threads = 1;
+    for (size_t d = 0; d < devices.size(); ++d) {
+      std::map<uint32_t, int64_t> times;
+      link(devices[d]->code.main, *devices[d], times);
+    }
+  }
+
+  // Transfers find their meetings: by where they stand in the Program, in the order of the code.
+  void link(CodeBlock& block, Device& device, std::map<uint32_t, int64_t>& times) {
+    for (auto& step : block.steps) {
+      if (auto* transfer = dynamic_cast<TransferStep*>(step.get())) {
+        const NodeId origin = device.code.origin[transfer->node.index];
+        const int64_t n = times[origin.index]++;
+        if (transfer->plan.group.size() <= 1) continue;
+        const std::vector<int64_t>& group = transfer->plan.group;
+        transfer->meeting = meetings.find(origin.index, n, group);
+        transfer->place = static_cast<size_t>(
+            std::find(group.begin(), group.end(), device.frame.device) - group.begin());
+        Meetings::Member& member = meetings.meeting(transfer->meeting).members[transfer->place];
+        member.plan = &transfer->plan;
+        member.shape = transfer->operand.type.shape;
+      } else if (auto* loop = dynamic_cast<WhileStep*>(step.get())) {
+        link(loop->condition, device, times);
+        link(loop->body, device, times);
+      } else if (auto* branch = dynamic_cast<CaseStep*>(step.get())) {
+        for (CodeBlock& inner : branch->branches) link(inner, device, times);
+      }
+    }
+  }
+
+  void prepare(Device& device, int64_t index) {
+    DeviceCode& code = device.code;
+    device.arena = allocate(std::max<size_t>(code.stats.arena_bytes, 64));
+    device.scratch = allocate(std::max<size_t>(code.scratch_bytes, 64));
+    Frame& frame = device.frame;
+    frame.code = &code;
+    frame.device = index;
+    frame.threads = op_threads;
+    frame.scratch = device.scratch.get();
+    frame.base.resize(code.buffers.size());
+    frame.held.resize(code.buffers.size());
+    frame.state.resize(code.num_states);
+    frame.stack.reserve(16);
+    frame.meetings = &meetings;
+    device.interpreter = [this, &device, index]() -> Interpreter& {
+      if (!device.made)
+        device.made.emplace(device.code.graph, device.code.schedule,
+                            Interpreter::Options{.transport = transport.get(),
+                                                 .device = index,
+                                                 .grid = {1, static_cast<int64_t>(devices.size())},
+                                                 .observer = observer});
+      return *device.made;
+    };
+    frame.interpreter = device.interpreter;
+    device.context.emplace(code.graph, device.interpreter);
+    frame.alone = &*device.context;
+  }
+
+  // Sets the buffers of a run; results that may be overwritten are.
+  void bind(Device& device, std::vector<Array>& args, std::vector<Array>& results) {
+    const DeviceCode& code = device.code;
+    Frame& frame = device.frame;
+    if (args.size() != code.arguments.size())
+      throw_user("@{} takes {} arguments, {} are given", entry, code.arguments.size(), args.size());
+    for (size_t i = 0; i < args.size(); ++i) {
+      const Type& type = code.arguments[i];
+      if (args[i].dtype() != type.dtype || args[i].shape() != type.shape)
+        throw_user("argument {} of @{} is {}, and {} is given", i, entry, to_string(type),
+                   to_string(Type::tensor(args[i].dtype(), args[i].shape())));
+      if (!args[i].is_contiguous() || (code.donated[i] && args[i].buffer().use_count() > 1))
+        args[i] = args[i].copy();
+    }
+    results.resize(code.results.size());
+    for (size_t i = 0; i < results.size(); ++i) {
+      const CodeResult& result = code.results[i];
+      if (result.kind != CodeResult::Kind::Buffer) continue;
+      if (result.donor >= 0) {
+        results[i] =
+            Array(result.type.dtype, result.type.shape, row_major_strides(result.type.shape), 0,
+                  Buffer(args[static_cast<size_t>(result.donor)].buffer(),
+                         args[static_cast<size_t>(result.donor)].raw()));
+        continue;
+      }
+      const bool fits = results[i].valid() && results[i].dtype() == result.type.dtype &&
+                        results[i].shape() == result.type.shape && results[i].is_contiguous() &&
+                        results[i].buffer().use_count() == 1;
+      if (!fits) results[i] = Array(result.type.dtype, result.type.shape);
+    }
+    std::byte* const arena = device.arena.get();
+    for (uint32_t b = 0; b < code.buffers.size(); ++b) {
+      const CodeBuffer& buffer = code.buffers[b];
+      switch (buffer.kind) {
+        case CodeBuffer::Kind::Arena:
+          frame.base[b] = buffer.output >= 0 ? results[static_cast<size_t>(buffer.output)].raw()
+                                             : arena + code.offsets[b];
+          break;
+        case CodeBuffer::Kind::Argument:
+          frame.base[b] = args[buffer.argument].raw();
+          break;
+        case CodeBuffer::Kind::Constant:
+          frame.base[b] = buffer.constant.raw();
+          break;
+        case CodeBuffer::Kind::Held:
+          break;
+      }
+    }
+    // Buffers that live in a donated argument.
+    for (uint32_t b = 0; b < code.buffers.size(); ++b)
+      if (code.buffers[b].kind == CodeBuffer::Kind::Argument &&
+          code.donated[code.buffers[b].argument])
+        for (uint32_t other : code.same[b]) frame.base[other] = frame.base[b];
+    std::fill(frame.state.begin(), frame.state.end(), 0);
+    frame.stack.clear();
+    frame.stack.push_back({&code.main, 0});
+    device.made.reset();
+    device.done.clear();
+  }
+
+  void collect(Device& device, std::vector<Array>& args, std::vector<Array>& results) {
+    for (size_t i = 0; i < results.size(); ++i) {
+      const CodeResult& result = device.code.results[i];
+      if (result.kind == CodeResult::Kind::Argument) {
+        results[i] = args[result.argument];
+      } else if (result.kind == CodeResult::Kind::Held) {
+        results[i] = device.frame.held[result.buffer].reshape(result.type.shape);
+      }
+    }
+    for (size_t i = 0; i < args.size(); ++i)
+      if (device.code.donated[i]) args[i] = Array();
+    std::fill(device.frame.held.begin(), device.frame.held.end(), Array());
+  }
+
+  void run(std::vector<std::vector<Array>>& args, std::vector<std::vector<Array>>& results,
+           const ExecuteOptions& options) {
+    std::lock_guard lock(running);
+    const auto count = static_cast<int64_t>(devices.size());
+    OneAtATime serial(options.observer);
+    observer = options.observer ? &serial : nullptr;
+    const bool blocks = threads == count && count > 1 && devices[0]->code.needs_threads;
+    transport = blocks || count == 1 ? make_local_transport(count) : nullptr;
+    results.resize(devices.size());
+    for (size_t d = 0; d < devices.size(); ++d) {
+      Device& device = *devices[d];
+      bind(device, args[d], results[d]);
+      device.frame.observer = observer && observer->wants_ops() ? observer : nullptr;
+      device.frame.done = options.log ? &device.done : nullptr;
+    }
+    if (count == 1) {
+      const LibraryThreads library(op_threads);
+      advance(devices[0]->frame);
+    } else {
+      meetings.run(count, threads, [&](int64_t d) {
+        const LibraryThreads library(op_threads);
+        try {
+          const bool ended = advance(devices[static_cast<size_t>(d)]->frame);
+          if (ended && transport) transport->leave(d);
+          return ended;
+        } catch (const std::exception& error) {
+          if (transport) transport->fail(d, error.what());
+          throw;
+        }
+      });
+    }
+    for (size_t d = 0; d < devices.size(); ++d) collect(*devices[d], args[d], results[d]);
+    if (options.log) log(*options.log);
+  }
+
+  void log(CommLog& log) const {
+    for (size_t i = 0; i < devices[0]->done.size(); ++i) {
+      const NodeId first = devices[0]->done[i];
+      const AttrDict& attrs = program->graph.node(devices[0]->code.origin[first.index]).attrs;
+      CommEvent event;
+      event.kind = attrs.get_string("cleave.step");
+      event.axes = attrs.get_string("cleave.axes");
+      event.asked_by = attrs.get_string("cleave.for");
+      for (const auto& device : devices) {
+        const int64_t bytes = device->code.transfers[device->done[i].index]->bytes_received;
+        event.bytes = std::max(event.bytes, bytes);
+        event.total_bytes += bytes;
+      }
+      log.add(std::move(event));
+    }
+  }
+};
+
+Executable::Executable(Program program, const CompileOptions& options)
+    : impl_(std::make_unique<Impl>()) {
+  impl_->entry = program.entry;
+  const int64_t count = program.mesh->num_devices();
+  impl_->choose_threads(count, options);
+  bool compiled = true;
+  for (int64_t device = 0; compiled && device < count; ++device)
+    compiled = impl_->add(instantiate(program, device), options);
+  if (compiled) {
+    impl_->program = std::move(program);
+    impl_->finish();
+  } else {
+    impl_->devices.clear();
+    impl_->executor = std::make_unique<Executor>(std::move(program));
+  }
+}
+
+Executable::Executable(const Graph& graph, const std::string& entry, const CompileOptions& options)
+    : impl_(std::make_unique<Impl>()) {
+  impl_->entry = entry;
+  impl_->choose_threads(1, options);
+  if (impl_->add(whole_instance(graph, entry), options))
+    impl_->finish();
+  else
+    impl_->plain = graph;
+}
+
+Executable::~Executable() = default;
+
+bool Executable::is_compiled() const { return !impl_->devices.empty(); }
+
+int64_t Executable::num_devices() const {
+  if (impl_->executor) return impl_->executor->num_devices();
+  return is_compiled() ? static_cast<int64_t>(impl_->devices.size()) : 1;
+}
+
+const Program* Executable::program() const {
+  if (impl_->executor) return &impl_->executor->program();
+  return impl_->program ? &*impl_->program : nullptr;
+}
+
+void Executable::run_shards_into(std::vector<std::vector<Array>>& args,
+                                 std::vector<std::vector<Array>>& results,
+                                 const ExecuteOptions& options) {
+  if (args.size() != static_cast<size_t>(num_devices()))
+    throw_user("@{} runs on {} devices, shards of {} are given", impl_->entry, num_devices(),
+               args.size());
+  if (impl_->executor) {
+    results = impl_->executor->run_shards(args, options);
+  } else if (impl_->plain) {
+    results = {run_function(*impl_->plain, impl_->entry, args[0], options.observer)};
+  } else {
+    impl_->run(args, results, options);
+  }
+}
+
+std::vector<std::vector<Array>> Executable::run_shards(std::vector<std::vector<Array>> args,
+                                                       const ExecuteOptions& options) {
+  std::vector<std::vector<Array>> results;
+  run_shards_into(args, results, options);
+  return results;
+}
+
+std::vector<Array> Executable::run(std::span<const Array> args, const ExecuteOptions& options) {
+  const Program* whole = program();
+  if (!whole) return run_shards({std::vector<Array>(args.begin(), args.end())}, options)[0];
+  const Function& entry = whole->entry_function();
+  const std::vector<ValueId>& values = whole->graph.region(entry.body).args;
+  if (args.size() != values.size())
+    throw_user("@{} takes {} arguments, {} are given", entry.name, values.size(), args.size());
+  std::vector<std::vector<Array>> shards(static_cast<size_t>(num_devices()));
+  for (size_t device = 0; device < shards.size(); ++device)
+    for (size_t i = 0; i < args.size(); ++i)
+      shards[device].push_back(
+          shard_of(args[i], whole->layout(values[i]), static_cast<int64_t>(device)));
+  const std::vector<std::vector<Array>> parts = run_shards(std::move(shards), options);
+  const Node& end = whole->graph.node(whole->graph.terminator(entry.body));
+  std::vector<Array> results;
+  for (size_t i = 0; i < end.operands.size(); ++i) {
+    std::vector<Array> pieces;
+    for (const auto& part : parts) pieces.push_back(part[i]);
+    results.push_back(
+        assemble(pieces, whole->layout(end.operands[i]), whole->graph.operand_type(end, i).shape));
+  }
+  return results;
+}
+
+const std::vector<PassTiming>& Executable::pass_timings() const { return impl_->timings; }
+
+CodeStats Executable::stats(int64_t device) const {
+  return is_compiled() ? impl_->devices[static_cast<size_t>(device)]->code.stats : CodeStats();
+}
+
+const Graph& Executable::graph(int64_t device) const {
+  if (impl_->plain) return *impl_->plain;
+  if (impl_->executor) return impl_->executor->instance(device).graph;
+  return impl_->devices[static_cast<size_t>(device)]->code.graph;
+}
+
+std::string describe(const Executable& executable) {
+  if (!executable.is_compiled()) return "not compiled: runs op by op\n";
+  const CodeStats stats = executable.stats();
+  std::string text = fmt::format(
+      "compiled: {} steps ({} fusions of {} ops, {} matmuls, {} copies, {} transfers, {} other "
+      "kernels)\n",
+      stats.steps, stats.fusions, stats.fused_ops, stats.matmuls, stats.copies, stats.transfers,
+      stats.fallbacks);
+  text += fmt::format(
+      "memory of a device: arena {} (bound {}), arguments {}, results {} ({} in the memory of "
+      "arguments), constants {}\n",
+      bytes_text(static_cast<int64_t>(stats.arena_bytes)),
+      bytes_text(static_cast<int64_t>(stats.arena_lower_bound)),
+      bytes_text(static_cast<int64_t>(stats.argument_bytes)),
+      bytes_text(static_cast<int64_t>(stats.result_bytes)), stats.donated,
+      bytes_text(static_cast<int64_t>(stats.constant_bytes)));
+  for (const PassTiming& timing : executable.pass_timings())
+    text += fmt::format("{:10.3f} ms  {}\n", timing.seconds * 1e3, timing.name);
+  return text;
+}
+
+}  // namespace cleave

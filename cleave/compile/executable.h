@@ -1,0 +1,71 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cleave/compile/device_code.h"
+#include "cleave/compile/meetings.h"
+#include "cleave/kernels/array.h"
+#include "cleave/passes/pass.h"
+#include "cleave/runtime/executor.h"
+#include "cleave/spmd/program.h"
+
+namespace cleave {
+
+struct CompileOptions {
+  // What runs on each device's graph before code is made of it, after calls are inlined. Empty:
+  // nothing, and every op is a step.
+  std::string passes = "cleave-simplify,cleave-fuse";
+  // Threads that run devices; 0: one per core, but no more than devices. One device uses all
+  // threads for each op.
+  int threads = 0;
+};
+
+// A Program, or a function of a module, made ready to run many times on the devices of this
+// process: passes, code, memory plan. One run at a time.
+//
+//   Executable executable(partition(graph, {.entry = "main"}));
+//   std::vector<Array> results = executable.run(args);
+//
+// What cannot be compiled (dynamic shapes, tokens, recursion) runs op by op; `is_compiled` says
+// which. Sums may be added in another order than op by op; everything else gives the same bits.
+class Executable {
+ public:
+  explicit Executable(Program program, const CompileOptions& options = {});
+  // One device.
+  Executable(const Graph& graph, const std::string& entry, const CompileOptions& options = {});
+  ~Executable();
+
+  bool is_compiled() const;
+  int64_t num_devices() const;
+  const Program* program() const;  // null for a plain function
+
+  // Whole arrays in, whole arrays out.
+  std::vector<Array> run(std::span<const Array> args, const ExecuteOptions& options = {});
+  // By device: the shards of the entry's arguments and results. Arguments that the function's
+  // attributes donate (tf.aliasing_output, jax.buffer_donor) give their memory to results where the
+  // caller holds them nowhere else; such arguments must not be read afterwards.
+  std::vector<std::vector<Array>> run_shards(std::vector<std::vector<Array>> args,
+                                             const ExecuteOptions& options = {});
+  // The same into `results`, whose arrays are overwritten where they fit and are held nowhere else:
+  // then nothing is allocated.
+  void run_shards_into(std::vector<std::vector<Array>>& args,
+                       std::vector<std::vector<Array>>& results,
+                       const ExecuteOptions& options = {});
+
+  const std::vector<PassTiming>& pass_timings() const;  // summed over devices
+  CodeStats stats(int64_t device = 0) const;
+  const Graph& graph(int64_t device = 0) const;  // after the passes
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// What --stats prints: steps by kind, memory by kind, times of passes.
+std::string describe(const Executable& executable);
+
+}  // namespace cleave

@@ -1,0 +1,562 @@
+#include "cleave/compile/fuse.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "cleave/core/error.h"
+#include "cleave/graph/op_def.h"
+#include "cleave/kernels/loop.h"
+#include "cleave/ops/reduction_body.h"
+
+namespace cleave {
+
+bool reduction_level(const Shape& shape, const std::vector<int64_t>& dims, FusionLevel& level,
+                     int64_t& columns) {
+  std::vector<bool> folded;  // of the dimensions of more than one element
+  int64_t folded_size = 1, kept_size = 1;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const bool goes = std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) != dims.end();
+    (goes ? folded_size : kept_size) *= shape[d];
+    if (shape[d] != 1) folded.push_back(goes);
+  }
+  if (folded_size == 0 || kept_size == 0) return false;
+  if (kept_size == 1) {
+    level = FusionLevel::Total;
+    columns = 0;
+    return true;
+  }
+  if (folded_size == 1 || !(std::is_sorted(folded.begin(), folded.end()) ||
+                            std::is_sorted(folded.rbegin(), folded.rend())))
+    return false;
+  level = folded.back() ? FusionLevel::Rows : FusionLevel::Columns;
+  columns = folded.back() ? folded_size : kept_size;
+  return true;
+}
+
+bool spreads_rows(const Shape& operand, const Shape& result, const std::vector<int64_t>& dims,
+                  int64_t& times) {
+  size_t last = 0;  // the dimensions of `result` before it come from the operand
+  int64_t covered = 1;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const auto d = static_cast<size_t>(dims[i]);
+    if (operand[i] == 1) continue;
+    if (d < last) return false;
+    for (size_t between = last; between < d; ++between)
+      if (result[between] != 1) return false;
+    last = d + 1;
+    covered *= operand[i];
+  }
+  times = covered == 0 ? 0 : num_elements(result) / covered;
+  return times > 0 && covered * times == num_elements(result);
+}
+
+namespace {
+
+constexpr uint32_t kNoGroup = UINT32_MAX;
+
+struct Group {
+  std::vector<NodeId> nodes;  // in order
+  int64_t size = 0;           // R * C
+  int64_t columns = 0;        // C; 0 while no member asks for one
+  int64_t longest = 0;        // columns that a member of rows asks for: they are held whole
+};
+
+bool is_static(const Graph& graph, ValueId value) {
+  const Type& type = graph.type(value);
+  return type.is_tensor() && type.has_static_shape() && has_kernels(type.dtype);
+}
+
+bool is_splat_constant(const Node& node) {
+  if (!node.def || !node.def->has(kConstantLike)) return false;
+  const Attribute* value = node.attrs.find("value");
+  const ElementsAttr* elements = value ? value->as<ElementsAttr>() : nullptr;
+  return elements && (elements->literal.splat || elements->literal.num_elements() == 1);
+}
+
+// Copied into the fusions that read it, rather than computed by itself.
+bool is_cheap_leaf(const Graph& graph, const Node& node) {
+  if (node.results.size() != 1 || !is_static(graph, node.results[0])) return false;
+  if (node.name == "stablehlo.broadcast_in_dim") return is_static(graph, node.operands[0]);
+  return node.name == "stablehlo.iota" || is_splat_constant(node);
+}
+
+class RegionFusion {
+ public:
+  RegionFusion(Graph& graph, RegionId region, const FuseOptions& options,
+               std::vector<uint32_t>& group_of, std::vector<uint32_t>& position)
+      : graph_(graph),
+        region_(region),
+        options_(options),
+        group_of_(group_of),
+        position_(position),
+        level_(graph.num_nodes(), FusionLevel::Elements) {}
+
+  bool run() {
+    const std::vector<NodeId> nodes = graph_.region(region_).nodes;
+    for (uint32_t i = 0; i < nodes.size(); ++i) position_[nodes[i].index] = i;
+    for (NodeId id : nodes) offer(id);
+    bool any = false;
+    for (Group& group : groups_) any |= !group.nodes.empty();
+    if (any) rebuild(nodes);
+    return any;
+  }
+
+ private:
+  const Node& node(NodeId id) const { return graph_.node(id); }
+  const Shape& shape(ValueId value) const { return graph_.type(value).shape; }
+  int64_t count(ValueId value) const { return num_elements(shape(value)); }
+  // The producer in this region, or an invalid id.
+  NodeId producer(ValueId value) const {
+    const NodeId id = graph_.value(value).producer;
+    return id.valid() && node(id).parent == region_ ? id : NodeId();
+  }
+  uint32_t group_of(ValueId value) const {
+    const NodeId id = producer(value);
+    return id.valid() ? group_of_[id.index] : kNoGroup;
+  }
+
+  bool is_candidate(const Node& n) const {
+    if (!n.def || n.results.size() != 1 || n.operands.empty() || is_cheap_leaf(graph_, n))
+      return false;
+    for (ValueId value : n.operands)
+      if (!is_static(graph_, value)) return false;
+    if (!is_static(graph_, n.results[0]) || count(n.results[0]) == 0) return false;
+    if (n.name == "stablehlo.reshape") return true;
+    if (n.name == "stablehlo.reduce") return is_simple_reduction(n);
+    if (!n.def->has(kElementwise) || !n.def->loop || n.operands.size() > kMaxLoopOperands)
+      return false;
+    for (ValueId value : n.operands)
+      if (shape(value) != shape(n.results[0])) return false;
+    return n.def->loop(graph_, n).loop != nullptr;
+  }
+
+  bool is_simple_reduction(const Node& n) const {
+    FusionLevel level;
+    int64_t columns = 0;
+    if (n.operands.size() != 2 || is_complex(graph_.operand_type(n, 0).dtype) ||
+        graph_.operand_type(n, 0).dtype != graph_.result_type(n).dtype ||
+        body_dtype(graph_, n, 0) != graph_.result_type(n).dtype ||
+        !recognise_reducers(graph_, n.regions[0]))
+      return false;
+    if (!reduction_level(shape(n.operands[0]), n.attrs.get_ints_or_empty("dimensions"), level,
+                         columns))
+      return false;
+    return level == FusionLevel::Total ||
+           columns <=
+               (level == FusionLevel::Rows ? options_.longest_row : 4 * options_.longest_row);
+  }
+
+  // The node joins the groups of its operands where it can, or begins its own.
+  void offer(NodeId id) {
+    const Node& n = node(id);
+    if (!is_candidate(n)) return;
+    std::vector<uint32_t> joined;
+    for (ValueId operand : n.operands) {
+      uint32_t g = group_of(operand);
+      const NodeId leaf = producer(operand);
+      if (g == kNoGroup && leaf.valid() && node(leaf).name == "stablehlo.broadcast_in_dim")
+        g = group_of(node(leaf).operands[0]);
+      if (g == kNoGroup || std::find(joined.begin(), joined.end(), g) != joined.end()) continue;
+      std::vector<uint32_t> trial = joined;
+      trial.push_back(g);
+      if (fits(id, trial)) joined = std::move(trial);
+    }
+    if (joined.empty()) {
+      if (n.name == "stablehlo.reshape") return;
+      joined = {static_cast<uint32_t>(groups_.size())};
+      groups_.emplace_back();
+      if (!fits(id, joined)) {
+        groups_.pop_back();
+        return;
+      }
+    }
+    const Group merged = try_merge(id, joined).value();
+    for (uint32_t g : joined) groups_[g].nodes.clear();
+    for (NodeId member : merged.nodes) group_of_[member.index] = joined[0];
+    groups_[joined[0]] = merged;
+    level_[id.index] = level_in(id, joined, merged).value();
+  }
+
+  bool fits(NodeId id, const std::vector<uint32_t>& joined) const {
+    return try_merge(id, joined).has_value() && !makes_cycle(id, joined);
+  }
+
+  // The groups and the node as one, where their spaces agree.
+  std::optional<Group> try_merge(NodeId id, const std::vector<uint32_t>& joined) const {
+    const Node& n = node(id);
+    Group merged;
+    for (uint32_t g : joined) {
+      const Group& group = groups_[g];
+      if (group.nodes.empty()) continue;
+      if (merged.size && merged.size != group.size) return std::nullopt;
+      merged.size = group.size;
+      if (merged.columns && group.columns && merged.columns != group.columns) return std::nullopt;
+      merged.columns = std::max(merged.columns, group.columns);
+      merged.nodes.insert(merged.nodes.end(), group.nodes.begin(), group.nodes.end());
+    }
+    if (merged.nodes.size() >= options_.most_nodes) return std::nullopt;
+    if (n.name == "stablehlo.reduce") {
+      FusionLevel level;
+      int64_t columns = 0;
+      reduction_level(shape(n.operands[0]), n.attrs.get_ints_or_empty("dimensions"), level,
+                      columns);
+      if (merged.size == 0) merged.size = count(n.operands[0]);
+      if (count(n.operands[0]) != merged.size) return std::nullopt;
+      if (columns && merged.columns && merged.columns != columns) return std::nullopt;
+      merged.columns = std::max(merged.columns, columns);
+      if (merged.columns > options_.longest_row && has_rows(merged)) return std::nullopt;
+    } else if (merged.size == 0) {
+      merged.size = count(n.results[0]);
+    }
+    if (!level_in(id, joined, merged)) return std::nullopt;
+    std::sort(merged.nodes.begin(), merged.nodes.end(),
+              [&](NodeId a, NodeId b) { return position_[a.index] < position_[b.index]; });
+    merged.nodes.push_back(id);
+    return merged;
+  }
+
+  bool has_rows(const Group& group) const {
+    return std::any_of(group.nodes.begin(), group.nodes.end(),
+                       [&](NodeId id) { return level_[id.index] == FusionLevel::Rows; });
+  }
+
+  // The level of the node among the merged groups; nothing where an operand from inside does not
+  // fit it.
+  std::optional<FusionLevel> level_in(NodeId id, const std::vector<uint32_t>& joined,
+                                      const Group& merged) const {
+    const Node& n = node(id);
+    auto inside = [&](ValueId value) {
+      const uint32_t g = group_of(value);
+      return g != kNoGroup && std::find(joined.begin(), joined.end(), g) != joined.end();
+    };
+    std::optional<FusionLevel> level;
+    auto agree = [&](FusionLevel other) {
+      if (other == FusionLevel::Columns || other == FusionLevel::Total) return false;
+      if (level && *level != other) return false;
+      level = other;
+      return true;
+    };
+    for (size_t i = 0; i < n.operands.size(); ++i) {
+      const ValueId operand = n.operands[i];
+      if (inside(operand)) {
+        if (!agree(level_[producer(operand).index])) return std::nullopt;
+        if (n.name == "stablehlo.reduce" && i == 1) return std::nullopt;
+        continue;
+      }
+      // A broadcast of a member: of rows over the columns.
+      const NodeId leaf = producer(operand);
+      if (!leaf.valid() || node(leaf).name != "stablehlo.broadcast_in_dim" ||
+          !inside(node(leaf).operands[0]))
+        continue;
+      const ValueId source = node(leaf).operands[0];
+      int64_t times = 0;
+      if (level_[producer(source).index] != FusionLevel::Rows || count(operand) != merged.size ||
+          !spreads_rows(shape(source), shape(operand),
+                        node(leaf).attrs.get_ints_or_empty("broadcast_dimensions"), times) ||
+          times != merged.columns)
+        return std::nullopt;
+      if (!agree(FusionLevel::Elements)) return std::nullopt;
+    }
+    if (n.name == "stablehlo.reduce") {
+      if (level && *level != FusionLevel::Elements) return std::nullopt;
+      FusionLevel result;
+      int64_t columns = 0;
+      reduction_level(shape(n.operands[0]), n.attrs.get_ints_or_empty("dimensions"), result,
+                      columns);
+      return result;
+    }
+    const int64_t size = count(n.results[0]);
+    if (!level) level = size == merged.size ? FusionLevel::Elements : FusionLevel::Rows;
+    const int64_t expected = *level == FusionLevel::Elements ? merged.size
+                             : merged.columns                ? merged.size / merged.columns
+                                                             : -1;
+    return size == expected ? level : std::nullopt;
+  }
+
+  // Whether something outside would both need the merged group and be needed by it.
+  bool makes_cycle(NodeId id, const std::vector<uint32_t>& joined) const {
+    auto is_member = [&](NodeId other) {
+      const uint32_t g = group_of_[other.index];
+      return g != kNoGroup && std::find(joined.begin(), joined.end(), g) != joined.end();
+    };
+    uint32_t first = position_[id.index];
+    std::vector<NodeId> members = {id};
+    for (uint32_t g : joined)
+      for (NodeId member : groups_[g].nodes) {
+        members.push_back(member);
+        first = std::min(first, position_[member.index]);
+      }
+    std::set<uint32_t> seen_nodes, seen_groups;
+    std::vector<NodeId> open;
+    // Operands of a node, and what its regions read from around them.
+    std::function<void(const Node&, bool)> add_operands = [&](const Node& from, bool of_member) {
+      for (ValueId operand : from.operands) {
+        const NodeId source = producer(operand);
+        if (!source.valid()) continue;
+        if (of_member && is_member(source)) continue;
+        // A cheap leaf is copied into the fusion: it is no node outside.
+        if (of_member && is_cheap_leaf(graph_, node(source))) {
+          for (ValueId inner : node(source).operands) {
+            const NodeId behind = producer(inner);
+            if (behind.valid() && !is_member(behind)) open.push_back(behind);
+          }
+          continue;
+        }
+        open.push_back(source);
+      }
+      for (RegionId inner : from.regions)
+        for (NodeId n : graph_.region(inner).nodes) add_operands(node(n), of_member);
+    };
+    for (NodeId member : members) add_operands(node(member), true);
+    while (!open.empty()) {
+      const NodeId current = open.back();
+      open.pop_back();
+      if (!seen_nodes.insert(current.index).second) continue;
+      if (is_member(current)) return true;
+      const uint32_t g = group_of_[current.index];
+      if (g == kNoGroup) {
+        if (position_[current.index] > first) add_operands(node(current), false);
+      } else if (seen_groups.insert(g).second) {
+        if (position_[groups_[g].nodes.back().index] > first)
+          for (NodeId member : groups_[g].nodes) add_operands(node(member), false);
+      }
+    }
+    return false;
+  }
+
+  // ---- writing the fusions ----
+
+  void rebuild(const std::vector<NodeId>& nodes) {
+    for (Group& group : groups_) drop_last_reshapes(group);
+    std::set<uint32_t> leaves;
+    const std::set<uint32_t> read = values_read_outside(nodes, leaves);
+    std::vector<NodeId> units;  // what stands in the region afterwards; a group by its last member
+    for (NodeId id : nodes) {
+      const uint32_t g = group_of_[id.index];
+      if (g != kNoGroup ? groups_[g].nodes.back() == id
+                        : !is_cheap_leaf(graph_, node(id)) || leaves.count(id.index))
+        units.push_back(id);
+    }
+    std::vector<NodeId> list;
+    for (NodeId id : units) {
+      const uint32_t g = group_of_[id.index];
+      list.push_back(g == kNoGroup ? id : write(groups_[g], read));
+    }
+    sort_by_need(list);
+    graph_.region(region_).nodes = std::move(list);
+  }
+
+  // Reshapes that no member reads are views of results, and cost nothing outside.
+  void drop_last_reshapes(Group& group) {
+    std::set<uint32_t> read;
+    std::vector<NodeId> kept;
+    for (size_t i = group.nodes.size(); i-- > 0;) {
+      const NodeId id = group.nodes[i];
+      if (node(id).name == "stablehlo.reshape" && !read.count(node(id).results[0].index)) {
+        group_of_[id.index] = kNoGroup;
+        continue;
+      }
+      kept.push_back(id);
+      for (ValueId operand : node(id).operands) {
+        read.insert(operand.index);
+        const NodeId leaf = producer(operand);
+        if (leaf.valid() && is_cheap_leaf(graph_, node(leaf)))
+          for (ValueId inner : node(leaf).operands) read.insert(inner.index);
+      }
+    }
+    group.nodes.assign(kept.rbegin(), kept.rend());
+  }
+
+  // Values that a node outside of their group reads, itself or inside; and the cheap leaves that
+  // are read outside of groups.
+  std::set<uint32_t> values_read_outside(const std::vector<NodeId>& nodes,
+                                         std::set<uint32_t>& needed) const {
+    std::set<uint32_t> read;
+    std::function<void(NodeId, uint32_t)> visit = [&](NodeId id, uint32_t group) {
+      for (ValueId operand : node(id).operands) {
+        const uint32_t own = group_of(operand);
+        if (own != kNoGroup && own != group) read.insert(operand.index);
+        // A broadcast that is copied into the group reads its operand there.
+        const NodeId leaf = producer(operand);
+        if (group == kNoGroup || !leaf.valid() || !is_cheap_leaf(graph_, node(leaf))) continue;
+        for (ValueId inner : node(leaf).operands) {
+          const uint32_t other = group_of(inner);
+          if (other != kNoGroup && other != group) read.insert(inner.index);
+        }
+      }
+      for (RegionId region : node(id).regions)
+        for (NodeId inner : graph_.region(region).nodes) visit(inner, group);
+    };
+    // Cheap leaves that only fusions read are dead afterwards, and do not count.
+    for (NodeId id : nodes) {
+      if (group_of_[id.index] != kNoGroup || is_cheap_leaf(graph_, node(id))) continue;
+      note_leaves(id, needed);
+    }
+    for (NodeId id : nodes)
+      if (!is_cheap_leaf(graph_, node(id)) || needed.count(id.index))
+        visit(id, group_of_[id.index]);
+    return read;
+  }
+
+  // Cheap leaves that a node outside of the groups reads, and those that they read.
+  void note_leaves(NodeId id, std::set<uint32_t>& needed) const {
+    for (ValueId operand : node(id).operands) {
+      const NodeId leaf = producer(operand);
+      if (leaf.valid() && is_cheap_leaf(graph_, node(leaf)) && needed.insert(leaf.index).second)
+        note_leaves(leaf, needed);
+    }
+    for (RegionId region : node(id).regions)
+      for (NodeId inner : graph_.region(region).nodes) note_leaves(inner, needed);
+  }
+
+  NodeId write(const Group& group, const std::set<uint32_t>& read) {
+    std::vector<ValueId> outputs;
+    std::vector<Type> types;
+    for (NodeId id : group.nodes)
+      for (ValueId result : node(id).results)
+        if (read.count(result.index)) {
+          outputs.push_back(result);
+          types.push_back(graph_.type(result));
+        }
+    const NodeId fusion = graph_.add_node("cleave.fusion", {}, types);
+    graph_.node(fusion).parent = region_;
+    const RegionId body = graph_.add_region(fusion);
+    std::vector<ValueId> operands;
+    std::map<uint32_t, ValueId> inside;
+    auto import = [&](ValueId value) {
+      auto it = inside.find(value.index);
+      if (it != inside.end()) return it->second;
+      operands.push_back(value);
+      return inside[value.index] = graph_.add_argument(body, graph_.type(value));
+    };
+    for (NodeId id : group.nodes) {
+      for (size_t i = 0; i < node(id).operands.size(); ++i) {
+        const ValueId operand = node(id).operands[i];
+        const NodeId leaf = producer_anywhere(operand);
+        if (leaf.valid() && !inside.count(operand.index) && is_cheap_leaf(graph_, node(leaf))) {
+          const Node source = node(leaf);
+          std::vector<ValueId> sources;
+          for (ValueId value : source.operands) sources.push_back(import(value));
+          const NodeId copy =
+              graph_.add_node(source.name, sources, {graph_.type(source.results[0])}, source.attrs);
+          graph_.append(body, copy);
+          inside[operand.index] = graph_.node(copy).results[0];
+        }
+        const ValueId imported = import(operand);
+        graph_.node(id).operands[i] = imported;
+      }
+      graph_.append(body, id);
+      for (ValueId result : node(id).results) inside[result.index] = result;
+    }
+    std::vector<ValueId> returned = outputs;
+    graph_.append(body, graph_.add_node("stablehlo.return", returned, {}));
+    graph_.node(fusion).operands = operands;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const ValueId result = graph_.node(fusion).results[i];
+      graph_.value(result).name = graph_.value(outputs[i]).name;
+      moved_[outputs[i].index] = result;
+    }
+    return fusion;
+  }
+
+  NodeId producer_anywhere(ValueId value) const { return graph_.value(value).producer; }
+
+  // A stable topological order: nodes keep their place but for what must come before them.
+  void sort_by_need(std::vector<NodeId>& list) {
+    for (NodeId id : list) rename(id);
+    std::map<uint32_t, size_t> place;
+    for (size_t i = 0; i < list.size(); ++i) place[list[i].index] = i;
+    std::vector<uint8_t> state(list.size());
+    std::vector<NodeId> sorted;
+    std::function<void(size_t)> visit;
+    std::function<void(NodeId)> visit_needs = [&](NodeId id) {
+      for (ValueId operand : node(id).operands) {
+        const NodeId source = graph_.value(operand).producer;
+        if (!source.valid()) continue;
+        const auto it = place.find(source.index);
+        if (it != place.end()) visit(it->second);
+      }
+      for (RegionId region : node(id).regions)
+        for (NodeId inner : graph_.region(region).nodes) visit_needs(inner);
+    };
+    size_t last_ordered = SIZE_MAX;
+    std::vector<size_t> before(list.size(), SIZE_MAX);
+    for (size_t i = 0; i < list.size(); ++i) {
+      const Node& n = node(list[i]);
+      if (n.def && n.def->has(kPure) && !n.def->has(kCollective)) continue;
+      before[i] = last_ordered;
+      last_ordered = i;
+    }
+    visit = [&](size_t i) {
+      if (state[i] == 2) return;
+      internal_check(state[i] == 0, "fusions need each other");
+      state[i] = 1;
+      if (before[i] != SIZE_MAX) visit(before[i]);
+      visit_needs(list[i]);
+      state[i] = 2;
+      sorted.push_back(list[i]);
+    };
+    for (size_t i = 0; i < list.size(); ++i) visit(i);
+    list = std::move(sorted);
+  }
+
+  // Reads of what has moved into a fusion become reads of the fusion's results.
+  void rename(NodeId id) {
+    const bool is_fusion = node(id).name == "cleave.fusion";
+    for (ValueId& operand : graph_.node(id).operands) {
+      const auto it = moved_.find(operand.index);
+      if (it != moved_.end()) operand = it->second;
+    }
+    if (is_fusion) return;
+    for (RegionId region : node(id).regions)
+      for (NodeId inner : graph_.region(region).nodes) rename(inner);
+  }
+
+  Graph& graph_;
+  const RegionId region_;
+  const FuseOptions& options_;
+  std::vector<uint32_t>& group_of_;  // by node
+  std::vector<uint32_t>& position_;  // by node, in its region
+  std::vector<FusionLevel> level_;   // by node
+  std::vector<Group> groups_;
+  std::map<uint32_t, ValueId> moved_;  // values of members, to results of fusions
+};
+
+class Fusion {
+ public:
+  Fusion(Graph& graph, const FuseOptions& options) : graph_(graph), options_(options) {}
+
+  bool run() {
+    bool changed = false;
+    for (size_t i = 0; i < graph_.functions.size(); ++i)
+      if (graph_.functions[i].body.valid()) changed |= fuse_region(graph_.functions[i].body);
+    return changed;
+  }
+
+ private:
+  // Loops and branches inside first. Bodies of reductions and the like are scalar code that stays.
+  bool fuse_region(RegionId region) {
+    bool changed = false;
+    const std::vector<NodeId> nodes = graph_.region(region).nodes;
+    for (NodeId id : nodes) {
+      if (!graph_.node(id).def || !graph_.node(id).def->has(kDataFlow)) continue;
+      const std::vector<RegionId> regions = graph_.node(id).regions;
+      for (RegionId inner : regions) changed |= fuse_region(inner);
+    }
+    std::vector<uint32_t> group_of(graph_.num_nodes(), kNoGroup);
+    std::vector<uint32_t> position(graph_.num_nodes());
+    return RegionFusion(graph_, region, options_, group_of, position).run() || changed;
+  }
+
+  Graph& graph_;
+  const FuseOptions& options_;
+};
+
+}  // namespace
+
+bool fuse(Graph& graph, const FuseOptions& options) { return Fusion(graph, options).run(); }
+
+}  // namespace cleave

@@ -1,0 +1,19 @@
+#include "cleave/compile/fuse.h"
+#include "cleave/passes/families.h"
+
+namespace cleave {
+
+void register_fuse_passes(PassRegistry& registry) {
+  registry.add({"cleave-fuse",
+                {"longest-row", "most-nodes"},
+                [](Graph& graph, const PassOptions& options, PassContext&) {
+                  FuseOptions fuse_options;
+                  fuse_options.longest_row =
+                      options.get_int("longest-row", fuse_options.longest_row);
+                  fuse_options.most_nodes = static_cast<size_t>(
+                      options.get_int("most-nodes", static_cast<int64_t>(fuse_options.most_nodes)));
+                  fuse(graph, fuse_options);
+                }});
+}
+
+}  // namespace cleave

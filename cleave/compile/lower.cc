@@ -1,0 +1,678 @@
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "cleave/compile/steps.h"
+#include "cleave/core/error.h"
+#include "cleave/graph/op_def.h"
+#include "cleave/ops/literal_array.h"
+
+namespace cleave {
+namespace {
+
+// Addresses without memory: views are made of them while code is laid out.
+Buffer address_space(size_t bytes) {
+  bytes = std::max<size_t>(bytes, 4096);
+  void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  internal_check(at != MAP_FAILED, "no address space for a tensor");
+  return Buffer(static_cast<std::byte*>(at), [bytes](std::byte* p) { munmap(p, bytes); });
+}
+
+class NoContext : public EvalContext {
+ public:
+  using EvalContext::EvalContext;
+  std::vector<Array> run_region(RegionId, std::span<const Array>) override {
+    throw InternalError("a region runs while code is laid out");
+  }
+  std::vector<Array> call(std::string_view, std::span<const Array>) override {
+    throw InternalError("a function runs while code is laid out");
+  }
+};
+
+StridedType packed(const Type& type) {
+  return {type.dtype, type.shape, row_major_strides(type.shape)};
+}
+
+bool is_static(const Type& type) {
+  return type.is_tensor() && type.has_static_shape() && has_kernels(type.dtype);
+}
+
+// Whether a region reads values from around it.
+bool captures(const Graph& graph, RegionId region, std::set<uint32_t>& own) {
+  for (ValueId arg : graph.region(region).args) own.insert(arg.index);
+  for (NodeId id : graph.region(region).nodes) {
+    const Node& node = graph.node(id);
+    for (ValueId operand : node.operands)
+      if (!own.count(operand.index)) return true;
+    for (ValueId result : node.results) own.insert(result.index);
+    for (RegionId inner : node.regions)
+      if (captures(graph, inner, own)) return true;
+  }
+  return false;
+}
+
+bool is_branch(const Node& node) {
+  return node.name == "stablehlo.case" || node.name == "stablehlo.if";
+}
+
+bool can_lower_region(const Graph& graph, RegionId region) {
+  for (ValueId arg : graph.region(region).args)
+    if (!is_static(graph.type(arg))) return false;
+  for (NodeId id : graph.region(region).nodes) {
+    const Node& node = graph.node(id);
+    if (!node.def || (!node.def->eval && !node.def->has(kTerminator))) return false;
+    for (ValueId value : node.results)
+      if (!is_static(graph.type(value))) return false;
+    if (node.name == "func.call") return false;  // of a recursive function
+    const bool flows = node.name == "stablehlo.while" || is_branch(node);
+    for (RegionId inner : node.regions) {
+      std::set<uint32_t> own;
+      if (flows ? !can_lower_region(graph, inner) : captures(graph, inner, own)) return false;
+    }
+  }
+  return true;
+}
+
+class Lowering {
+ public:
+  Lowering(Instance instance, const LowerOptions& options)
+      : options_(options), views_(instance.graph.num_values()) {
+    code_.graph = std::move(instance.graph);
+    code_.transfers = std::move(instance.transfers);
+    code_.origin = std::move(instance.origin);
+    code_.transfers.resize(code_.graph.num_nodes());
+    code_.origin.resize(code_.graph.num_nodes());
+    size_t largest = 0;
+    for (uint32_t v = 0; v < graph().num_values(); ++v)
+      if (is_static(graph().type({v})))
+        largest = std::max(largest, static_cast<size_t>(graph().type({v}).byte_count()));
+    addresses_ = address_space(largest * 2);
+    entry_ = instance.entry;
+  }
+
+  DeviceCode run() {
+    const Function& function = *graph().find_function(entry_);
+    const Region& body = graph().region(function.body);
+    for (size_t i = 0; i < body.args.size(); ++i) argument(function, i, body.args[i]);
+    const std::vector<CodeView> returned = region(function.body, code_.main);
+    for (size_t i = 0; i < returned.size(); ++i) result(i, returned[i]);
+    ++position_;
+    for (const CodeResult& result : code_.results)
+      if (result.kind != CodeResult::Kind::Argument) touch(result.buffer);
+    share_memory();
+    donate();
+    plan();
+    code_.schedule = std::make_shared<const Schedule>(graph());
+    return std::move(code_);
+  }
+
+ private:
+  Graph& graph() { return code_.graph; }
+  CodeBuffer& buffer(uint32_t id) { return code_.buffers[id]; }
+  uint32_t root(uint32_t id) {
+    while (parent_[id] != id) id = parent_[id] = parent_[parent_[id]];
+    return id;
+  }
+
+  uint32_t add_buffer(CodeBuffer buffer) {
+    code_.buffers.push_back(std::move(buffer));
+    parent_.push_back(static_cast<uint32_t>(code_.buffers.size() - 1));
+    return parent_.back();
+  }
+  CodeView fresh(const Type& type, CodeBuffer::Kind kind = CodeBuffer::Kind::Arena) {
+    CodeBuffer buffer;
+    buffer.kind = kind;
+    buffer.bytes = static_cast<size_t>(type.byte_count());
+    return {add_buffer(std::move(buffer)), 0, packed(type)};
+  }
+  void touch(uint32_t id) {
+    CodeBuffer& b = buffer(root(id));
+    b.begin = std::min(b.begin, position_);
+    b.end = std::max(b.end, position_);
+    for (auto& loop : loops_) loop.insert(id);
+  }
+
+  void argument(const Function& function, size_t i, ValueId value) {
+    CodeBuffer b;
+    b.kind = CodeBuffer::Kind::Argument;
+    b.argument = i;
+    b.bytes = static_cast<size_t>(graph().type(value).byte_count());
+    if (i < function.arg_attrs.size()) {
+      b.donated = function.arg_attrs[i].has("tf.aliasing_output") ||
+                  function.arg_attrs[i].get_bool("jax.buffer_donor", false);
+      aliased_.push_back(function.arg_attrs[i].get_int("tf.aliasing_output", -1));
+    } else {
+      aliased_.push_back(-1);
+    }
+    code_.stats.argument_bytes += b.bytes;
+    b.begin = 0;
+    views_[value.index] = {add_buffer(std::move(b)), 0, packed(graph().type(value))};
+    touch(views_[value.index].buffer);
+    code_.arguments.push_back(graph().type(value));
+  }
+
+  // ---- steps ----
+
+  struct InPlace {
+    uint32_t operand, result;
+  };
+  struct Record {
+    CodeStep* step;
+    std::vector<uint32_t> reads;
+    std::vector<InPlace> in_place;
+  };
+
+  CodeStep* add(CodeBlock& block, std::unique_ptr<CodeStep> step,
+                const std::vector<CodeView>& reads, const std::vector<CodeView>& writes,
+                std::vector<InPlace> in_place = {}) {
+    ++position_;
+    Record record{step.get(), {}, std::move(in_place)};
+    for (const CodeView& view : reads) {
+      touch(view.buffer);
+      record.reads.push_back(view.buffer);
+    }
+    for (const CodeView& view : writes) touch(view.buffer);
+    step->node = current_;
+    records_[position_] = std::move(record);
+    block.steps.push_back(std::move(step));
+    ++code_.stats.steps;
+    return block.steps.back().get();
+  }
+
+  CodeView copy(CodeBlock& block, const CodeView& from, CodeView to) {
+    std::vector<InPlace> in_place;
+    if (from.is_contiguous() && from.offset == 0) in_place.push_back({from.buffer, to.buffer});
+    add(block, std::make_unique<CopyStep>(from, to), {from}, {to}, std::move(in_place));
+    ++code_.stats.copies;
+    return to;
+  }
+  CodeView packed_copy(CodeBlock& block, const CodeView& from) {
+    const auto key = std::pair(&block, from_key(from));
+    const auto it = copies_.find(key);
+    if (it != copies_.end()) return it->second;
+    return copies_[key] = copy(block, from, fresh(Type::tensor(from.type.dtype, from.type.shape)));
+  }
+  static std::vector<int64_t> from_key(const CodeView& view) {
+    std::vector<int64_t> key = {view.buffer, view.offset};
+    key.insert(key.end(), view.type.shape.begin(), view.type.shape.end());
+    key.push_back(-1);
+    key.insert(key.end(), view.type.strides.begin(), view.type.strides.end());
+    return key;
+  }
+  CodeView contiguous(CodeBlock& block, const CodeView& view) {
+    return view.is_contiguous() ? view : packed_copy(block, view);
+  }
+
+  // Lowers the nodes of a region and gives what its terminator returns.
+  std::vector<CodeView> region(RegionId id, CodeBlock& block) {
+    const std::vector<NodeId> nodes = graph().region(id).nodes;
+    for (NodeId node : nodes) {
+      const Node& n = graph().node(node);
+      if (n.def->has(kTerminator)) {
+        current_ = {};
+        return operands(n);
+      }
+      current_ = node;
+      lower_node(node, block);
+    }
+    return {};
+  }
+
+  std::vector<CodeView> operands(const Node& node) const {
+    std::vector<CodeView> result;
+    for (ValueId operand : node.operands) result.push_back(views_[operand.index]);
+    return result;
+  }
+
+  void lower_node(NodeId id, CodeBlock& block) {
+    const Node& node = graph().node(id);
+    if (node.def->has(kConstantLike)) return constant(node);
+    if (node.def->has(kDataFlow) && node.regions.empty()) {
+      for (size_t i = 0; i < node.results.size(); ++i)
+        views_[node.results[i].index] = views_[node.operands[i].index];
+      return;
+    }
+    if (node.def->has(kViewLike)) return view(node, block);
+    if (node.name == "cleave.fusion") return fusion(node, block);
+    if (node.name == "stablehlo.dot_general" && dot(node, block)) return;
+    if (node.name == "stablehlo.while") return loop(id, block);
+    if (is_branch(node)) return branches(node, block);
+    if (node.name == "cleave.transfer") return transfer(id, block);
+    if (node.name == "stablehlo.dynamic_slice") return dynamic_slice(node, block);
+    if (node.name == "stablehlo.dynamic_update_slice") return update_slice(node, block);
+    if (node.name == "stablehlo.concatenate") return concatenate(node, block);
+    kernel(node, block);
+  }
+
+  void constant(const Node& node) {
+    NoContext context(graph());
+    const Array array = node.def->eval(context, node, {})[0];
+    CodeBuffer b;
+    b.kind = CodeBuffer::Kind::Constant;
+    b.constant = array;
+    b.bytes = array.num_bytes();
+    int64_t stored = 1;
+    for (size_t d = 0; d < array.rank(); ++d)
+      if (array.strides()[d] != 0) stored *= array.shape()[d];
+    code_.stats.constant_bytes += static_cast<size_t>(stored * byte_size(array.dtype()));
+    views_[node.results[0].index] = {
+        add_buffer(std::move(b)), 0, {array.dtype(), array.shape(), array.strides()}};
+  }
+
+  // What moves no elements is a view; what has to move them copies first.
+  void view(const Node& node, CodeBlock& block) {
+    NoContext context(graph());
+    CodeView from = views_[node.operands[0].index];
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      const Array array(from.type.dtype, from.type.shape, from.type.strides, 0, addresses_);
+      if (node.name != "stablehlo.reshape" || attempt == 1 || can_reshape(from, node)) {
+        const Array result = node.def->eval(context, node, {&array, 1})[0];
+        if (result.buffer() == addresses_) {
+          const int64_t moved = (result.raw() - addresses_.get()) / byte_size(result.dtype());
+          views_[node.results[0].index] = {
+              from.buffer, from.offset + moved, {result.dtype(), result.shape(), result.strides()}};
+          return;
+        }
+      }
+      from = packed_copy(block, from);
+    }
+    throw_internal("{} of a packed array is no view", node.name);
+  }
+  // Without trying: a reshape that is no view would copy addresses that have no memory.
+  bool can_reshape(const CodeView& from, const Node& node) {
+    if (from.is_contiguous()) return true;
+    if (num_elements(from.type.shape) == 0) return false;
+    // Only dimensions of size one come or go.
+    auto sizes = [](const Shape& shape) {
+      Shape result;
+      for (int64_t size : shape)
+        if (size != 1) result.push_back(size);
+      return result;
+    };
+    return sizes(from.type.shape) == sizes(graph().result_type(node).shape);
+  }
+
+  void fusion(const Node& node, CodeBlock& block) {
+    std::vector<CodeView> in = operands(node);
+    std::vector<StridedType> types;
+    for (CodeView& operand : in) {
+      if (is_crossed(operand)) operand = packed_copy(block, operand);
+      types.push_back(operand.type);
+    }
+    FusedLoop loop(graph(), node, types);
+    std::vector<CodeView> out;
+    for (ValueId result : node.results) {
+      out.push_back(fresh(graph().type(result)));
+      views_[result.index] = out.back();
+    }
+    std::vector<InPlace> in_place;
+    for (const FusedLoop::Pair& pair : loop.in_place())
+      if (in[pair.operand].offset == 0)
+        in_place.push_back({in[pair.operand].buffer, out[pair.result].buffer});
+    code_.scratch_bytes = std::max(code_.scratch_bytes, loop.scratch_bytes(options_.threads));
+    ++code_.stats.fusions;
+    code_.stats.fused_ops += graph().region(node.regions[0]).nodes.size() - 1;
+    CodeStep* step = add(block, std::make_unique<FusedStep>(std::move(loop), in, out), in, out,
+                         std::move(in_place));
+    tell_results(step, out);
+  }
+  // Packing it block by block would read every cache line many times.
+  static bool is_crossed(const CodeView& view) {
+    if (num_elements(view.type.shape) < 1024) return false;
+    for (size_t d = view.type.shape.size(); d-- > 0;)
+      if (view.type.shape[d] != 1) return std::abs(view.type.strides[d]) > 1;
+    return false;
+  }
+
+  static void tell_results(CodeStep* step, const std::vector<CodeView>& results) {
+    for (const CodeView& view : results) step->result_buffers.push_back(view.buffer);
+  }
+
+  bool dot(const Node& node, CodeBlock& block) {
+    std::vector<CodeView> in = operands(node);
+    if (in[0].type.dtype != DType::F32 || in[1].type.dtype != DType::F32 ||
+        graph().result_type(node).dtype != DType::F32)
+      return false;
+    for (size_t i : {0, 1})
+      if (!is_matrix_like(node, i, in[i].type)) in[i] = packed_copy(block, in[i]);
+    const CodeView out = fresh(graph().result_type(node));
+    auto step = make_dot_step(graph(), node, in[0], in[1], out, options_.threads);
+    if (!step) return false;
+    ++code_.stats.matmuls;
+    views_[node.results[0].index] = out;
+    tell_results(add(block, std::move(step), in, {out}), {out});
+    return true;
+  }
+
+  void dynamic_slice(const Node& node, CodeBlock& block) {
+    std::vector<CodeView> in = operands(node);
+    const CodeView out = fresh(graph().result_type(node));
+    auto step = std::make_unique<DynamicSliceStep>(
+        in[0], std::vector<CodeView>(in.begin() + 1, in.end()), out);
+    views_[node.results[0].index] = out;
+    tell_results(add(block, std::move(step), in, {out}), {out});
+  }
+
+  void update_slice(const Node& node, CodeBlock& block) {
+    std::vector<CodeView> in = operands(node);
+    const CodeView out = fresh(graph().result_type(node));
+    auto step = std::make_unique<UpdateSliceStep>(
+        in[0], in[1], std::vector<CodeView>(in.begin() + 2, in.end()), out);
+    std::vector<InPlace> in_place;
+    if (in[0].is_contiguous() && in[0].offset == 0) in_place = {{in[0].buffer, out.buffer}};
+    views_[node.results[0].index] = out;
+    tell_results(add(block, std::move(step), in, {out}, std::move(in_place)), {out});
+  }
+
+  void concatenate(const Node& node, CodeBlock& block) {
+    const CodeView out = fresh(graph().result_type(node));
+    const auto dim = static_cast<size_t>(node.attrs.get_int("dimension"));
+    int64_t start = 0;
+    for (const CodeView& in : operands(node)) {
+      CodeView part = out;
+      part.type.shape[dim] = in.type.shape[dim];
+      part.offset = start * out.type.strides[dim];
+      start += in.type.shape[dim];
+      add(block, std::make_unique<CopyStep>(in, part), {in}, {out});
+    }
+    views_[node.results[0].index] = out;
+  }
+
+  void kernel(const Node& node, CodeBlock& block) {
+    std::vector<CodeView> in = operands(node), out;
+    std::vector<uint32_t> buffers;
+    for (ValueId result : node.results) {
+      out.push_back(fresh(graph().type(result), CodeBuffer::Kind::Held));
+      buffers.push_back(out.back().buffer);
+      views_[result.index] = out.back();
+    }
+    const bool alone = node.def->has(kPure) && !node.def->has(kCollective);
+    if (node.def->has(kCollective) || !node.def->has(kPure)) code_.needs_threads = true;
+    ++code_.stats.fallbacks;
+    CodeStep* step = add(block, std::make_unique<KernelStep>(in, buffers, alone), in, out);
+    tell_results(step, out);
+  }
+
+  void transfer(NodeId id, CodeBlock& block) {
+    const Node& node = graph().node(id);
+    const Transfer* plan = code_.transfers[id.index].get();
+    internal_check(plan != nullptr, "a transfer without a plan");
+    const CodeView in = contiguous(block, views_[node.operands[0].index]);
+    const bool shared = plan->group.size() > 1 && (plan->is_all_reduce || is_gather(*plan));
+    const CodeView out =
+        fresh(graph().result_type(node), shared ? CodeBuffer::Kind::Held : CodeBuffer::Kind::Arena);
+    auto step = std::make_unique<TransferStep>(*plan, in, out);
+    step->is_shared = shared;
+    step->state = code_.num_states++;
+    ++code_.stats.transfers;
+    views_[node.results[0].index] = out;
+    tell_results(add(block, std::move(step), {in}, {out}), {out});
+  }
+  // Every member of the group gets everything that the members have: one copy serves all. The
+  // members see this alike, since each of them receives a piece from every other.
+  static bool is_gather(const Transfer&) { return false; }
+
+  // ---- control flow ----
+
+  void loop(NodeId id, CodeBlock& block) {
+    const Node& node = graph().node(id);
+    auto step = std::make_unique<WhileStep>();
+    step->state = code_.num_states++;
+    std::vector<CodeView> carried;
+    for (ValueId operand : node.operands) {
+      const CodeView& from = views_[operand.index];
+      carried.push_back(copy(block, from, fresh(graph().type(operand))));
+    }
+    loops_.emplace_back();
+    ++position_;
+    const int64_t begin = position_;
+    for (size_t r : {0, 1})
+      for (size_t i = 0; i < carried.size(); ++i)
+        views_[graph().region(node.regions[r]).args[i].index] = carried[i];
+    for (const CodeView& view : carried) touch(view.buffer);
+    step->predicate = region(node.regions[0], step->condition)[0];
+    ++position_;
+    touch(step->predicate.buffer);
+    const std::vector<CodeView> results = region(node.regions[1], step->body);
+    carry(*step, carried, results, begin);
+    ++position_;
+    // What lives outside is needed until the last turn.
+    const std::set<uint32_t> touched = std::move(loops_.back());
+    loops_.pop_back();
+    for (uint32_t touched_id : touched)
+      if (buffer(root(touched_id)).begin < begin) touch(touched_id);
+    for (const CodeView& view : carried) touch(view.buffer);
+    for (size_t i = 0; i < carried.size(); ++i) views_[node.results[i].index] = carried[i];
+    for (const auto& [a, b] : step->rotated) rotated_.emplace_back(a, b);
+    block.steps.push_back(std::move(step));
+  }
+
+  // The values of the next turn come into the buffers of the carried ones: written there at once
+  // where nobody reads the old ones any more, by trading places otherwise.
+  void carry(WhileStep& step, const std::vector<CodeView>& carried,
+             const std::vector<CodeView>& results, int64_t begin) {
+    std::vector<CodeView> next = results;
+    std::set<uint32_t> taken;
+    for (const CodeView& view : carried) taken.insert(root(view.buffer));
+    for (size_t i = 0; i < carried.size(); ++i) {
+      const CodeView& from = results[i];
+      if (from.buffer == carried[i].buffer && from.is_contiguous() && from.offset == 0) continue;
+      const CodeBuffer& b = buffer(root(from.buffer));
+      const bool own = b.kind == CodeBuffer::Kind::Arena && b.begin > begin &&
+                       from.is_contiguous() && from.offset == 0 &&
+                       !pinned_.count(root(from.buffer)) &&
+                       static_cast<int64_t>(b.bytes) == from.num_bytes() &&
+                       taken.insert(root(from.buffer)).second;
+      if (!own) {
+        CodeView temporary = fresh(Type::tensor(from.type.dtype, from.type.shape));
+        add(step.body, std::make_unique<CopyStep>(from, temporary), {from}, {temporary});
+        next[i] = temporary;
+      }
+    }
+    ++position_;
+    for (size_t i = 0; i < carried.size(); ++i) {
+      const uint32_t a = root(carried[i].buffer), b = root(next[i].buffer);
+      if (a == b) continue;
+      if (is_dead_before(a, b)) {
+        unite(a, b);
+        continue;
+      }
+      buffer(b).begin = std::min(buffer(b).begin, begin);
+      touch(b);
+      step.rotated.emplace_back(carried[i].buffer, next[i].buffer);
+      pinned_.insert(a);
+      pinned_.insert(b);
+    }
+  }
+
+  // Nobody reads `a` after `b` begins to be written.
+  bool is_dead_before(uint32_t a, uint32_t b) {
+    if (buffer(a).end < buffer(b).begin) return true;
+    if (buffer(a).end != buffer(b).begin) return false;
+    return may_overwrite(records_.at(buffer(b).begin), a, b);
+  }
+  bool may_overwrite(const Record& record, uint32_t a, uint32_t b) {
+    int reads = 0;
+    for (uint32_t read : record.reads) reads += root(read) == a;
+    if (reads != 1) return false;
+    return std::any_of(record.in_place.begin(), record.in_place.end(), [&](const InPlace& pair) {
+      return root(pair.operand) == a && root(pair.result) == b;
+    });
+  }
+
+  // `b` becomes part of `a`.
+  void unite(uint32_t a, uint32_t b) {
+    buffer(a).begin = std::min(buffer(a).begin, buffer(b).begin);
+    buffer(a).end = std::max(buffer(a).end, buffer(b).end);
+    if (buffer(b).output >= 0) buffer(a).output = buffer(b).output;
+    parent_[b] = a;
+  }
+
+  void branches(const Node& node, CodeBlock& block) {
+    auto step = std::make_unique<CaseStep>();
+    step->state = code_.num_states++;
+    step->index = views_[node.operands[0].index];
+    ++position_;
+    touch(step->index.buffer);
+    std::vector<CodeView> results;
+    for (ValueId result : node.results) {
+      results.push_back(fresh(graph().type(result)));
+      touch(results.back().buffer);
+    }
+    step->branches.resize(node.regions.size());
+    for (size_t r = 0; r < node.regions.size(); ++r) {
+      const std::vector<CodeView> returned = region(node.regions[r], step->branches[r]);
+      for (size_t i = 0; i < returned.size(); ++i)
+        add(step->branches[r], std::make_unique<CopyStep>(returned[i], results[i]), {returned[i]},
+            {results[i]});
+    }
+    ++position_;
+    for (size_t i = 0; i < results.size(); ++i) {
+      touch(results[i].buffer);
+      views_[node.results[i].index] = results[i];
+    }
+    block.steps.push_back(std::move(step));
+  }
+
+  // ---- results and memory ----
+
+  void result(size_t i, const CodeView& view) {
+    CodeResult result;
+    result.type = Type::tensor(view.type.dtype, view.type.shape);
+    const CodeBuffer& b = buffer(root(view.buffer));
+    const bool whole = view.is_contiguous() && view.offset == 0 &&
+                       static_cast<int64_t>(b.bytes) == view.num_bytes();
+    result.buffer = view.buffer;
+    if (whole && b.kind == CodeBuffer::Kind::Argument && !b.donated) {
+      result.kind = CodeResult::Kind::Argument;
+      result.argument = b.argument;
+    } else if (whole && b.kind == CodeBuffer::Kind::Held && view.buffer == root(view.buffer)) {
+      result.kind = CodeResult::Kind::Held;
+    } else {
+      if (!whole || b.kind != CodeBuffer::Kind::Arena || b.output >= 0 ||
+          pinned_.count(root(view.buffer)))
+        result.buffer = copy(code_.main, view, fresh(result.type)).buffer;
+      buffer(root(result.buffer)).output = static_cast<int64_t>(i);
+    }
+    code_.stats.result_bytes += static_cast<size_t>(result.type.byte_count());
+    code_.results.push_back(std::move(result));
+  }
+
+  // Results of steps take the memory of operands that nobody reads afterwards.
+  void share_memory() {
+    for (const auto& [position, record] : records_)
+      for (const InPlace& pair : record.in_place) {
+        const uint32_t a = root(pair.operand), b = root(pair.result);
+        if (a == b || pinned_.count(a) || pinned_.count(b)) continue;
+        const CodeBuffer& from = buffer(a);
+        const CodeBuffer& to = buffer(b);
+        const bool writable = from.kind == CodeBuffer::Kind::Arena ||
+                              (from.kind == CodeBuffer::Kind::Argument && from.donated &&
+                               (to.output < 0 || aliased_[from.argument] < 0 ||
+                                aliased_[from.argument] == to.output));
+        if (!writable || to.kind != CodeBuffer::Kind::Arena || from.output >= 0 ||
+            from.bytes != to.bytes || from.end != position || to.begin != position ||
+            !may_overwrite(record, a, b))
+          continue;
+        unite(a, b);
+      }
+  }
+
+  // Donated arguments give their memory to a result that is written after their last use.
+  void donate() {
+    for (uint32_t id = 0; id < code_.buffers.size(); ++id) {
+      const CodeBuffer& b = buffer(id);
+      if (b.kind != CodeBuffer::Kind::Argument || !b.donated || b.output >= 0) continue;
+      for (size_t k = 0; k < code_.results.size(); ++k) {
+        if (code_.results[k].kind != CodeResult::Kind::Buffer) continue;
+        const uint32_t other = root(code_.results[k].buffer);
+        const CodeBuffer& to = buffer(other);
+        if (to.kind != CodeBuffer::Kind::Arena || to.bytes != b.bytes || b.end >= to.begin ||
+            (aliased_[b.argument] >= 0 && aliased_[b.argument] != static_cast<int64_t>(k)))
+          continue;
+        unite(id, other);
+        break;
+      }
+    }
+  }
+
+  void plan() {
+    code_.same.resize(code_.buffers.size());
+    std::vector<std::vector<uint32_t>> members(code_.buffers.size());
+    for (uint32_t id = 0; id < code_.buffers.size(); ++id) members[root(id)].push_back(id);
+    // Buffers that trade places are both needed as long as either.
+    for (size_t turn = 0; turn < 2; ++turn)
+      for (const auto& [x, y] : rotated_) {
+        CodeBuffer& a = buffer(root(x));
+        CodeBuffer& b = buffer(root(y));
+        a.begin = b.begin = std::min(a.begin, b.begin);
+        a.end = b.end = std::max(a.end, b.end);
+      }
+    std::vector<MemoryRequest> requests;
+    std::vector<uint32_t> of;
+    for (uint32_t id = 0; id < code_.buffers.size(); ++id) {
+      code_.same[id] = members[root(id)];
+      const CodeBuffer& b = buffer(id);
+      if (root(id) != id || b.kind != CodeBuffer::Kind::Arena || b.output >= 0 || b.end < 0)
+        continue;
+      requests.push_back({b.bytes, b.begin, b.end});
+      of.push_back(id);
+    }
+    const MemoryPlan memory = plan_memory(requests);
+    code_.offsets.assign(code_.buffers.size(), 0);
+    for (size_t i = 0; i < of.size(); ++i)
+      for (uint32_t id : members[of[i]]) code_.offsets[id] = memory.offsets[i];
+    code_.stats.arena_bytes = memory.bytes;
+    code_.stats.arena_lower_bound = memory.lower_bound;
+    code_.donated.resize(code_.arguments.size());
+    for (uint32_t id = 0; id < code_.buffers.size(); ++id) {
+      CodeBuffer& b = buffer(id);
+      const CodeBuffer& whole = buffer(root(id));
+      if (b.kind == CodeBuffer::Kind::Argument && members[root(id)].size() > 1)
+        code_.donated[b.argument] = true;
+      if (b.kind == CodeBuffer::Kind::Held && b.end >= 0 && b.output < 0) {
+        const auto record = records_.find(b.end);
+        if (record != records_.end()) record->second.step->releases.push_back(id);
+      }
+      b.output = whole.output;
+    }
+    for (CodeResult& result : code_.results) {
+      if (result.kind != CodeResult::Kind::Buffer) continue;
+      const CodeBuffer& whole = buffer(root(result.buffer));
+      if (whole.kind != CodeBuffer::Kind::Argument) continue;
+      result.donor = static_cast<int64_t>(whole.argument);
+      ++code_.stats.donated;
+    }
+  }
+
+  const LowerOptions options_;
+  std::string entry_;
+  DeviceCode code_;
+  Buffer addresses_;
+  std::vector<CodeView> views_;            // by value
+  std::vector<uint32_t> parent_;           // by buffer: those that share memory
+  std::vector<int64_t> aliased_;           // by argument: the result that it is to become, or -1
+  std::map<int64_t, Record> records_;      // by position
+  std::vector<std::set<uint32_t>> loops_;  // buffers touched in the loops around
+  std::vector<std::pair<uint32_t, uint32_t>> rotated_;
+  std::set<uint32_t> pinned_;  // buffers that trade places: they share memory with no others
+  std::map<std::pair<CodeBlock*, std::vector<int64_t>>, CodeView> copies_;
+  NodeId current_;
+  int64_t position_ = 0;
+};
+
+}  // namespace
+
+bool can_lower(const Graph& graph, std::string_view entry) {
+  const Function* function = graph.find_function(entry);
+  return function && function->body.valid() && can_lower_region(graph, function->body);
+}
+
+DeviceCode lower(Instance instance, const LowerOptions& options) {
+  return Lowering(std::move(instance), options).run();
+}
+
+}  // namespace cleave

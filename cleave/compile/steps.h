@@ -1,0 +1,108 @@
+#pragma once
+
+#include "cleave/compile/device_code.h"
+#include "cleave/compile/meetings.h"
+
+// The kinds of steps. Each knows its operands as views of buffers.
+namespace cleave {
+
+class FusedStep : public CodeStep {
+ public:
+  FusedStep(FusedLoop loop, std::vector<CodeView> operands, std::vector<CodeView> results)
+      : loop(std::move(loop)), operands(std::move(operands)), results(std::move(results)) {}
+  Next run(Frame& frame) const override;
+
+  FusedLoop loop;
+  std::vector<CodeView> operands, results;
+};
+
+// Skips itself where both lie at the same place.
+class CopyStep : public CodeStep {
+ public:
+  CopyStep(CodeView from, CodeView to);
+  Next run(Frame& frame) const override;
+
+ private:
+  CodeView from_, to_;
+  StridedCopy copy_;
+};
+
+// A matrix product by oneDNN, over strided views; null where it does not take the types.
+std::unique_ptr<CodeStep> make_dot_step(const Graph& graph, const Node& node, const CodeView& lhs,
+                                        const CodeView& rhs, const CodeView& result, int threads);
+// Whether oneDNN reads the operand without rearranging it first.
+bool is_matrix_like(const Node& node, size_t operand, const StridedType& type);
+
+// `to` gets `operand` with `update` at the place that the scalars say.
+class UpdateSliceStep : public CodeStep {
+ public:
+  UpdateSliceStep(CodeView operand, CodeView update, std::vector<CodeView> starts, CodeView to);
+  Next run(Frame& frame) const override;
+
+ private:
+  CodeView operand_, update_, to_;
+  std::vector<CodeView> starts_;
+  StridedCopy whole_, part_;
+};
+
+class DynamicSliceStep : public CodeStep {
+ public:
+  DynamicSliceStep(CodeView operand, std::vector<CodeView> starts, CodeView to);
+  Next run(Frame& frame) const override;
+
+ private:
+  CodeView operand_, to_;
+  std::vector<CodeView> starts_;
+  StridedCopy copy_;
+};
+
+// Any op, by its kernel; results are held arrays.
+class KernelStep : public CodeStep {
+ public:
+  KernelStep(std::vector<CodeView> operands, std::vector<uint32_t> results, bool alone)
+      : operands_(std::move(operands)), results_(std::move(results)), alone_(alone) {}
+  Next run(Frame& frame) const override;
+
+ private:
+  std::vector<CodeView> operands_;
+  std::vector<uint32_t> results_;
+  bool alone_;  // needs nothing but its operands
+};
+
+class WhileStep : public CodeStep {
+ public:
+  Next run(Frame& frame) const override;
+
+  uint32_t state = 0;
+  CodeBlock condition, body;
+  CodeView predicate;
+  std::vector<std::pair<uint32_t, uint32_t>> rotated;  // buffers that trade places after each turn
+};
+
+class CaseStep : public CodeStep {
+ public:
+  Next run(Frame& frame) const override;
+
+  uint32_t state = 0;
+  CodeView index;
+  std::vector<CodeBlock> branches;
+};
+
+// One device's part in a change of layout. Members of a group find each other by `key`.
+class TransferStep : public CodeStep {
+ public:
+  TransferStep(const Transfer& plan, CodeView operand, CodeView result);
+  Next run(Frame& frame) const override;
+
+  const Transfer& plan;
+  CodeView operand, result;  // of an all_reduce and a shared gather the result is held
+  uint32_t state = 0;
+  size_t meeting = 0;      // in Meetings
+  size_t place = 0;        // among the group
+  bool is_shared = false;  // everybody gets the same
+
+ private:
+  void receive(Frame& frame, const Meetings::Meeting& meeting) const;
+};
+
+}  // namespace cleave

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <functional>
+
+#include "cleave/graph/graph.h"
+
+// Changes of a module that leave its results as they are, bit for bit (NaNs stay NaNs, but may
+// change their payload). Each works on every function and region, and says whether it has changed
+// anything. Nodes that talk to other devices or have effects stay, in their order; nodes with a
+// sharding of their own stay as well, since the sharding says more than the value.
+namespace cleave {
+
+// Calls of functions with a body become the body's nodes; recursive ones stay. `copied` is told of
+// every node that is made as the copy of another one. Functions that nobody calls any more and that
+// are private go.
+bool inline_calls(Graph& graph, const std::function<void(NodeId from, NodeId to)>& copied = {});
+
+// Other spellings of one op become one: dot -> dot_general, broadcast -> broadcast_in_dim, clamp ->
+// minimum of maximum.
+bool canonicalize(Graph& graph);
+
+// Ops on constants become constants, where the result is small or one value everywhere.
+bool fold_constants(Graph& graph);
+
+// What is exact in IEEE arithmetic, and no more:
+//   x - 0, x + (-0), x * 1, x / 1 -> x        but not x + 0, which turns -0 into 0
+//   x / 4 -> x * 0.25                         powers of two alone
+//   convert to its own type, not of not, select of a constant, ...
+// Integers also x + 0, x * 0, x & x, ...
+bool simplify_arithmetic(Graph& graph);
+
+// Ops that move elements: reshape of reshape, transpose of transpose, broadcast of broadcast,
+// transposes and broadcasts that only move or add dimensions of size 1 (-> reshape), a transpose
+// into or out of a dot_general (-> its dimension numbers).
+bool simplify_views(Graph& graph);
+
+// Pure nodes that compute the same from the same become one; regions are compared in full. Values
+// from around a loop or branch serve inside it; bodies of reductions stand alone.
+bool merge_common(Graph& graph);
+
+// Pure nodes that nobody reads go, loops and branches without effects among them.
+bool remove_dead(Graph& graph);
+
+// All of the above, until nothing changes (at most `rounds` times).
+bool simplify(Graph& graph, int rounds = 4);
+
+}  // namespace cleave
