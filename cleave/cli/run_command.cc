@@ -27,7 +27,7 @@ struct RunOptions {
   std::string out;
   std::string timeline;
   ShardingOptions sharding;
-  bool split = false, stats = false, trace = false, quiet = false;
+  bool split = false, stats = false, timing = false, trace = false, quiet = false;
 };
 
 // main, or the only function with a body.
@@ -112,9 +112,10 @@ void run_module(const Graph& graph, const RunOptions& options) {
   ShardingOptions sharding = options.sharding;
   sharding.communication |= sharding.wanted() && options.stats;
   sharding.stats = options.stats;
+  sharding.describe = options.stats || options.timing;
   const std::vector<Array> results = sharding.wanted()
                                          ? run_sharded(graph, entry, args, sharding, &recorder)
-                                         : run_function(graph, entry, args, &recorder);
+                                         : run_whole(graph, entry, args, sharding, &recorder);
   if (World* world = World::of_process(); world && recorder.record_ops) recorder.merge(*world);
   if (!speaks()) return;
   const Function& function = *graph.find_function(entry);
@@ -163,6 +164,10 @@ void add_run_command(CLI::App& app) {
                       "annotations (and what follows from them), replicated or random:SEED");
   command->add_flag("--communication", options->sharding.communication,
                     "what devices send each other, and for which ops");
+  command->add_flag("!--no-compile", options->sharding.compile, "run op by op");
+  command->add_option("--passes", options->sharding.passes,
+                      "what the compiler does (default: cleave-simplify,cleave-fuse)");
+  command->add_flag("--timing", options->timing, "times of the compiler's passes, and its plan");
   command->add_flag("--verify", options->sharding.verify, "also run on one device, and compare");
   command->add_flag("--split-input-file", options->split, "run each module between // ----- lines");
   command->add_flag("--stats", options->stats,

@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "cleave/cli/ranks.h"
+#include "cleave/compile/executable.h"
 #include "cleave/core/error.h"
 #include "cleave/plan/program_memory.h"
 #include "cleave/rules/sharding_passes.h"
@@ -107,6 +108,17 @@ void require_annotated_mesh(const Graph& graph, const Mesh& mesh) {
 
 }  // namespace
 
+std::vector<Array> run_whole(const Graph& graph, const std::string& entry,
+                             const std::vector<Array>& args, const ShardingOptions& options,
+                             Observer* observer) {
+  if (!options.compile) return run_function(graph, entry, args, observer);
+  check_arguments(graph, entry, args);
+  Executable executable(graph, entry, {.passes = options.passes});
+  std::vector<Array> results = executable.run(args, {.observer = observer});
+  if (options.describe) fmt::print(stderr, "{}", describe(executable));
+  return results;
+}
+
 std::vector<Array> run_sharded(const Graph& graph, const std::string& entry,
                                const std::vector<Array>& args, const ShardingOptions& options,
                                Observer* observer) {
@@ -126,16 +138,27 @@ std::vector<Array> run_sharded(const Graph& graph, const std::string& entry,
   } else {
     throw_user("--shard {}: say annotations, replicated or random:SEED", shard);
   }
-  const Executor executor(partition(sharded, {.entry = entry, .mesh = mesh}));
-  const double prepared = clock.milliseconds();
+  Program program = partition(sharded, {.entry = entry, .mesh = mesh});
   CommLog log;
-  MemoryUse memory;
-  const std::vector<Array> results =
-      executor.run(args, {.log = &log, .observer = observer, .memory = &memory});
-  if (!speaks()) return results;
-  if (options.communication)
-    print_stats(executor.program(), log, prepared, clock.milliseconds() - prepared);
-  if (options.stats) print_memory(executor, memory);
+  std::vector<Array> results;
+  const ExecuteOptions execute{.log = &log, .observer = observer};
+  if (options.compile && !World::of_process()) {
+    Executable executable(std::move(program), {.passes = options.passes});
+    const double prepared = clock.milliseconds();
+    results = executable.run(args, execute);
+    if (options.communication)
+      print_stats(*executable.program(), log, prepared, clock.milliseconds() - prepared);
+    if (options.describe) fmt::print(stderr, "{}", describe(executable));
+  } else {
+    const Executor executor(std::move(program));
+    const double prepared = clock.milliseconds();
+    MemoryUse memory;
+    results = executor.run(args, {.log = &log, .observer = observer, .memory = &memory});
+    if (!speaks()) return results;
+    if (options.communication)
+      print_stats(executor.program(), log, prepared, clock.milliseconds() - prepared);
+    if (options.stats) print_memory(executor, memory);
+  }
   if (options.verify) verify_results(graph, entry, args, results);
   return results;
 }

@@ -14,11 +14,19 @@ struct ShardingOptions {
   std::string mesh;   // "x=2,y=4"; empty: the module's own
   std::string shard;  // "annotations", "replicated" or "random:SEED"; empty: not sharded
   bool verify = false;
+  bool compile = true;                                 // else op by op
+  std::string passes = "cleave-simplify,cleave-fuse";  // of the compiler
+  bool describe = false;       // print what was compiled, and the memory plan
   bool communication = false;  // print what was sent, and for which ops
   bool stats = false;          // also the memory of a device, measured and predicted
 
   bool wanted() const { return !mesh.empty() || !shard.empty() || verify || communication; }
 };
+
+// Runs on one device.
+std::vector<Array> run_whole(const Graph& graph, const std::string& entry,
+                             const std::vector<Array>& args, const ShardingOptions& options,
+                             Observer* observer);
 
 // Shards, partitions and runs; gives whole results. With `verify`, also runs the module on one
 // device, prints how far the results are apart and throws UserError where they are not the same.

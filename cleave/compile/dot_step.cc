@@ -1,6 +1,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <unordered_map>
 
@@ -152,6 +153,21 @@ bool is_matrix_like(const Node& node, size_t operand, const StridedType& type) {
     if (type.shape[d] > 1 && type.strides[d] == 0) return false;
   return operand == 0 ? matrix_of(type, side.free, side.contract).has_value()
                       : matrix_of(type, side.contract, side.free).has_value();
+}
+
+Shape matrix_strides(const Node& node, size_t operand, const Shape& shape) {
+  const Side side = side_of(node, operand, shape.size());
+  Dims order = side.batch;
+  for (const Dims& dims :
+       operand == 0 ? std::array{side.free, side.contract} : std::array{side.contract, side.free})
+    order.insert(order.end(), dims.begin(), dims.end());
+  Shape strides(shape.size());
+  int64_t step = 1;
+  for (size_t i = order.size(); i-- > 0;) {
+    strides[order[i]] = step;
+    step *= shape[order[i]];
+  }
+  return strides;
 }
 
 std::unique_ptr<CodeStep> make_dot_step(const Graph& graph, const Node& node, const CodeView& lhs,

@@ -353,7 +353,7 @@ Executable::Executable(Program program, const CompileOptions& options)
   impl_->entry = program.entry;
   const int64_t count = program.mesh->num_devices();
   impl_->choose_threads(count, options);
-  bool compiled = true;
+  bool compiled = !World::of_process();  // the devices of other ranks are met by the executor
   for (int64_t device = 0; compiled && device < count; ++device)
     compiled = impl_->add(instantiate(program, device), options);
   if (compiled) {
@@ -412,6 +412,7 @@ std::vector<std::vector<Array>> Executable::run_shards(std::vector<std::vector<A
 }
 
 std::vector<Array> Executable::run(std::span<const Array> args, const ExecuteOptions& options) {
+  if (impl_->executor) return impl_->executor->run(args, options);
   const Program* whole = program();
   if (!whole) return run_shards({std::vector<Array>(args.begin(), args.end())}, options)[0];
   const Function& entry = whole->entry_function();

@@ -11,7 +11,7 @@
 namespace cleave {
 namespace {
 
-constexpr int64_t kParallelWork = 1 << 16;  // elements times loops, below which one thread does all
+constexpr int64_t kParallelWork = 1 << 18;  // elements times loops, below which one thread does all
 constexpr int64_t kPartedElements = 1 << 16;
 constexpr int64_t kParts = 4;
 

@@ -184,16 +184,21 @@ class Lowering {
 
   CodeView copy(CodeBlock& block, const CodeView& from, CodeView to) {
     std::vector<InPlace> in_place;
-    if (from.is_contiguous() && from.offset == 0) in_place.push_back({from.buffer, to.buffer});
+    if (from.is_contiguous() && to.is_contiguous() && from.offset == 0)
+      in_place.push_back({from.buffer, to.buffer});
     add(block, std::make_unique<CopyStep>(from, to), {from}, {to}, std::move(in_place));
     ++code_.stats.copies;
     return to;
   }
-  CodeView packed_copy(CodeBlock& block, const CodeView& from) {
-    const auto key = std::pair(&block, from_key(from));
-    const auto it = copies_.find(key);
-    if (it != copies_.end()) return it->second;
-    return copies_[key] = copy(block, from, fresh(Type::tensor(from.type.dtype, from.type.shape)));
+  // Without gaps; row-major, or with the given strides.
+  CodeView packed_copy(CodeBlock& block, const CodeView& from, const Shape& strides = {}) {
+    CodeView to = fresh(Type::tensor(from.type.dtype, from.type.shape));
+    if (!strides.empty()) to.type.strides = strides;
+    std::vector<int64_t> key = from_key(from);
+    key.insert(key.end(), to.type.strides.begin(), to.type.strides.end());
+    const auto [it, made] = copies_.try_emplace(std::pair(&block, std::move(key)), to);
+    if (made) copy(block, from, to);
+    return it->second;
   }
   static std::vector<int64_t> from_key(const CodeView& view) {
     std::vector<int64_t> key = {view.buffer, view.offset};
@@ -337,7 +342,8 @@ class Lowering {
         graph().result_type(node).dtype != DType::F32)
       return false;
     for (size_t i : {0, 1})
-      if (!is_matrix_like(node, i, in[i].type)) in[i] = packed_copy(block, in[i]);
+      if (!is_matrix_like(node, i, in[i].type))
+        in[i] = packed_copy(block, in[i], matrix_strides(node, i, in[i].type.shape));
     const CodeView out = fresh(graph().result_type(node));
     auto step = make_dot_step(graph(), node, in[0], in[1], out, options_.threads);
     if (!step) return false;

@@ -161,7 +161,9 @@ CodeStep::Next KernelStep::run(Frame& frame) const {
   const Node& n = frame.code->graph.node(node);
   std::vector<Array> operands;
   operands.reserve(operands_.size());
-  for (const CodeView& view : operands_) operands.push_back(frame.array(view));
+  // What has effects may keep its operands, or lend them to other devices.
+  for (const CodeView& view : operands_)
+    operands.push_back(alone_ ? frame.array(view) : frame.array(view).copy());
   EvalContext& context = alone_ ? *frame.alone : frame.interpreter();
   std::vector<Array> results = n.def->eval(context, n, operands);
   if (results.size() != results_.size())

@@ -32,6 +32,8 @@ std::unique_ptr<CodeStep> make_dot_step(const Graph& graph, const Node& node, co
                                         const CodeView& rhs, const CodeView& result, int threads);
 // Whether oneDNN reads the operand without rearranging it first.
 bool is_matrix_like(const Node& node, size_t operand, const StridedType& type);
+// Strides of a packed copy that it does read: batch, rows, columns.
+Shape matrix_strides(const Node& node, size_t operand, const Shape& shape);
 
 // `to` gets `operand` with `update` at the place that the scalars say.
 class UpdateSliceStep : public CodeStep {

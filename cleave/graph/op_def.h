@@ -41,7 +41,7 @@ using CostFn = OpCost (*)(const Graph&, const Node&);
 using ShardableFn = bool (*)(const Graph&, const Node&, const OpShardingRule&, FactorIndex);
 using EvalFn = std::vector<Array> (*)(EvalContext&, const Node&, std::span<const Array>);
 // The loop that computes an elementwise op on contiguous elements; a null one where there is none.
-using LoopFn = ElementLoop (*)(const Graph&, const Node&);
+using ElementLoopFn = ElementLoop (*)(const Graph&, const Node&);
 
 // Everything known about one op, in one place: its family's file in cleave/ops. A null slot means
 // that the op has no such thing (no kernel, carries no partials); a null cost means the bytes of
@@ -55,7 +55,7 @@ struct OpDef {
   PartialFn partial = nullptr;
   CostFn cost = nullptr;
   EvalFn eval = nullptr;
-  LoopFn loop = nullptr;  // of an elementwise op: for chains that are computed block by block
+  ElementLoopFn loop = nullptr;  // of an elementwise op: for chains that are computed block by block
   LocalizeFn localize = nullptr;  // the part of one device; null: the same op on smaller shapes
   NeedsFn needs = nullptr;        // operand elements beyond the device's own; see local_op.h
 
