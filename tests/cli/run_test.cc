@@ -74,7 +74,11 @@ TEST(Run, ReadsAndWritesNpy) {
 }
 
 TEST(Run, StatisticsCountOps) {
-  EXPECT_THAT(run(kDouble, "--quiet --arg 0=zeros --stats").text, HasSubstr("stablehlo.add"));
+  EXPECT_THAT(run(kDouble, "--quiet --arg 0=zeros --stats --no-compile").text,
+              HasSubstr("stablehlo.add"));
+  const std::string compiled = run(kDouble, "--quiet --arg 0=zeros --stats").text;
+  EXPECT_THAT(compiled, HasSubstr("cleave.fusion"));
+  EXPECT_THAT(compiled, HasSubstr("memory of a device"));
 }
 
 TEST(Run, AFailedCheckIsExitStatusOne) {
