@@ -42,6 +42,7 @@ struct CodeBuffer {
   int64_t begin = INT64_MAX, end = -1;  // steps
   size_t argument = 0;
   bool donated = false;
+  int64_t aliased = -1;  // the result that the argument is to become
   Array constant;
   int64_t output = -1;  // the result of the function that it becomes
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <string_view>
 #include <unordered_map>
 
 #include "cleave/compile/steps.h"
@@ -59,11 +60,6 @@ std::optional<Merged> merge(const StridedType& type, const Dims& dims) {
   return merged;
 }
 
-// Batch dimensions of both sides and the result, merged where all three allow it.
-struct Batch {
-  Dims sizes, lhs, rhs, out;
-};
-
 struct Matrix {
   Merged rows, cols;
 };
@@ -80,29 +76,38 @@ std::optional<Matrix> matrix_of(const StridedType& type, const Dims& rows, const
   return plain || transposed ? std::optional(m) : std::nullopt;
 }
 
+// One side of the product, or the product: its view, its matrices, the strides of its batches.
+struct MatrixView {
+  CodeView view;
+  Matrix matrix;
+  Dims batch;
+
+  // The same elements with rows and columns exchanged.
+  MatrixView transposed() const { return {view, {matrix.cols, matrix.rows}, batch}; }
+};
+
 class DotStep : public CodeStep {
  public:
-  DotStep(CodeView lhs, CodeView rhs, CodeView out, int64_t m, int64_t n, int64_t k,
-          const Matrix& a, const Matrix& b, const Batch& batch)
-      : lhs_(std::move(lhs)), rhs_(std::move(rhs)), out_(std::move(out)) {
-    auto describe = [](const Dims& sizes, const Dims& strides, Dims matrix, Dims steps) {
-      Dims dims = sizes, all = strides;
-      dims.insert(dims.end(), matrix.begin(), matrix.end());
-      all.insert(all.end(), steps.begin(), steps.end());
-      return memory::desc(dims, memory::data_type::f32, all);
+  DotStep(const MatrixView& lhs, const MatrixView& rhs, const MatrixView& out, const Dims& batch)
+      : lhs_(lhs.view), rhs_(rhs.view), out_(out.view) {
+    auto describe = [&](const MatrixView& factor) {
+      const Matrix& m = factor.matrix;
+      Dims dims = batch, strides = factor.batch;
+      dims.insert(dims.end(), {m.rows.size, m.cols.size});
+      strides.insert(strides.end(), {m.rows.stride, m.cols.stride});
+      return memory::desc(dims, memory::data_type::f32, strides);
     };
-    const memory::desc a_desc =
-        describe(batch.sizes, batch.lhs, {m, k}, {a.rows.stride, a.cols.stride});
-    const memory::desc b_desc =
-        describe(batch.sizes, batch.rhs, {k, n}, {b.rows.stride, b.cols.stride});
-    const memory::desc c_desc = describe(batch.sizes, batch.out, {m, n}, {n, 1});
-    const dnnl::matmul::primitive_desc desc({a_desc, b_desc, c_desc}, onednn_engine());
+    const memory::desc a = describe(lhs), b = describe(rhs), c = describe(out);
+    const dnnl::matmul::primitive_desc desc({a, b, c}, onednn_engine());
+    is_slow_ = std::string_view(desc.impl_info_str()).find("ref") != std::string_view::npos;
     primitive_ = dnnl::matmul(desc);
-    a_ = memory(a_desc, onednn_engine(), nullptr);
-    b_ = memory(b_desc, onednn_engine(), nullptr);
-    c_ = memory(c_desc, onednn_engine(), nullptr);
+    a_ = memory(a, onednn_engine(), nullptr);
+    b_ = memory(b, onednn_engine(), nullptr);
+    c_ = memory(c, onednn_engine(), nullptr);
     arguments_ = {{DNNL_ARG_SRC, a_}, {DNNL_ARG_WEIGHTS, b_}, {DNNL_ARG_DST, c_}};
   }
+
+  bool is_slow() const { return is_slow_; }  // only the library's reference code takes it
 
   Next run(Frame& frame) const override {
     a_.set_data_handle(frame.data(lhs_));
@@ -117,32 +122,39 @@ class DotStep : public CodeStep {
   dnnl::matmul primitive_;
   mutable memory a_, b_, c_;
   std::unordered_map<int, memory> arguments_;
+  bool is_slow_ = false;
 };
 
-Batch merged_batch(const StridedType& lhs, const StridedType& rhs, const Side& left,
-                   const Side& right, int64_t matrix_size) {
-  Batch batch;
-  int64_t out = matrix_size;
-  std::vector<std::array<int64_t, 4>> dims;  // from the last
-  for (size_t i = left.batch.size(); i-- > 0;) {
-    const int64_t size = lhs.shape[left.batch[i]];
-    const int64_t l = lhs.strides[left.batch[i]], r = rhs.strides[right.batch[i]];
-    if (size != 1) {
-      if (!dims.empty() && l == dims.back()[1] * dims.back()[0] &&
-          r == dims.back()[2] * dims.back()[0])
-        dims.back()[0] *= size;
-      else
-        dims.push_back({size, l, r, out});
+// Batch dimensions of both sides and the result, merged where all three allow it.
+Dims merge_batch(MatrixView& lhs, MatrixView& rhs, MatrixView& out, const Side& left,
+                 const Side& right) {
+  Dims sizes;
+  auto stride = [](const MatrixView& factor, int64_t dim) { return factor.view.type.strides[dim]; };
+  for (size_t i = 0; i < left.batch.size(); ++i) {
+    const int64_t size = lhs.view.type.shape[left.batch[i]];
+    if (size == 1) continue;
+    const int64_t l = stride(lhs, left.batch[i]), r = stride(rhs, right.batch[i]);
+    const int64_t o = stride(out, static_cast<int64_t>(i));
+    if (!sizes.empty() && lhs.batch.back() == l * size && rhs.batch.back() == r * size &&
+        out.batch.back() == o * size) {
+      sizes.back() *= size;
+      lhs.batch.back() = l;
+      rhs.batch.back() = r;
+      out.batch.back() = o;
+    } else {
+      sizes.push_back(size);
+      lhs.batch.push_back(l);
+      rhs.batch.push_back(r);
+      out.batch.push_back(o);
     }
-    out *= size;
   }
-  for (auto it = dims.rbegin(); it != dims.rend(); ++it) {
-    batch.sizes.push_back((*it)[0]);
-    batch.lhs.push_back((*it)[1]);
-    batch.rhs.push_back((*it)[2]);
-    batch.out.push_back((*it)[3]);
-  }
-  return batch;
+  return sizes;
+}
+
+Dims range(size_t begin, size_t end) {
+  Dims dims;
+  for (size_t d = begin; d < end; ++d) dims.push_back(static_cast<int64_t>(d));
+  return dims;
 }
 
 }  // namespace
@@ -179,13 +191,20 @@ std::unique_ptr<CodeStep> make_dot_step(const Graph& graph, const Node& node, co
   const Side right = side_of(node, 1, rhs.type.shape.size());
   const auto a = matrix_of(lhs.type, left.free, left.contract);
   const auto b = matrix_of(rhs.type, right.contract, right.free);
-  if (!a || !b) return nullptr;
-  const int64_t m = a->rows.size, k = a->cols.size, n = b->cols.size;
-  if (m == 0 || n == 0 || k == 0 || num_elements(result.type.shape) == 0) return nullptr;
-  const Batch batch = merged_batch(lhs.type, rhs.type, left, right, m * n);
-  if (batch.sizes.size() > 8) return nullptr;
+  const size_t first = left.batch.size(), second = first + left.free.size();
+  const auto c =
+      matrix_of(result.type, range(first, second), range(second, result.type.shape.size()));
+  if (!a || !b || !c || a->cols.size == 0 || num_elements(result.type.shape) == 0) return nullptr;
+  MatrixView x{lhs, *a, {}}, y{rhs, *b, {}}, z{result, *c, {}};
+  const Dims batch = merge_batch(x, y, z, left, right);
+  if (batch.size() > 8) return nullptr;
   omp_set_num_threads(threads);
-  return std::make_unique<DotStep>(lhs, rhs, result, m, n, k, *a, *b, batch);
+  // oneDNN writes dense rows: (a b)^T = b^T a^T.
+  auto step = z.matrix.cols.stride == 1 ? std::make_unique<DotStep>(x, y, z, batch)
+                                        : std::make_unique<DotStep>(y.transposed(), x.transposed(),
+                                                                    z.transposed(), batch);
+  if (step->is_slow()) return nullptr;
+  return step;
 }
 
 }  // namespace cleave

@@ -302,7 +302,7 @@ struct Executable::Impl {
     OneAtATime serial(options.observer);
     observer = options.observer ? &serial : nullptr;
     const bool blocks = threads == count && count > 1 && devices[0]->code.needs_threads;
-    transport = blocks || count == 1 ? make_local_transport(count) : nullptr;
+    transport = blocks ? make_local_transport(count) : nullptr;
     results.resize(devices.size());
     for (size_t d = 0; d < devices.size(); ++d) {
       Device& device = *devices[d];

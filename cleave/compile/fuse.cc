@@ -83,6 +83,16 @@ bool is_cheap_leaf(const Graph& graph, const Node& node) {
   return node.name == "stablehlo.iota" || is_splat_constant(node);
 }
 
+// What the value reads in the end, through leaves that are copied.
+void leaf_sources(const Graph& graph, ValueId value, std::vector<ValueId>& sources) {
+  const NodeId id = graph.value(value).producer;
+  if (!id.valid() || !is_cheap_leaf(graph, graph.node(id))) {
+    sources.push_back(value);
+    return;
+  }
+  for (ValueId operand : graph.node(id).operands) leaf_sources(graph, operand, sources);
+}
+
 class RegionFusion {
  public:
   RegionFusion(Graph& graph, RegionId region, const FuseOptions& options,
@@ -96,7 +106,13 @@ class RegionFusion {
 
   bool run() {
     const std::vector<NodeId> nodes = graph_.region(region_).nodes;
-    for (uint32_t i = 0; i < nodes.size(); ++i) position_[nodes[i].index] = i;
+    NodeId last;
+    for (uint32_t i = 0; i < nodes.size(); ++i) {
+      position_[nodes[i].index] = i;
+      if (is_free(node(nodes[i]))) continue;
+      before_[nodes[i].index] = last;
+      last = nodes[i];
+    }
     for (NodeId id : nodes) offer(id);
     bool any = false;
     for (Group& group : groups_) any |= !group.nodes.empty();
@@ -116,6 +132,11 @@ class RegionFusion {
   uint32_t group_of(ValueId value) const {
     const NodeId id = producer(value);
     return id.valid() ? group_of_[id.index] : kNoGroup;
+  }
+
+  // May run anywhere between what it reads and what reads it.
+  static bool is_free(const Node& n) {
+    return n.def && n.def->has(kPure) && !n.def->has(kCollective);
   }
 
   bool is_candidate(const Node& n) const {
@@ -198,6 +219,7 @@ class RegionFusion {
       merged.nodes.insert(merged.nodes.end(), group.nodes.begin(), group.nodes.end());
     }
     if (merged.nodes.size() >= options_.most_nodes) return std::nullopt;
+    if (joined.size() > 1 && !can_stand_together(joined)) return std::nullopt;
     if (n.name == "stablehlo.reduce") {
       FusionLevel level;
       int64_t columns = 0;
@@ -216,6 +238,28 @@ class RegionFusion {
               [&](NodeId a, NodeId b) { return position_[a.index] < position_[b.index]; });
     merged.nodes.push_back(id);
     return merged;
+  }
+
+  // What one group reads of another must be elements, as they are.
+  bool can_stand_together(const std::vector<uint32_t>& joined) const {
+    for (uint32_t g : joined)
+      for (NodeId id : groups_[g].nodes)
+        for (size_t i = 0; i < node(id).operands.size(); ++i) {
+          const ValueId operand = node(id).operands[i];
+          const bool reads_elements = level_[id.index] == FusionLevel::Elements ||
+                                      (node(id).name == "stablehlo.reduce" && i == 0);
+          std::vector<ValueId> sources;
+          leaf_sources(graph_, operand, sources);
+          for (ValueId source : sources) {
+            const uint32_t other = group_of(source);
+            if (other == g || std::find(joined.begin(), joined.end(), other) == joined.end())
+              continue;
+            if (source != operand || !reads_elements ||
+                level_[producer(source).index] != FusionLevel::Elements)
+              return false;
+          }
+        }
+    return true;
   }
 
   bool has_rows(const Group& group) const {
@@ -247,11 +291,12 @@ class RegionFusion {
         continue;
       }
       // A broadcast of a member: of rows over the columns.
+      std::vector<ValueId> sources;
+      leaf_sources(graph_, operand, sources);
+      if (std::none_of(sources.begin(), sources.end(), inside)) continue;
       const NodeId leaf = producer(operand);
-      if (!leaf.valid() || node(leaf).name != "stablehlo.broadcast_in_dim" ||
-          !inside(node(leaf).operands[0]))
-        continue;
       const ValueId source = node(leaf).operands[0];
+      if (!inside(source)) return std::nullopt;
       int64_t times = 0;
       if (level_[producer(source).index] != FusionLevel::Rows || count(operand) != merged.size ||
           !spreads_rows(shape(source), shape(operand),
@@ -299,7 +344,9 @@ class RegionFusion {
         if (of_member && is_member(source)) continue;
         // A cheap leaf is copied into the fusion: it is no node outside.
         if (of_member && is_cheap_leaf(graph_, node(source))) {
-          for (ValueId inner : node(source).operands) {
+          std::vector<ValueId> sources;
+          leaf_sources(graph_, operand, sources);
+          for (ValueId inner : sources) {
             const NodeId behind = producer(inner);
             if (behind.valid() && !is_member(behind)) open.push_back(behind);
           }
@@ -318,7 +365,10 @@ class RegionFusion {
       if (is_member(current)) return true;
       const uint32_t g = group_of_[current.index];
       if (g == kNoGroup) {
-        if (position_[current.index] > first) add_operands(node(current), false);
+        if (position_[current.index] <= first) continue;
+        add_operands(node(current), false);
+        const auto ordered = before_.find(current.index);
+        if (ordered != before_.end() && ordered->second.valid()) open.push_back(ordered->second);
       } else if (seen_groups.insert(g).second) {
         if (position_[groups_[g].nodes.back().index] > first)
           for (NodeId member : groups_[g].nodes) add_operands(node(member), false);
@@ -362,9 +412,9 @@ class RegionFusion {
       kept.push_back(id);
       for (ValueId operand : node(id).operands) {
         read.insert(operand.index);
-        const NodeId leaf = producer(operand);
-        if (leaf.valid() && is_cheap_leaf(graph_, node(leaf)))
-          for (ValueId inner : node(leaf).operands) read.insert(inner.index);
+        std::vector<ValueId> sources;
+        leaf_sources(graph_, operand, sources);
+        for (ValueId inner : sources) read.insert(inner.index);
       }
     }
     group.nodes.assign(kept.rbegin(), kept.rend());
@@ -380,9 +430,10 @@ class RegionFusion {
         const uint32_t own = group_of(operand);
         if (own != kNoGroup && own != group) read.insert(operand.index);
         // A broadcast that is copied into the group reads its operand there.
-        const NodeId leaf = producer(operand);
-        if (group == kNoGroup || !leaf.valid() || !is_cheap_leaf(graph_, node(leaf))) continue;
-        for (ValueId inner : node(leaf).operands) {
+        if (group == kNoGroup) continue;
+        std::vector<ValueId> sources;
+        leaf_sources(graph_, operand, sources);
+        for (ValueId inner : sources) {
           const uint32_t other = group_of(inner);
           if (other != kNoGroup && other != group) read.insert(inner.index);
         }
@@ -426,25 +477,25 @@ class RegionFusion {
     const RegionId body = graph_.add_region(fusion);
     std::vector<ValueId> operands;
     std::map<uint32_t, ValueId> inside;
-    auto import = [&](ValueId value) {
-      auto it = inside.find(value.index);
+    std::function<ValueId(ValueId)> import = [&](ValueId value) {
+      const auto it = inside.find(value.index);
       if (it != inside.end()) return it->second;
-      operands.push_back(value);
-      return inside[value.index] = graph_.add_argument(body, graph_.type(value));
+      const NodeId leaf = graph_.value(value).producer;
+      if (!leaf.valid() || !is_cheap_leaf(graph_, node(leaf))) {
+        operands.push_back(value);
+        return inside[value.index] = graph_.add_argument(body, graph_.type(value));
+      }
+      const Node source = node(leaf);
+      std::vector<ValueId> sources;
+      for (ValueId operand : source.operands) sources.push_back(import(operand));
+      const NodeId copy =
+          graph_.add_node(source.name, sources, {graph_.type(source.results[0])}, source.attrs);
+      graph_.append(body, copy);
+      return inside[value.index] = graph_.node(copy).results[0];
     };
     for (NodeId id : group.nodes) {
       for (size_t i = 0; i < node(id).operands.size(); ++i) {
         const ValueId operand = node(id).operands[i];
-        const NodeId leaf = producer_anywhere(operand);
-        if (leaf.valid() && !inside.count(operand.index) && is_cheap_leaf(graph_, node(leaf))) {
-          const Node source = node(leaf);
-          std::vector<ValueId> sources;
-          for (ValueId value : source.operands) sources.push_back(import(value));
-          const NodeId copy =
-              graph_.add_node(source.name, sources, {graph_.type(source.results[0])}, source.attrs);
-          graph_.append(body, copy);
-          inside[operand.index] = graph_.node(copy).results[0];
-        }
         const ValueId imported = import(operand);
         graph_.node(id).operands[i] = imported;
       }
@@ -461,8 +512,6 @@ class RegionFusion {
     }
     return fusion;
   }
-
-  NodeId producer_anywhere(ValueId value) const { return graph_.value(value).producer; }
 
   // A stable topological order: nodes keep their place but for what must come before them.
   void sort_by_need(std::vector<NodeId>& list) {
@@ -485,8 +534,7 @@ class RegionFusion {
     size_t last_ordered = SIZE_MAX;
     std::vector<size_t> before(list.size(), SIZE_MAX);
     for (size_t i = 0; i < list.size(); ++i) {
-      const Node& n = node(list[i]);
-      if (n.def && n.def->has(kPure) && !n.def->has(kCollective)) continue;
+      if (is_free(node(list[i]))) continue;
       before[i] = last_ordered;
       last_ordered = i;
     }
@@ -522,6 +570,7 @@ class RegionFusion {
   std::vector<uint32_t>& position_;  // by node, in its region
   std::vector<FusionLevel> level_;   // by node
   std::vector<Group> groups_;
+  std::map<uint32_t, NodeId> before_;  // nodes that keep their order, to the one before
   std::map<uint32_t, ValueId> moved_;  // values of members, to results of fusions
 };
 

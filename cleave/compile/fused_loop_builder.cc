@@ -162,43 +162,37 @@ class FusedLoopBuilder {
     Leaf leaf;
     leaf.rows = rows;
     leaf.size = byte_size(dtype(value));
-    const Shape& sizes = shape(value);
-    Shape strides(sizes.size(), 0);
-    const auto node = leaf_nodes_.find(value.index);
-    if (node == leaf_nodes_.end()) {
-      set_source(leaf, value);
-      strides = operands_[static_cast<size_t>(leaf.operand)].strides;
-    } else if (node->second->name == "stablehlo.broadcast_in_dim") {
-      const ValueId source = node->second->operands[0];
-      Shape source_strides = set_source(leaf, source);
-      const auto dims = node->second->attrs.get_ints_or_empty("broadcast_dimensions");
-      for (size_t d = 0; d < dims.size(); ++d)
-        if (shape(source)[d] != 1) strides[dims[d]] = source_strides[d];
-    } else if (node->second->name == "stablehlo.iota") {
-      const auto dim = static_cast<size_t>(node->second->attrs.get_int("iota_dimension"));
-      leaf.array = iota(dtype(value), {sizes[dim]}, 0).contiguous();
-      strides[dim] = 1;
-    } else {
-      leaf.array = constant(*node->second);
-    }
-    collapse(leaf, sizes, strides);
+    collapse(leaf, shape(value), set_source(leaf, value));
     loop_.leaves_.push_back(std::move(leaf));
     return add_slot({Slot::Kind::Leaf, loop_.leaves_.size() - 1, 0, byte_size(dtype(value)), rows});
   }
 
-  // An operand of the fusion, or a constant inside it; gives its strides.
-  Shape set_source(Leaf& leaf, ValueId source) {
-    const auto argument = argument_.find(source.index);
+  // Where the leaf's elements are: an operand of the fusion, or a constant inside it. Gives the
+  // strides with which they make the value.
+  Shape set_source(Leaf& leaf, ValueId value) {
+    const auto argument = argument_.find(value.index);
     if (argument != argument_.end()) {
       leaf.operand = static_cast<int>(argument->second);
       return operands_[argument->second].strides;
     }
-    const auto node = leaf_nodes_.find(source.index);
-    internal_check(node != leaf_nodes_.end() && node->second->operands.empty() &&
-                       node->second->name != "stablehlo.iota",
-                   "a fusion broadcasts what it computes");
-    leaf.array = constant(*node->second);
-    return Shape(shape(source).size(), 0);
+    const auto it = leaf_nodes_.find(value.index);
+    internal_check(it != leaf_nodes_.end(), "a fusion broadcasts what it computes");
+    const Node& node = *it->second;
+    Shape strides(shape(value).size(), 0);
+    if (node.name == "stablehlo.broadcast_in_dim") {
+      const ValueId source = node.operands[0];
+      const Shape inner = set_source(leaf, source);
+      const auto dims = node.attrs.get_ints_or_empty("broadcast_dimensions");
+      for (size_t d = 0; d < dims.size(); ++d)
+        if (shape(source)[d] != 1) strides[dims[d]] = inner[d];
+    } else if (node.name == "stablehlo.iota") {
+      const auto dim = static_cast<size_t>(node.attrs.get_int("iota_dimension"));
+      leaf.array = iota(dtype(value), {shape(value)[dim]}, 0).contiguous();
+      strides[dim] = 1;
+    } else {
+      leaf.array = constant(node);
+    }
+    return strides;
   }
   // The one element of a constant.
   static Array constant(const Node& node) {
@@ -276,10 +270,11 @@ class FusedLoopBuilder {
     const ValueId source = node.operands[0], result = node.results[0];
     const Reducer reducer = (*recognise_reducers(graph_, node.regions[0]))[0];
     const DType stored = dtype(result), wide = compute_dtype(stored);
-    const uint32_t in = converted(slot_of(source, false), stored, wide, false);
     FusionLevel level;
     int64_t columns = 0;
     reduction_level(shape(source), node.attrs.get_ints_or_empty("dimensions"), level, columns);
+    if (level != FusionLevel::Rows && !result_.count(result.index)) return;  // nobody reads it
+    const uint32_t in = converted(slot_of(source, false), stored, wide, false);
     const uint32_t init = leaf(node.operands[1], true);
     if (level == FusionLevel::Rows) {
       const uint32_t start = converted(init, stored, wide, true);

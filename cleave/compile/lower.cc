@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
+#include "cleave/compile/buffer_table.h"
 #include "cleave/compile/steps.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
@@ -90,6 +92,7 @@ class Lowering {
       if (is_static(graph().type({v})))
         largest = std::max(largest, static_cast<size_t>(graph().type({v}).byte_count()));
     addresses_ = address_space(largest * 2);
+    uses_.emplace(code_.graph);
     entry_ = instance.entry;
   }
 
@@ -99,42 +102,24 @@ class Lowering {
     for (size_t i = 0; i < body.args.size(); ++i) argument(function, i, body.args[i]);
     const std::vector<CodeView> returned = region(function.body, code_.main);
     for (size_t i = 0; i < returned.size(); ++i) result(i, returned[i]);
-    ++position_;
+    table_.next_position();
     for (const CodeResult& result : code_.results)
-      if (result.kind != CodeResult::Kind::Argument) touch(result.buffer);
-    share_memory();
-    donate();
-    plan();
+      if (result.kind != CodeResult::Kind::Argument) table_.touch(result.buffer);
+    table_.share_memory();
+    table_.donate(code_);
+    table_.plan(code_);
     code_.schedule = std::make_shared<const Schedule>(graph());
     return std::move(code_);
   }
 
  private:
   Graph& graph() { return code_.graph; }
-  CodeBuffer& buffer(uint32_t id) { return code_.buffers[id]; }
-  uint32_t root(uint32_t id) {
-    while (parent_[id] != id) id = parent_[id] = parent_[parent_[id]];
-    return id;
-  }
-
-  uint32_t add_buffer(CodeBuffer buffer) {
-    code_.buffers.push_back(std::move(buffer));
-    parent_.push_back(static_cast<uint32_t>(code_.buffers.size() - 1));
-    return parent_.back();
-  }
   CodeView fresh(const Type& type, CodeBuffer::Kind kind = CodeBuffer::Kind::Arena) {
     CodeBuffer buffer;
     buffer.kind = kind;
     buffer.bytes = static_cast<size_t>(type.byte_count());
-    return {add_buffer(std::move(buffer)), 0, packed(type)};
+    return {table_.add(std::move(buffer)), 0, packed(type)};
   }
-  void touch(uint32_t id) {
-    CodeBuffer& b = buffer(root(id));
-    b.begin = std::min(b.begin, position_);
-    b.end = std::max(b.end, position_);
-    for (auto& loop : loops_) loop.insert(id);
-  }
-
   void argument(const Function& function, size_t i, ValueId value) {
     CodeBuffer b;
     b.kind = CodeBuffer::Kind::Argument;
@@ -143,47 +128,29 @@ class Lowering {
     if (i < function.arg_attrs.size()) {
       b.donated = function.arg_attrs[i].has("tf.aliasing_output") ||
                   function.arg_attrs[i].get_bool("jax.buffer_donor", false);
-      aliased_.push_back(function.arg_attrs[i].get_int("tf.aliasing_output", -1));
-    } else {
-      aliased_.push_back(-1);
+      b.aliased = function.arg_attrs[i].get_int("tf.aliasing_output", -1);
     }
     code_.stats.argument_bytes += b.bytes;
     b.begin = 0;
-    views_[value.index] = {add_buffer(std::move(b)), 0, packed(graph().type(value))};
-    touch(views_[value.index].buffer);
+    views_[value.index] = {table_.add(std::move(b)), 0, packed(graph().type(value))};
+    table_.touch(views_[value.index].buffer);
     code_.arguments.push_back(graph().type(value));
   }
 
   // ---- steps ----
 
-  struct InPlace {
-    uint32_t operand, result;
-  };
-  struct Record {
-    CodeStep* step;
-    std::vector<uint32_t> reads;
-    std::vector<InPlace> in_place;
-  };
-
   CodeStep* add(CodeBlock& block, std::unique_ptr<CodeStep> step,
                 const std::vector<CodeView>& reads, const std::vector<CodeView>& writes,
-                std::vector<InPlace> in_place = {}) {
-    ++position_;
-    Record record{step.get(), {}, std::move(in_place)};
-    for (const CodeView& view : reads) {
-      touch(view.buffer);
-      record.reads.push_back(view.buffer);
-    }
-    for (const CodeView& view : writes) touch(view.buffer);
+                std::vector<BufferTable::InPlace> in_place = {}) {
+    table_.add_step(step.get(), reads, writes, std::move(in_place));
     step->node = current_;
-    records_[position_] = std::move(record);
     block.steps.push_back(std::move(step));
     ++code_.stats.steps;
     return block.steps.back().get();
   }
 
   CodeView copy(CodeBlock& block, const CodeView& from, CodeView to) {
-    std::vector<InPlace> in_place;
+    std::vector<BufferTable::InPlace> in_place;
     if (from.is_contiguous() && to.is_contiguous() && from.offset == 0)
       in_place.push_back({from.buffer, to.buffer});
     add(block, std::make_unique<CopyStep>(from, to), {from}, {to}, std::move(in_place));
@@ -264,7 +231,7 @@ class Lowering {
       if (array.strides()[d] != 0) stored *= array.shape()[d];
     code_.stats.constant_bytes += static_cast<size_t>(stored * byte_size(array.dtype()));
     views_[node.results[0].index] = {
-        add_buffer(std::move(b)), 0, {array.dtype(), array.shape(), array.strides()}};
+        table_.add(std::move(b)), 0, {array.dtype(), array.shape(), array.strides()}};
   }
 
   // What moves no elements is a view; what has to move them copies first.
@@ -313,7 +280,7 @@ class Lowering {
       out.push_back(fresh(graph().type(result)));
       views_[result.index] = out.back();
     }
-    std::vector<InPlace> in_place;
+    std::vector<BufferTable::InPlace> in_place;
     for (const FusedLoop::Pair& pair : loop.in_place())
       if (in[pair.operand].offset == 0)
         in_place.push_back({in[pair.operand].buffer, out[pair.result].buffer});
@@ -344,13 +311,40 @@ class Lowering {
     for (size_t i : {0, 1})
       if (!is_matrix_like(node, i, in[i].type))
         in[i] = packed_copy(block, in[i], matrix_strides(node, i, in[i].type.shape));
-    const CodeView out = fresh(graph().result_type(node));
-    auto step = make_dot_step(graph(), node, in[0], in[1], out, options_.threads);
+    CodeView out = fresh(graph().result_type(node));
+    std::unique_ptr<CodeStep> step;
+    if (const Shape strides = wanted_strides(node); !strides.empty()) {
+      CodeView other = out;
+      other.type.strides = strides;
+      step = make_dot_step(graph(), node, in[0], in[1], other, options_.threads);
+      if (step) out = other;
+    }
+    if (!step) step = make_dot_step(graph(), node, in[0], in[1], out, options_.threads);
     if (!step) return false;
     ++code_.stats.matmuls;
     views_[node.results[0].index] = out;
     tell_results(add(block, std::move(step), in, {out}), {out});
     return true;
+  }
+
+  // Where only products read a product, one of them may need its elements in another order: then it
+  // is written in that order at once.
+  Shape wanted_strides(const Node& node) {
+    StridedType type = packed(graph().result_type(node));
+    auto all_fit = [&](Shape* wanted) {
+      for (const Use& use : uses_->uses(node.results[0])) {
+        const Node& user = graph().node(use.node);
+        if (user.name != "stablehlo.dot_general") return false;
+        if (is_matrix_like(user, use.operand, type)) continue;
+        if (!wanted) return false;
+        if (wanted->empty()) *wanted = matrix_strides(user, use.operand, type.shape);
+      }
+      return true;
+    };
+    Shape wanted;
+    if (!all_fit(&wanted) || wanted.empty()) return {};
+    type.strides = wanted;
+    return all_fit(nullptr) ? wanted : Shape();
   }
 
   void dynamic_slice(const Node& node, CodeBlock& block) {
@@ -367,7 +361,7 @@ class Lowering {
     const CodeView out = fresh(graph().result_type(node));
     auto step = std::make_unique<UpdateSliceStep>(
         in[0], in[1], std::vector<CodeView>(in.begin() + 2, in.end()), out);
-    std::vector<InPlace> in_place;
+    std::vector<BufferTable::InPlace> in_place;
     if (in[0].is_contiguous() && in[0].offset == 0) in_place = {{in[0].buffer, out.buffer}};
     views_[node.results[0].index] = out;
     tell_results(add(block, std::move(step), in, {out}, std::move(in_place)), {out});
@@ -407,7 +401,7 @@ class Lowering {
     const Transfer* plan = code_.transfers[id.index].get();
     internal_check(plan != nullptr, "a transfer without a plan");
     const CodeView in = contiguous(block, views_[node.operands[0].index]);
-    const bool shared = plan->group.size() > 1 && (plan->is_all_reduce || is_gather(*plan));
+    const bool shared = plan->group.size() > 1 && plan->is_all_reduce;
     const CodeView out =
         fresh(graph().result_type(node), shared ? CodeBuffer::Kind::Held : CodeBuffer::Kind::Arena);
     auto step = std::make_unique<TransferStep>(*plan, in, out);
@@ -417,10 +411,6 @@ class Lowering {
     views_[node.results[0].index] = out;
     tell_results(add(block, std::move(step), {in}, {out}), {out});
   }
-  // Every member of the group gets everything that the members have: one copy serves all. The
-  // members see this alike, since each of them receives a piece from every other.
-  static bool is_gather(const Transfer&) { return false; }
-
   // ---- control flow ----
 
   void loop(NodeId id, CodeBlock& block) {
@@ -432,27 +422,20 @@ class Lowering {
       const CodeView& from = views_[operand.index];
       carried.push_back(copy(block, from, fresh(graph().type(operand))));
     }
-    loops_.emplace_back();
-    ++position_;
-    const int64_t begin = position_;
+    const int64_t begin = table_.begin_loop();
     for (size_t r : {0, 1})
       for (size_t i = 0; i < carried.size(); ++i)
         views_[graph().region(node.regions[r]).args[i].index] = carried[i];
-    for (const CodeView& view : carried) touch(view.buffer);
+    for (const CodeView& view : carried) table_.touch(view.buffer);
     step->predicate = region(node.regions[0], step->condition)[0];
-    ++position_;
-    touch(step->predicate.buffer);
+    table_.next_position();
+    table_.touch(step->predicate.buffer);
     const std::vector<CodeView> results = region(node.regions[1], step->body);
     carry(*step, carried, results, begin);
-    ++position_;
-    // What lives outside is needed until the last turn.
-    const std::set<uint32_t> touched = std::move(loops_.back());
-    loops_.pop_back();
-    for (uint32_t touched_id : touched)
-      if (buffer(root(touched_id)).begin < begin) touch(touched_id);
-    for (const CodeView& view : carried) touch(view.buffer);
+    table_.next_position();
+    table_.end_loop(begin);
+    for (const CodeView& view : carried) table_.touch(view.buffer);
     for (size_t i = 0; i < carried.size(); ++i) views_[node.results[i].index] = carried[i];
-    for (const auto& [a, b] : step->rotated) rotated_.emplace_back(a, b);
     block.steps.push_back(std::move(step));
   }
 
@@ -462,71 +445,44 @@ class Lowering {
              const std::vector<CodeView>& results, int64_t begin) {
     std::vector<CodeView> next = results;
     std::set<uint32_t> taken;
-    for (const CodeView& view : carried) taken.insert(root(view.buffer));
+    for (const CodeView& view : carried) taken.insert(table_.root(view.buffer));
     for (size_t i = 0; i < carried.size(); ++i) {
       const CodeView& from = results[i];
       if (from.buffer == carried[i].buffer && from.is_contiguous() && from.offset == 0) continue;
-      const CodeBuffer& b = buffer(root(from.buffer));
+      const CodeBuffer& b = table_.whole(from.buffer);
       const bool own = b.kind == CodeBuffer::Kind::Arena && b.begin > begin &&
-                       from.is_contiguous() && from.offset == 0 &&
-                       !pinned_.count(root(from.buffer)) &&
+                       from.is_contiguous() && from.offset == 0 && !table_.is_pinned(from.buffer) &&
                        static_cast<int64_t>(b.bytes) == from.num_bytes() &&
-                       taken.insert(root(from.buffer)).second;
+                       taken.insert(table_.root(from.buffer)).second;
       if (!own) {
         CodeView temporary = fresh(Type::tensor(from.type.dtype, from.type.shape));
         add(step.body, std::make_unique<CopyStep>(from, temporary), {from}, {temporary});
         next[i] = temporary;
       }
     }
-    ++position_;
+    table_.next_position();
     for (size_t i = 0; i < carried.size(); ++i) {
-      const uint32_t a = root(carried[i].buffer), b = root(next[i].buffer);
+      const uint32_t a = table_.root(carried[i].buffer), b = table_.root(next[i].buffer);
       if (a == b) continue;
-      if (is_dead_before(a, b)) {
-        unite(a, b);
+      if (table_.is_dead_before(a, b)) {
+        table_.unite(a, b);
         continue;
       }
-      buffer(b).begin = std::min(buffer(b).begin, begin);
-      touch(b);
+      table_.rotate(a, b, begin);
       step.rotated.emplace_back(carried[i].buffer, next[i].buffer);
-      pinned_.insert(a);
-      pinned_.insert(b);
     }
-  }
-
-  // Nobody reads `a` after `b` begins to be written.
-  bool is_dead_before(uint32_t a, uint32_t b) {
-    if (buffer(a).end < buffer(b).begin) return true;
-    if (buffer(a).end != buffer(b).begin) return false;
-    return may_overwrite(records_.at(buffer(b).begin), a, b);
-  }
-  bool may_overwrite(const Record& record, uint32_t a, uint32_t b) {
-    int reads = 0;
-    for (uint32_t read : record.reads) reads += root(read) == a;
-    if (reads != 1) return false;
-    return std::any_of(record.in_place.begin(), record.in_place.end(), [&](const InPlace& pair) {
-      return root(pair.operand) == a && root(pair.result) == b;
-    });
-  }
-
-  // `b` becomes part of `a`.
-  void unite(uint32_t a, uint32_t b) {
-    buffer(a).begin = std::min(buffer(a).begin, buffer(b).begin);
-    buffer(a).end = std::max(buffer(a).end, buffer(b).end);
-    if (buffer(b).output >= 0) buffer(a).output = buffer(b).output;
-    parent_[b] = a;
   }
 
   void branches(const Node& node, CodeBlock& block) {
     auto step = std::make_unique<CaseStep>();
     step->state = code_.num_states++;
     step->index = views_[node.operands[0].index];
-    ++position_;
-    touch(step->index.buffer);
+    table_.next_position();
+    table_.touch(step->index.buffer);
     std::vector<CodeView> results;
     for (ValueId result : node.results) {
       results.push_back(fresh(graph().type(result)));
-      touch(results.back().buffer);
+      table_.touch(results.back().buffer);
     }
     step->branches.resize(node.regions.size());
     for (size_t r = 0; r < node.regions.size(); ++r) {
@@ -535,9 +491,9 @@ class Lowering {
         add(step->branches[r], std::make_unique<CopyStep>(returned[i], results[i]), {returned[i]},
             {results[i]});
     }
-    ++position_;
+    table_.next_position();
     for (size_t i = 0; i < results.size(); ++i) {
-      touch(results[i].buffer);
+      table_.touch(results[i].buffer);
       views_[node.results[i].index] = results[i];
     }
     block.steps.push_back(std::move(step));
@@ -548,126 +504,35 @@ class Lowering {
   void result(size_t i, const CodeView& view) {
     CodeResult result;
     result.type = Type::tensor(view.type.dtype, view.type.shape);
-    const CodeBuffer& b = buffer(root(view.buffer));
+    const CodeBuffer& b = table_.whole(view.buffer);
     const bool whole = view.is_contiguous() && view.offset == 0 &&
                        static_cast<int64_t>(b.bytes) == view.num_bytes();
     result.buffer = view.buffer;
     if (whole && b.kind == CodeBuffer::Kind::Argument && !b.donated) {
       result.kind = CodeResult::Kind::Argument;
       result.argument = b.argument;
-    } else if (whole && b.kind == CodeBuffer::Kind::Held && view.buffer == root(view.buffer)) {
+    } else if (whole && b.kind == CodeBuffer::Kind::Held &&
+               view.buffer == table_.root(view.buffer)) {
       result.kind = CodeResult::Kind::Held;
     } else {
       if (!whole || b.kind != CodeBuffer::Kind::Arena || b.output >= 0 ||
-          pinned_.count(root(view.buffer)))
+          table_.is_pinned(view.buffer))
         result.buffer = copy(code_.main, view, fresh(result.type)).buffer;
-      buffer(root(result.buffer)).output = static_cast<int64_t>(i);
+      table_.whole(result.buffer).output = static_cast<int64_t>(i);
     }
     code_.stats.result_bytes += static_cast<size_t>(result.type.byte_count());
     code_.results.push_back(std::move(result));
-  }
-
-  // Results of steps take the memory of operands that nobody reads afterwards.
-  void share_memory() {
-    for (const auto& [position, record] : records_)
-      for (const InPlace& pair : record.in_place) {
-        const uint32_t a = root(pair.operand), b = root(pair.result);
-        if (a == b || pinned_.count(a) || pinned_.count(b)) continue;
-        const CodeBuffer& from = buffer(a);
-        const CodeBuffer& to = buffer(b);
-        const bool writable = from.kind == CodeBuffer::Kind::Arena ||
-                              (from.kind == CodeBuffer::Kind::Argument && from.donated &&
-                               (to.output < 0 || aliased_[from.argument] < 0 ||
-                                aliased_[from.argument] == to.output));
-        if (!writable || to.kind != CodeBuffer::Kind::Arena || from.output >= 0 ||
-            from.bytes != to.bytes || from.end != position || to.begin != position ||
-            !may_overwrite(record, a, b))
-          continue;
-        unite(a, b);
-      }
-  }
-
-  // Donated arguments give their memory to a result that is written after their last use.
-  void donate() {
-    for (uint32_t id = 0; id < code_.buffers.size(); ++id) {
-      const CodeBuffer& b = buffer(id);
-      if (b.kind != CodeBuffer::Kind::Argument || !b.donated || b.output >= 0) continue;
-      for (size_t k = 0; k < code_.results.size(); ++k) {
-        if (code_.results[k].kind != CodeResult::Kind::Buffer) continue;
-        const uint32_t other = root(code_.results[k].buffer);
-        const CodeBuffer& to = buffer(other);
-        if (to.kind != CodeBuffer::Kind::Arena || to.bytes != b.bytes || b.end >= to.begin ||
-            (aliased_[b.argument] >= 0 && aliased_[b.argument] != static_cast<int64_t>(k)))
-          continue;
-        unite(id, other);
-        break;
-      }
-    }
-  }
-
-  void plan() {
-    code_.same.resize(code_.buffers.size());
-    std::vector<std::vector<uint32_t>> members(code_.buffers.size());
-    for (uint32_t id = 0; id < code_.buffers.size(); ++id) members[root(id)].push_back(id);
-    // Buffers that trade places are both needed as long as either.
-    for (size_t turn = 0; turn < 2; ++turn)
-      for (const auto& [x, y] : rotated_) {
-        CodeBuffer& a = buffer(root(x));
-        CodeBuffer& b = buffer(root(y));
-        a.begin = b.begin = std::min(a.begin, b.begin);
-        a.end = b.end = std::max(a.end, b.end);
-      }
-    std::vector<MemoryRequest> requests;
-    std::vector<uint32_t> of;
-    for (uint32_t id = 0; id < code_.buffers.size(); ++id) {
-      code_.same[id] = members[root(id)];
-      const CodeBuffer& b = buffer(id);
-      if (root(id) != id || b.kind != CodeBuffer::Kind::Arena || b.output >= 0 || b.end < 0)
-        continue;
-      requests.push_back({b.bytes, b.begin, b.end});
-      of.push_back(id);
-    }
-    const MemoryPlan memory = plan_memory(requests);
-    code_.offsets.assign(code_.buffers.size(), 0);
-    for (size_t i = 0; i < of.size(); ++i)
-      for (uint32_t id : members[of[i]]) code_.offsets[id] = memory.offsets[i];
-    code_.stats.arena_bytes = memory.bytes;
-    code_.stats.arena_lower_bound = memory.lower_bound;
-    code_.donated.resize(code_.arguments.size());
-    for (uint32_t id = 0; id < code_.buffers.size(); ++id) {
-      CodeBuffer& b = buffer(id);
-      const CodeBuffer& whole = buffer(root(id));
-      if (b.kind == CodeBuffer::Kind::Argument && members[root(id)].size() > 1)
-        code_.donated[b.argument] = true;
-      if (b.kind == CodeBuffer::Kind::Held && b.end >= 0 && b.output < 0) {
-        const auto record = records_.find(b.end);
-        if (record != records_.end()) record->second.step->releases.push_back(id);
-      }
-      b.output = whole.output;
-    }
-    for (CodeResult& result : code_.results) {
-      if (result.kind != CodeResult::Kind::Buffer) continue;
-      const CodeBuffer& whole = buffer(root(result.buffer));
-      if (whole.kind != CodeBuffer::Kind::Argument) continue;
-      result.donor = static_cast<int64_t>(whole.argument);
-      ++code_.stats.donated;
-    }
   }
 
   const LowerOptions options_;
   std::string entry_;
   DeviceCode code_;
   Buffer addresses_;
-  std::vector<CodeView> views_;            // by value
-  std::vector<uint32_t> parent_;           // by buffer: those that share memory
-  std::vector<int64_t> aliased_;           // by argument: the result that it is to become, or -1
-  std::map<int64_t, Record> records_;      // by position
-  std::vector<std::set<uint32_t>> loops_;  // buffers touched in the loops around
-  std::vector<std::pair<uint32_t, uint32_t>> rotated_;
-  std::set<uint32_t> pinned_;  // buffers that trade places: they share memory with no others
+  std::optional<UseMap> uses_;
+  std::vector<CodeView> views_;  // by value
+  BufferTable table_;
   std::map<std::pair<CodeBlock*, std::vector<int64_t>>, CodeView> copies_;
   NodeId current_;
-  int64_t position_ = 0;
 };
 
 }  // namespace

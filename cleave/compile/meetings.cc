@@ -1,11 +1,18 @@
 #include "cleave/compile/meetings.h"
 
+#include <immintrin.h>
+
 #include <algorithm>
 #include <tuple>
 
 #include "cleave/core/error.h"
 
 namespace cleave {
+namespace {
+
+constexpr int kSpins = 2000;  // tens of microseconds
+
+}  // namespace
 
 size_t Meetings::find(int64_t transfer, int64_t n, const std::vector<int64_t>& group) {
   const auto [it, fresh] = index_.try_emplace(std::tuple(transfer, n, group), meetings_.size());
@@ -20,6 +27,7 @@ size_t Meetings::find(int64_t transfer, int64_t n, const std::vector<int64_t>& g
 
 void Meetings::wake(const Meeting& meeting) {
   for (int64_t device : meeting.group) ready_.push_back(device);
+  news_.store(true, std::memory_order_release);
   changed_.notify_all();
 }
 
@@ -47,9 +55,17 @@ int64_t Meetings::take(std::unique_lock<std::mutex>& lock, int worker) {
       if (it == ready_.end()) it = ready_.begin();
       const int64_t device = *it;
       ready_.erase(it);
+      if (ready_.empty()) news_.store(false, std::memory_order_relaxed);
       return device;
     }
-    changed_.wait(lock);
+    // What is awaited usually comes soon: another thread is at work on it.
+    lock.unlock();
+    for (int turn = 0; turn < kSpins && !news_.load(std::memory_order_acquire); ++turn) _mm_pause();
+    lock.lock();
+    if (ready_.empty() && left_ != 0 && !failure_) {
+      news_.store(false, std::memory_order_relaxed);
+      changed_.wait(lock);
+    }
   }
 }
 
@@ -69,7 +85,10 @@ void Meetings::work(int worker) {
     lock.lock();
     if (error && !failure_) failure_ = error;
     if (ended) --left_;
-    if (left_ == 0 || failure_) changed_.notify_all();
+    if (left_ == 0 || failure_) {
+      news_.store(true, std::memory_order_release);
+      changed_.notify_all();
+    }
   }
 }
 

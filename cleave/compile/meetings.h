@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -71,7 +72,8 @@ class Meetings {
   bool quit_ = false;
   const std::function<bool(int64_t)>* advance_ = nullptr;
   std::deque<int64_t> ready_;
-  int64_t left_ = 0;  // devices that have not ended
+  std::atomic<bool> news_{false};  // something may be ready
+  int64_t left_ = 0;               // devices that have not ended
   std::exception_ptr failure_;
 };
 

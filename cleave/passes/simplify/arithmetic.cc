@@ -3,6 +3,7 @@
 
 #include "cleave/graph/local_op.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/ops/reduction_body.h"
 #include "cleave/passes/simplify/rewriter.h"
 #include "cleave/passes/simplify/simplify.h"
 
@@ -120,6 +121,24 @@ class Arithmetic {
   const ValueId result_;
 };
 
+// A reduction over dimensions of size 1 folds one element into the first value.
+void reduce_one(Rewriter& r, const Node& node, const Type& type) {
+  if (node.operands.size() != 2 || !recognise_reducers(r.graph(), node.regions[0])) return;
+  const Type& input = r.type(node.operands[0]);
+  const std::vector<NodeId>& body = r.graph().region(node.regions[0]).nodes;
+  if (body.size() != 2 || input.dtype != type.dtype || !input.has_static_shape() ||
+      num_elements(input.shape) != num_elements(type.shape) ||
+      body_dtype(r.graph(), node, 0) != type.dtype)
+    return;
+  const std::string op = r.graph().node(body[0]).name;
+  AttrDict attrs;
+  attrs.set("broadcast_dimensions", ints_attr({}));
+  const ValueId first =
+      r.emit("stablehlo.broadcast_in_dim", {node.operands[1]}, type, std::move(attrs));
+  const ValueId value = r.emit_reshape(node.operands[0], type.shape);
+  r.replace(node.results[0], r.emit(op, {first, value}, type));
+}
+
 void canonical_form(Rewriter& r, NodeId id) {
   const Node node = r.graph().node(id);
   if (is_pinned(node) || node.results.size() != 1) return;
@@ -135,6 +154,8 @@ void canonical_form(Rewriter& r, NodeId id) {
     numbers.fields.push_back({"rhs_contracting_dimensions", ints_attr({0})});
     attrs.set("dot_dimension_numbers", std::move(numbers));
     r.replace(node.results[0], r.emit("stablehlo.dot_general", node.operands, type, attrs));
+  } else if (node.name == "stablehlo.reduce") {
+    reduce_one(r, node, type);
   } else if (node.name == "stablehlo.broadcast") {
     const Type& operand = r.type(node.operands[0]);
     std::vector<int64_t> dims;

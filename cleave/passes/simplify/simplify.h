@@ -16,7 +16,7 @@ namespace cleave {
 bool inline_calls(Graph& graph, const std::function<void(NodeId from, NodeId to)>& copied = {});
 
 // Other spellings of one op become one: dot -> dot_general, broadcast -> broadcast_in_dim, clamp ->
-// minimum of maximum.
+// minimum of maximum, a reduction over dimensions of size 1 -> its operator.
 bool canonicalize(Graph& graph);
 
 // Ops on constants become constants, where the result is small or one value everywhere.

@@ -1,0 +1,136 @@
+// Runs a module many times, op by op and compiled, on one device or over the module's own mesh:
+//   bench_compiled FILE.mlir [--mesh annotations] [--seconds S] [--json]
+// Without a file: examples/transformer.mlir, on one device and on eight. Against something outside:
+// bench/compiled_vs_jax.py.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "cleave/compile/executable.h"
+#include "cleave/graph/text/text.h"
+#include "cleave/rules/sharding_passes.h"
+#include "cleave/runtime/fill.h"
+#include "cleave/spmd/partition.h"
+
+namespace {
+
+using namespace cleave;
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+struct Times {
+  double best = 1e30, median = 0;
+};
+
+template <typename Run>
+Times measure(double seconds, Run run) {
+  run();
+  std::vector<double> times;
+  for (const double end = now() + seconds; times.size() < 5 || now() < end;) {
+    const double begin = now();
+    run();
+    times.push_back(now() - begin);
+  }
+  std::sort(times.begin(), times.end());
+  return {times.front(), times[times.size() / 2]};
+}
+
+std::vector<Array> arguments(const Graph& graph) {
+  std::vector<Array> args;
+  for (const Type& type : graph.find_function("main")->arg_types)
+    args.push_back(make_array(type, is_integer(type.dtype) ? "zeros" : "random:1"));
+  return args;
+}
+
+void report(const std::string& file, int64_t devices, bool json, const Times& eager,
+            const Times& compiled, double compile_seconds, const Executable& executable) {
+  if (json) {
+    const CodeStats stats = executable.stats();
+    fmt::print(
+        "{{\"devices\": {}, \"eager_ms\": {:.4f}, \"compiled_ms\": {:.4f}, \"compiled_median_ms\": "
+        "{:.4f}, \"compile_ms\": {:.1f}, \"arena_bytes\": {}, \"argument_bytes\": {}, "
+        "\"result_bytes\": {}}}\n",
+        devices, eager.best * 1e3, compiled.best * 1e3, compiled.median * 1e3,
+        compile_seconds * 1e3, stats.arena_bytes, stats.argument_bytes, stats.result_bytes);
+    return;
+  }
+  fmt::print(
+      "{} on {} device{}: op by op {:.3f} ms, compiled {:.3f} ms (median {:.3f}): {:.2f} times "
+      "faster; compiled in {:.0f} ms\n{}",
+      file, devices, devices == 1 ? "" : "s", eager.best * 1e3, compiled.best * 1e3,
+      compiled.median * 1e3, eager.best / compiled.best, compile_seconds * 1e3,
+      describe(executable));
+}
+
+void run_whole(const Graph& graph, const std::string& file, double seconds, bool json) {
+  const double begin = now();
+  Executable executable(graph, "main");
+  const double compile_seconds = now() - begin;
+  std::vector<std::vector<Array>> args = {arguments(graph)}, results;
+  const Times compiled = measure(seconds, [&] { executable.run_shards_into(args, results); });
+  const Times eager = measure(seconds / 2, [&] { run_function(graph, "main", args[0]); });
+  report(file, 1, json, eager, compiled, compile_seconds, executable);
+}
+
+void run_sharded(const Graph& graph, const std::string& file, double seconds, bool json) {
+  Graph sharded = graph;
+  run_propagation_pipeline(sharded, {});
+  const Program program = partition(sharded, {.entry = "main", .mesh = nullptr});
+  const double begin = now();
+  Executable executable(program);
+  const double compile_seconds = now() - begin;
+  const Executor executor(program);
+  const std::vector<Array> whole = arguments(graph);
+  const std::vector<ValueId>& values = program.graph.region(program.entry_function().body).args;
+  std::vector<std::vector<Array>> args(static_cast<size_t>(executor.num_devices())), results;
+  for (size_t d = 0; d < args.size(); ++d)
+    for (size_t i = 0; i < whole.size(); ++i)
+      args[d].push_back(shard_of(whole[i], program.layout(values[i]), static_cast<int64_t>(d)));
+  const Times compiled = measure(seconds, [&] { executable.run_shards_into(args, results); });
+  const Times eager = measure(seconds / 2, [&] { executor.run_shards(args); });
+  report(file, executor.num_devices(), json, eager, compiled, compile_seconds, executable);
+}
+
+Graph load(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) throw UserError(file + ": cannot be opened");
+  return parse_module(std::string(std::istreambuf_iterator<char>(in), {}), file);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string file;
+  bool mesh = false, json = false;
+  double seconds = 2;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--json")
+      json = true;
+    else if (word == "--mesh" && i + 1 < argc)
+      mesh = std::strcmp(argv[++i], "annotations") == 0;
+    else if (word == "--seconds" && i + 1 < argc)
+      seconds = std::stod(argv[++i]);
+    else
+      file = word;
+  }
+  try {
+    if (file.empty()) {
+      file = CLEAVE_SOURCE_DIR "/examples/transformer.mlir";
+      run_whole(load(file), "examples/transformer.mlir", seconds, json);
+      run_sharded(load(file), "examples/transformer.mlir", seconds, json);
+    } else {
+      (mesh ? run_sharded : run_whole)(load(file), file, seconds, json);
+    }
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    return 1;
+  }
+}
