@@ -17,5 +17,7 @@ void add_run_command(CLI::App& app);
 void add_opt_command(CLI::App& app);
 void add_plan_command(CLI::App& app);
 void add_launch_command(CLI::App& app);
+void add_calibrate_command(CLI::App& app);
+void add_verify_command(CLI::App& app);
 
 }  // namespace cleave::cli

@@ -23,6 +23,8 @@ int main(int argc, char** argv) {
   cleave::cli::add_plan_command(app);
   cleave::cli::add_launch_command(app);
   cleave::cli::Outcome outcome;
+  cleave::cli::add_calibrate_command(app);
+  cleave::cli::add_verify_command(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -157,7 +157,8 @@ Graph apply(const Plan& plan, const Graph& graph) {
 Program partition_planned(const Plan& plan, const Graph& graph, const MachineProfile& profile) {
   PartitionOptions options;
   options.entry = plan.entry;
-  options.profile = &profile;
+  const MachineProfile shared = shared_by(profile, plan.mesh->num_devices());
+  options.profile = &shared;
   return partition(apply(plan, graph), options);
 }
 

@@ -67,7 +67,7 @@ std::vector<std::vector<AxisList>> place_axes(const Mesh& mesh, size_t bins,
 }
 
 Layouts::Layouts(MeshPtr mesh, const MachineProfile& profile)
-    : mesh_(std::move(mesh)), resharder_(profile) {}
+    : mesh_(std::move(mesh)), resharder_(shared_by(profile, mesh_->num_devices())) {}
 
 SpecId Layouts::intern(const ShardingSpec& spec) {
   if (!spec.mesh) return kNoSpec;

@@ -1,0 +1,55 @@
+#include <fmt/format.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "cleave/cli/commands.h"
+#include "cleave/cli/files.h"
+#include "cleave/core/error.h"
+#include "cleave/graph/json.h"
+#include "cleave/graph/text/text.h"
+#include "cleave/plan/verify_plan.h"
+
+namespace cleave::cli {
+namespace {
+
+struct VerifyCommand {
+  std::string file, plan, machine;
+  plan::VerifyPlanOptions options;
+};
+
+void run(const VerifyCommand& command) {
+  const std::string text = read_file(command.file);
+  const Graph graph =
+      command.file.ends_with(".json") ? graph_from_json(text) : parse_module(text, command.file);
+  const plan::Plan plan = plan::read_plan(command.plan);
+  const MachineProfile profile =
+      load_profile(command.machine.empty() ? plan.machine : command.machine);
+  const plan::PlanVerification result =
+      plan::verify_plan(plan, graph, shared_by(profile, plan.mesh->num_devices()), command.options);
+  fmt::print("{}", to_string(result));
+  if (!result.good()) throw CLI::RuntimeError(1);
+}
+
+}  // namespace
+
+void add_verify_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "verify",
+      "Run a planned module on virtual devices, and check results, collectives and memory");
+  auto options = std::make_shared<VerifyCommand>();
+  command->add_option("file", options->file, "the module: StableHLO text, or graph JSON")
+      ->required();
+  command->add_option("--plan", options->plan, "the plan, as `cleave plan --out` wrote it")
+      ->required();
+  command->add_option("--machine", options->machine, "default: the plan's");
+  command->add_option("--seed", options->options.seed, "of the arguments")->capture_default_str();
+  command
+      ->add_option("--devices", options->options.shrink.most_devices,
+                   "larger meshes run with shorter axes")
+      ->capture_default_str();
+  command->add_flag("--as-is", options->options.keep_sizes, "never on smaller tensors");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace cleave::cli

@@ -1,0 +1,175 @@
+#include "cleave/plan/verify_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "cleave/graph/op_def.h"
+#include "cleave/ops/cost.h"
+#include "cleave/plan/apply.h"
+#include "cleave/plan/names.h"
+#include "cleave/plan/program_cost.h"
+#include "cleave/plan/program_memory.h"
+#include "cleave/runtime/executor.h"
+#include "cleave/runtime/fill.h"
+
+namespace cleave::plan {
+namespace {
+
+using Key = std::pair<std::string, std::string>;  // kind and axes
+
+double argument_bytes(const Graph& graph, const std::string& entry) {
+  double bytes = 0;
+  for (const Type& type : graph.find_function(entry)->arg_types)
+    if (type.is_tensor()) bytes += static_cast<double>(type.byte_count());
+  return bytes;
+}
+
+double total_flops(const Graph& graph) {
+  double flops = 0;
+  graph.walk([&](NodeId id) { flops += op_cost(graph, graph.node(id)).flops; });
+  return flops;
+}
+
+bool is_local(const std::string& kind) {
+  return kind == "all_slice" || kind == "relabel" || kind.ends_with("_to_unreduced");
+}
+
+void compare_results(const Graph& whole, const std::string& entry, const std::vector<Array>& args,
+                     const std::vector<Array>& sharded, PlanVerification& result) {
+  const std::vector<Array> expected = run_function(whole, entry, args);
+  result.num_results = expected.size();
+  const Function& function = *whole.find_function(entry);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    if (!function.result_types[i].is_tensor()) continue;
+    const Comparison comparison = compare(sharded[i], expected[i]);
+    if (!comparison.same)
+      result.differences.push_back(fmt::format("result {} differs by {:.3g}: {}", i,
+                                               comparison.max_difference, comparison.first));
+    result.max_difference = std::max(result.max_difference, comparison.max_difference);
+    result.magnitude = std::max(result.magnitude, comparison.scale);
+  }
+}
+
+std::vector<CollectiveCheck> check_collectives(const Plan& plan, const ProgramCost& cost,
+                                               const CommLog& log) {
+  std::map<Key, CollectiveCheck> checks;
+  auto at = [&](const std::string& kind, const std::string& axes) -> CollectiveCheck& {
+    CollectiveCheck& check = checks[{kind, axes}];
+    check.kind = kind;
+    check.axes = axes;
+    return check;
+  };
+  for (const CollectiveTotal& total : plan.totals.collectives)
+    if (!is_local(total.kind)) at(total.kind, total.axes).planned += total.count;
+  for (const CollectiveCostSum& sum : cost.transfers)
+    if (!is_local(sum.kind)) at(sum.kind, sum.axes).predicted_bytes += sum.bytes;
+  for (const CommEvent& event : log.events())
+    if (!is_local(event.kind)) {
+      CollectiveCheck& check = at(event.kind, event.axes);
+      check.executed += 1;
+      check.measured_bytes += static_cast<double>(event.bytes);
+    }
+  std::vector<CollectiveCheck> result;
+  for (auto& [key, check] : checks) result.push_back(std::move(check));
+  return result;
+}
+
+std::string verdict(bool good) { return good ? "ok  " : "BAD "; }
+
+}  // namespace
+
+bool PlanVerification::seconds_good() const {
+  return std::abs(planned_seconds - program_seconds) <= 1e-6 * std::max(planned_seconds, 1e-12);
+}
+
+bool PlanVerification::collectives_good() const {
+  return std::all_of(collectives.begin(), collectives.end(),
+                     [](const CollectiveCheck& check) { return check.good(); });
+}
+
+bool PlanVerification::memory_good() const {
+  return std::abs(static_cast<double>(predicted_peak - measured_peak)) <=
+         0.05 * static_cast<double>(measured_peak);
+}
+
+PlanVerification verify_plan(const Plan& plan, const Graph& graph, const MachineProfile& profile,
+                             const VerifyPlanOptions& options) {
+  PlanVerification result;
+  Program program = partition_planned(plan, graph, profile);
+  result.planned_seconds = plan.totals.seconds;
+  result.program_seconds = program_cost(program, profile).seconds;
+
+  Graph whole = without_transfers(program);
+  result.same_program = fingerprint(whole, program.entry) == plan.fingerprint;
+  const bool is_large = total_flops(whole) > options.most_flops ||
+                        argument_bytes(whole, program.entry) > options.most_bytes ||
+                        program.mesh->num_devices() > options.shrink.most_devices;
+  if (is_large && !options.keep_sizes) {
+    Shrunk shrunk = shrink(program, options.shrink);
+    result.changes = std::move(shrunk.changes);
+    program = std::move(shrunk.program);
+    whole = without_transfers(program);
+  }
+  result.mesh = to_string(*program.mesh);
+
+  std::vector<Array> args;
+  for (const Type& type : program.entry_function().arg_types)
+    args.push_back(type.is_tensor()
+                       ? make_array(type, fmt::format("random:{}", options.seed + args.size()))
+                       : Array(DType::Bool, {0}));
+  const Executor executor(program);
+  CommLog log;
+  MemoryUse memory;
+  const std::vector<Array> sharded = executor.run(args, {.log = &log, .memory = &memory});
+  compare_results(whole, program.entry, args, sharded, result);
+  result.collectives = check_collectives(plan, program_cost(program, profile), log);
+  result.measured_peak = memory.peak();
+  for (int64_t device = 0; device < executor.num_devices(); ++device)
+    if (device == memory.fullest_device() || device == 0)
+      result.predicted_peak = std::max(result.predicted_peak, program_memory(program, device).peak);
+  return result;
+}
+
+std::string to_string(const PlanVerification& v) {
+  std::string text;
+  if (v.changes.empty()) {
+    text += fmt::format("ran as it is on {}\n", v.mesh);
+  } else {
+    text += fmt::format("ran on {}, smaller:", v.mesh);
+    for (size_t i = 0; i < v.changes.size(); ++i)
+      text += fmt::format("{} {}", i ? "," : "", v.changes[i]);
+    text += "\n";
+  }
+  text += fmt::format("{} the program without its communication is the module\n",
+                      verdict(v.same_program));
+  text += fmt::format(
+      "{} {} results are those of one device; largest difference {:.3g}, largest "
+      "magnitude {:.3g}\n",
+      verdict(v.results_good()), v.num_results, v.max_difference, v.magnitude);
+  for (const std::string& difference : v.differences) text += "       " + difference + "\n";
+  text += fmt::format("{} the plan's {} are the sum over the program's nodes, {}\n",
+                      verdict(v.seconds_good()), seconds_text(v.planned_seconds),
+                      seconds_text(v.program_seconds));
+  double executed = 0;
+  for (const CollectiveCheck& check : v.collectives) executed += check.executed;
+  text += fmt::format(
+      "{} {:.0f} collectives were executed, of the kinds, axes, numbers and bytes "
+      "that were planned\n",
+      verdict(v.collectives_good()), executed);
+  for (const CollectiveCheck& check : v.collectives)
+    text += fmt::format(
+        "       {} {:<20} {:<18} x{:<5.0f} {}{}\n", check.good() ? " " : "!", check.kind,
+        check.axes, check.executed, bytes_text(static_cast<int64_t>(check.measured_bytes)),
+        check.good() ? ""
+                     : fmt::format("   planned x{:.0f}, {}", check.planned,
+                                   bytes_text(static_cast<int64_t>(check.predicted_bytes))));
+  text +=
+      fmt::format("{} memory of a device: measured {}, predicted {}\n", verdict(v.memory_good()),
+                  bytes_text(v.measured_peak), bytes_text(v.predicted_peak));
+  return text + (v.good() ? "verified\n" : "NOT verified\n");
+}
+
+}  // namespace cleave::plan

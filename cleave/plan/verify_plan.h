@@ -1,0 +1,62 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cleave/machine/profile.h"
+#include "cleave/plan/plan.h"
+#include "cleave/plan/shrink.h"
+#include "cleave/runtime/compare.h"
+
+namespace cleave::plan {
+
+struct VerifyPlanOptions {
+  bool keep_sizes = false;  // never on smaller tensors
+  // Above these a program runs on smaller tensors: FLOPs of the whole step, bytes of its arguments.
+  double most_flops = 2e9;
+  double most_bytes = 64e6;
+  uint64_t seed = 1;  // of the arguments
+  ShrinkOptions shrink;
+};
+
+// One kind of communication along the same axes: what the program should do and what it did.
+struct CollectiveCheck {
+  std::string kind, axes;
+  double planned = 0;  // executions per step
+  double executed = 0;
+  double predicted_bytes = 0;  // received by one device, for the sizes that ran
+  double measured_bytes = 0;
+  bool good() const { return planned == executed && predicted_bytes == measured_bytes; }
+};
+
+// What a plan says, and what happened when it was run on virtual devices.
+struct PlanVerification {
+  std::string mesh;                  // that ran
+  std::vector<std::string> changes;  // of sizes, empty: it ran as it is
+  bool same_program = false;         // without its communication, the program is the module
+  double planned_seconds = 0,
+         program_seconds = 0;            // the plan's total, and the sum over the program
+  std::vector<std::string> differences;  // results that differ, in words
+  size_t num_results = 0;
+  double max_difference = 0, magnitude = 0;
+  std::vector<CollectiveCheck> collectives;
+  int64_t predicted_peak = 0, measured_peak = 0;
+
+  bool results_good() const { return differences.empty(); }
+  bool seconds_good() const;
+  bool collectives_good() const;
+  bool memory_good() const;  // within 5%
+  bool good() const {
+    return same_program && results_good() && seconds_good() && collectives_good() && memory_good();
+  }
+};
+
+// Partitions the module as planned, makes it small where it is large, runs it on virtual devices
+// and on one, and compares results, collectives, bytes and memory with what was said of them.
+PlanVerification verify_plan(const Plan& plan, const Graph& graph, const MachineProfile& profile,
+                             const VerifyPlanOptions& options = {});
+
+// A line per check, "ok" or what is wrong, and a last line with the verdict.
+std::string to_string(const PlanVerification& verification);
+
+}  // namespace cleave::plan

@@ -1,0 +1,97 @@
+#include "cleave/machine/fit.h"
+
+#include <gtest/gtest.h>
+
+namespace cleave {
+namespace {
+
+// A machine that is known: what it would measure of itself must give it back.
+MachineProfile known_host() {
+  MachineProfile host = default_profile();
+  host.name = "known";
+  host.devices_per_node = 1 << 20;
+  host.concurrent_devices = 2;
+  host.memory_gbps = 8;
+  host.cache_bytes = 1e6;
+  host.cache_gbps = 24;
+  host.launch_us = 0.9;
+  host.matmul_launch_us = 1.4;
+  host.vector_tflops = 0.01;
+  host.matmul = {{DType::F32, {0.11, 2, 0.5}}, {DType::BF16, {0.2, 4, 0.33}}};
+  host.bandwidth_efficiency = {1, 1, 0.8, 0.2, 0.4, 0.3};
+  for (auto& protocols : host.collectives) protocols = {{"threads", 12, 3, 0, 0, 0, 4, 4}};
+  return host;
+}
+
+HostTimings timings_of(const MachineProfile& host) {
+  HostTimings timings;
+  timings.name = host.name;
+  timings.cores = 2;
+  timings.memory_bytes = host.memory_bytes;
+  auto kernel = [&](OpCost cost, DType dtype) {
+    timings.kernels.push_back({"", cost, dtype, op_seconds(cost, dtype, host)});
+  };
+  for (double bytes = 256; bytes < 1e8; bytes *= 4) {
+    kernel({bytes / 8, bytes / 2, bytes / 2}, DType::F32);
+    kernel({bytes * 5, bytes / 2, bytes / 2}, DType::F32);  // a function
+    for (KernelClass kernel_class :
+         {KernelClass::Reduction, KernelClass::Softmax, KernelClass::Norm, KernelClass::Transpose})
+      kernel({0, bytes / 2, bytes / 2, kernel_class}, DType::F32);
+  }
+  for (DType dtype : {DType::F32, DType::BF16})
+    for (double n = 8; n <= 1024; n *= 2)
+      kernel({2 * n * n * n, 8 * n * n, 4 * n * n, KernelClass::Matmul}, dtype);
+  for (int kind = 0; kind < kNumCollectiveKinds; ++kind)
+    for (int64_t ranks : {2, 4, 8})
+      for (double bytes : {1e4, 1e5, 1e6, 1e7}) {
+        CollectiveTiming timing{static_cast<CollectiveKind>(kind), ranks, bytes, 1};
+        timing.seconds = predicted_seconds(timing, host);
+        timings.collectives.push_back(timing);
+      }
+  return timings;
+}
+
+TEST(Fit, FindsAKnownMachine) {
+  const MachineProfile host = known_host();
+  const HostTimings timings = timings_of(host);
+  const MachineProfile fitted = fit_profile(timings);
+  EXPECT_EQ(fitted.name, "known");
+  EXPECT_NEAR(fitted.launch_us, host.launch_us, 0.1);
+  EXPECT_NEAR(fitted.memory_gbps, host.memory_gbps, 0.5);
+  EXPECT_NEAR(fitted.cache_gbps, host.cache_gbps, 3);
+  EXPECT_NEAR(fitted.vector_tflops, host.vector_tflops, 0.002);
+  EXPECT_NEAR(fitted.matmul.at(DType::F32).tflops, 0.11, 0.02);
+  EXPECT_EQ(fitted.concurrent_devices, 2);
+  EXPECT_LT(median_error(timings.kernels, fitted), 0.05);
+  EXPECT_LT(median_error(timings.collectives, fitted), 0.01);
+  const CollectiveProtocol& protocol = fitted.collectives[0][0];
+  EXPECT_NEAR(protocol.base_us, 12, 0.5);
+  EXPECT_NEAR(protocol.ring_us, 3, 0.2);
+  EXPECT_NEAR(protocol.inside_gbps, 4, 0.1);
+}
+
+TEST(Fit, SurvivesNoiseAndTheFile) {
+  HostTimings timings = timings_of(known_host());
+  uint32_t state = 1;
+  for (KernelTiming& timing : timings.kernels) {
+    state = state * 1664525 + 1013904223;
+    timing.seconds *= 1 + 0.2 * (state >> 8) / double(1 << 24);
+  }
+  const MachineProfile fitted = fit_profile(timings);
+  EXPECT_LT(median_error(timings.kernels, fitted), 0.12);
+  EXPECT_EQ(profile_from_json(to_json(fitted)), fitted);
+}
+
+TEST(Fit, KeepsWhatWasNotMeasured) {
+  HostTimings timings = timings_of(known_host());
+  timings.collectives.clear();
+  std::erase_if(timings.kernels, [](const KernelTiming& timing) {
+    return timing.cost.kernel == KernelClass::Matmul;
+  });
+  const MachineProfile fitted = fit_profile(timings);
+  EXPECT_EQ(fitted.matmul, default_profile().matmul);
+  EXPECT_EQ(fitted.collectives, default_profile().collectives);
+}
+
+}  // namespace
+}  // namespace cleave
