@@ -132,7 +132,7 @@ int main(int argc, char** argv) {
   if (argc > 1)
     profile = load_profile(argv[1]);
   else
-    profile = fit_profile(measure_host({.seconds = 20, .most_devices = 4}));
+    profile = fit_profile(measure_host({.seconds = 20, .most_devices = 4, .progress = {}}));
   std::vector<double> predicted, measured;
   for (const Ways& ways : kWays) {
     const Program program = make(ways, profile);

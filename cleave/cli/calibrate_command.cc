@@ -43,7 +43,9 @@ void print_table(const HostTimings& timings, const MachineProfile& profile) {
 
 void run(const CalibrateCommand& command) {
   if (command.seconds <= 0) throw_user("--seconds must be positive");
-  MeasureOptions options{.seconds = command.seconds, .most_devices = command.devices};
+  MeasureOptions options;
+  options.seconds = command.seconds;
+  options.most_devices = command.devices;
   const bool terminal = isatty(fileno(stderr));
   int last = -1;
   options.progress = [&](std::string_view what, double done) {

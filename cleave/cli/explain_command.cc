@@ -3,7 +3,9 @@
 #include "cleave/cli/commands.h"
 #include "cleave/cli/files.h"
 #include "cleave/core/error.h"
+#include "cleave/graph/json.h"
 #include "cleave/graph/text/text.h"
+#include "cleave/plan/explain_plan.h"
 #include "cleave/rules/explain.h"
 #include "cleave/rules/sharding_passes.h"
 #include "cleave/rules/value_sharding.h"
@@ -15,6 +17,8 @@ struct ExplainCommand {
   std::string file;
   std::vector<std::string> values;
   std::string function;
+  std::vector<std::string> ops;
+  std::string module, machine;
   bool trace = false;
   bool warnings = false;
 };
@@ -44,8 +48,40 @@ ValueId find_value(const Graph& graph, const std::vector<std::string>& names, st
   throw_user("@{} has no value {}", graph.functions[index].name, name);
 }
 
+// A plan is JSON; a module is not.
+bool is_plan(const std::string& text) {
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  return begin != std::string::npos && text[begin] == '{' &&
+         text.find("\"fingerprint\"") != std::string::npos;
+}
+
+void explain_planned(const ExplainCommand& command, const std::string& text) {
+  const plan::Plan plan = plan::plan_from_json(text);
+  if (command.module.empty()) {
+    if (!command.ops.empty())
+      throw_user("--op {}: the alternatives need the module as well: --module FILE",
+                 command.ops[0]);
+    fmt::print("{}(memory by class, patterns and alternatives: with --module FILE)\n",
+               plan::explain_totals(plan));
+    return;
+  }
+  const std::string source = read_text(command.module);
+  const Graph graph = command.module.ends_with(".json") ? graph_from_json(source)
+                                                        : parse_module(source, command.module);
+  const MachineProfile profile =
+      shared_by(load_profile(command.machine.empty() ? plan.machine : command.machine),
+                plan.mesh->num_devices());
+  if (command.ops.empty()) fmt::print("{}", plan::explain_plan(plan, graph, profile));
+  for (const std::string& op : command.ops)
+    fmt::print("{}", plan::explain_op(plan, graph, profile, op));
+}
+
 void run(const ExplainCommand& command) {
-  Graph graph = parse_module(read_text(command.file), command.file);
+  const std::string text = read_text(command.file);
+  if (is_plan(text)) return explain_planned(command, text);
+  if (!command.ops.empty() || !command.module.empty())
+    throw_user("--op and --module are for plans, and '{}' is a module", command.file);
+  Graph graph = parse_module(text, command.file);
   const std::vector<std::string> names = value_names(graph);
   std::vector<ValueId> values;
   for (const std::string& name : command.values)
@@ -66,10 +102,15 @@ void run(const ExplainCommand& command) {
 }  // namespace
 
 void add_explain_command(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("explain", "Propagate shardings and say why a value has the one it has");
+  CLI::App* command = app.add_subcommand(
+      "explain", "Say why a value has the sharding it has, and what a plan does");
   auto options = std::make_shared<ExplainCommand>();
-  command->add_option("file", options->file, "a module; - for standard input")->required();
+  command->add_option("file", options->file, "a module or a plan; - for standard input")
+      ->required();
+  command->add_option("--module", options->module, "of a plan: the module that was planned");
+  command->add_option("--op", options->ops,
+                      "of a plan: an op, as dot_general.3: its alternatives and what they cost");
+  command->add_option("--machine", options->machine, "of a plan: another machine than its own");
   command->add_option("--value", options->values, "a value, as %3 or %arg0; may be repeated");
   command->add_option("--function", options->function, "where the value is; @main by default");
   command->add_flag("--trace", options->trace, "every change in order, with its cause");

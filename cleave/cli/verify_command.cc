@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <fstream>
-#include <iterator>
 
 #include "cleave/cli/commands.h"
 #include "cleave/cli/files.h"
@@ -19,7 +17,7 @@ struct VerifyCommand {
 };
 
 void run(const VerifyCommand& command) {
-  const std::string text = read_file(command.file);
+  const std::string text = read_text(command.file);
   const Graph graph =
       command.file.ends_with(".json") ? graph_from_json(text) : parse_module(text, command.file);
   const plan::Plan plan = plan::read_plan(command.plan);

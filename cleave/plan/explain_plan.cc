@@ -1,0 +1,255 @@
+#include "cleave/plan/explain_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "cleave/core/error.h"
+#include "cleave/plan/apply.h"
+#include "cleave/plan/formulation.h"
+#include "cleave/plan/program_cost.h"
+#include "cleave/plan/program_memory.h"
+#include "cleave/runtime/comm_log.h"
+
+namespace cleave::plan {
+namespace {
+
+std::string gib_text(int64_t bytes) { return bytes_text(bytes); }
+
+std::string spec_text(const ShardingSpec& spec) { return spec.mesh ? to_string(spec) : "-"; }
+
+// Everything about one op's surroundings in a plan.
+class Surroundings {
+ public:
+  Surroundings(const Plan& plan, const Graph& graph, const MachineProfile& profile,
+               const std::string& op)
+      : plan_(plan),
+        flat_(flatten(graph, plan.entry)),
+        names_(name_everything(flat_, plan.entry)),
+        layouts_(plan.mesh, profile),
+        book_(flat_, layouts_),
+        formulation_(flat_, names_, layouts_, book_, FormulationOptions{plan.entry, {}}) {
+    planned_ = plan.find_op(op);
+    const auto it = names_.node_of.find(op);
+    if (!planned_ || it == names_.node_of.end()) {
+      std::string some;
+      for (size_t i = 0; i < plan.ops.size() && i < 8; ++i) some += " " + plan.ops[i].name;
+      throw_user("the plan has no op '{}'; it has{}{}", op, some,
+                 plan.ops.size() > 8 ? " ..." : "");
+    }
+    node_ = it->second;
+  }
+
+  std::vector<Alternative> run() {
+    const StrategySet* set = nullptr;
+    for (const FormulatedOp& op : formulation_.ops)
+      if (op.node == node_) set = op.set;
+    std::vector<Alternative> result;
+    bool found = false;
+    if (set)
+      for (const Strategy& strategy : set->list) {
+        std::vector<ShardingSpec> operands, results;
+        for (SpecId id : strategy.operands) operands.push_back(spec(id));
+        for (SpecId id : strategy.results) results.push_back(spec(id));
+        result.push_back(price(operands, results, strategy.seconds));
+        found |= result.back().chosen;
+      }
+    if (!found) {
+      std::vector<ShardingSpec> operands;
+      for (const PlannedOperand& operand : planned_->operands) operands.push_back(operand.spec);
+      result.push_back(price(operands, planned_->results, planned_->seconds));
+      result.back().chosen = true;
+    }
+    std::stable_sort(result.begin(), result.end(), [](const Alternative& a, const Alternative& b) {
+      return a.seconds() != b.seconds() ? a.seconds() < b.seconds() : a.chosen > b.chosen;
+    });
+    return result;
+  }
+
+ private:
+  ShardingSpec spec(SpecId id) const { return id == kNoSpec ? ShardingSpec{} : layouts_.spec(id); }
+
+  const ShardingSpec* layout_of(const std::string& source) const {
+    if (const PlannedValue* value = plan_.find_value(source)) return &value->spec;
+    for (const PlannedCopy& copy : plan_.copies)
+      if (copy.name == source) return &copy.spec;
+    return nullptr;
+  }
+
+  double reshard(const ShardingSpec& from, const ShardingSpec& to, const Type& type) {
+    if (!from.mesh || !to.mesh || from.same_layout(to)) return 0;
+    return layouts_.seconds(layouts_.intern(from), layouts_.intern(to), type);
+  }
+
+  Alternative price(const std::vector<ShardingSpec>& operands,
+                    const std::vector<ShardingSpec>& results, double seconds) {
+    const Node& node = flat_.node(node_);
+    Alternative way;
+    way.compute = seconds * planned_->times;
+    way.chosen = true;
+    for (size_t i = 0; i < operands.size(); ++i) {
+      way.layouts += (i ? ", " : "") + spec_text(operands[i]);
+      const Type& type = flat_.operand_type(node, i);
+      if (const ShardingSpec* from = layout_of(planned_->operands[i].source))
+        way.operands += planned_->times * reshard(*from, operands[i], type);
+      way.chosen &= !operands[i].mesh || operands[i].same_layout(planned_->operands[i].spec);
+      if (operands[i].mesh) way.bytes += layouts_.bytes(layouts_.intern(operands[i]), type);
+    }
+    way.layouts += " -> ";
+    for (size_t i = 0; i < results.size(); ++i) {
+      way.layouts += (i ? ", " : "") + spec_text(results[i]);
+      const Type& type = flat_.result_type(node, i);
+      const std::string& name = names_.values[node.results[i].index];
+      way.results += deliveries(name, results[i], type);
+      way.chosen &= !results[i].mesh || results[i].same_layout(planned_->results[i]);
+      if (results[i].mesh) way.bytes += layouts_.bytes(layouts_.intern(results[i]), type);
+    }
+    return way;
+  }
+
+  // From a result to all that take it, as planned.
+  double deliveries(const std::string& name, const ShardingSpec& from, const Type& type) {
+    double seconds = 0;
+    for (const PlannedCopy& copy : plan_.copies)
+      if (copy.source == name) seconds += planned_->times * reshard(from, copy.spec, type);
+    for (const PlannedOp& op : plan_.ops)
+      for (const PlannedOperand& operand : op.operands)
+        if (operand.source == name) seconds += op.times * reshard(from, operand.spec, type);
+    return seconds;
+  }
+
+  const Plan& plan_;
+  const Graph flat_;
+  const Names names_;
+  Layouts layouts_;
+  StrategyBook book_;
+  const Formulation formulation_;
+  const PlannedOp* planned_ = nullptr;
+  NodeId node_;
+};
+
+std::string reason(const Alternative& chosen, const Alternative& other) {
+  std::vector<std::string> parts;
+  auto compare = [&](const char* what, double a, double b) {
+    if (std::abs(a - b) <= 1e-9 * std::max(a, b)) return;
+    parts.push_back(
+        fmt::format("{} {} {}", seconds_text(std::abs(a - b)), b > a ? "more" : "less", what));
+  };
+  compare("compute", chosen.compute, other.compute);
+  compare("for operands", chosen.operands, other.operands);
+  compare("for results", chosen.results, other.results);
+  if (parts.empty()) parts.push_back("the same time");
+  if (other.bytes != chosen.bytes)
+    parts.push_back(fmt::format("{} {} memory", bytes_text(std::abs(other.bytes - chosen.bytes)),
+                                other.bytes > chosen.bytes ? "more" : "less"));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+}  // namespace
+
+std::vector<Alternative> alternatives(const Plan& plan, const Graph& graph,
+                                      const MachineProfile& profile, const std::string& op) {
+  return Surroundings(plan, graph, profile, op).run();
+}
+
+std::string explain_totals(const Plan& plan) {
+  const double total = plan.totals.seconds > 0 ? plan.totals.seconds : 1;
+  std::string text = fmt::format(
+      "@{} on {} of {}: a step takes {}, at least {} (gap {:.2f}%{})\n",
+      plan.module.empty() ? plan.entry : plan.module, to_string(*plan.mesh), plan.machine,
+      seconds_text(plan.totals.seconds), seconds_text(plan.bound.lower_bound), 100 * plan.bound.gap,
+      plan.bound.proven ? ", optimal"
+      : plan.bound.cut  ? ", cut by the clock"
+                        : "");
+  auto row = [&](const std::string& what, double seconds, const std::string& more) {
+    text += fmt::format("  {:<34} {:>10} {:>5.1f}%  {}\n", what, seconds_text(seconds),
+                        100 * seconds / total, more);
+  };
+  row("compute", plan.totals.compute_seconds, "");
+  for (const CollectiveTotal& sum : plan.totals.collectives)
+    row(sum.kind + " " + sum.axes, sum.seconds,
+        fmt::format("x{:.0f}, {} received", sum.count, gib_text(static_cast<int64_t>(sum.bytes))));
+  text += fmt::format("memory {} at {}, {} of it arguments{}\n", gib_text(plan.memory.peak),
+                      plan.memory.peak_at, gib_text(plan.memory.arguments),
+                      plan.memory.limit ? ", limit " + gib_text(*plan.memory.limit) : "");
+  std::vector<const PlannedOp*> dearest;
+  for (const PlannedOp& op : plan.ops) dearest.push_back(&op);
+  std::stable_sort(dearest.begin(), dearest.end(), [](const PlannedOp* a, const PlannedOp* b) {
+    return a->seconds * a->times > b->seconds * b->times;
+  });
+  if (dearest.size() > 10) dearest.resize(10);
+  text += "the dearest ops:\n";
+  for (const PlannedOp* op : dearest) {
+    std::string layouts;
+    for (const PlannedOperand& operand : op->operands)
+      layouts += (layouts.empty() ? "" : ", ") + spec_text(operand.spec);
+    layouts += " ->";
+    for (const ShardingSpec& spec : op->results) layouts += " " + spec_text(spec);
+    text += fmt::format("  {:>10} {:>5.1f}%  {:<20} {}\n", seconds_text(op->seconds * op->times),
+                        100 * op->seconds * op->times / total, op->name, layouts);
+  }
+  for (const std::string& note : plan.notes) text += "note: " + note + "\n";
+  return text;
+}
+
+std::string explain_plan(const Plan& plan, const Graph& graph, const MachineProfile& profile) {
+  const Program program = partition_planned(plan, graph, profile);
+  std::string text =
+      fmt::format("@{} on {} of {}; no plan takes less than {} (gap {:.2f}%{})\n\ntime\n",
+                  plan.module.empty() ? plan.entry : plan.module, to_string(*plan.mesh),
+                  plan.machine, seconds_text(plan.bound.lower_bound), 100 * plan.bound.gap,
+                  plan.bound.proven ? ", optimal"
+                  : plan.bound.cut  ? ", cut by the clock"
+                                    : "");
+  text += to_string(program_cost(program, profile), program);
+  text += "\nmemory of a device\n" + to_string(program_memory(program), program, 10);
+  text += "\nhow matmuls run\n";
+  for (const NamedPattern& pattern : named_patterns(plan, graph)) {
+    std::string ops = pattern.ops[0];
+    if (pattern.ops.size() > 1) ops += fmt::format(" and {} more", pattern.ops.size() - 1);
+    text += fmt::format("  {:<28} {}\n", ops, fmt::join(pattern.names, "; "));
+    text += fmt::format("  {:<28} {}{}\n", "", pattern.types,
+                        pattern.weight.empty() ? ""
+                                               : fmt::format(", {} lies as {}", pattern.weight,
+                                                             pattern.weight_layout));
+  }
+  for (const std::string& note : plan.notes) text += "note: " + note + "\n";
+  return text;
+}
+
+std::string explain_op(const Plan& plan, const Graph& graph, const MachineProfile& profile,
+                       const std::string& op, size_t most) {
+  const std::vector<Alternative> ways = alternatives(plan, graph, profile, op);
+  const PlannedOp& planned = *plan.find_op(op);
+  const auto chosen =
+      std::find_if(ways.begin(), ways.end(), [](const Alternative& way) { return way.chosen; });
+  std::string text = fmt::format("{}: {}, {} time{} a step, {} ways to run it\n", op, planned.op,
+                                 planned.times, planned.times == 1 ? "" : "s", ways.size());
+  for (size_t i = 0; i < planned.operands.size(); ++i)
+    text += fmt::format("  operand {} is {}\n", i, planned.operands[i].source);
+  auto describe = [&](const Alternative& way) {
+    return fmt::format("{:>10}  {} compute, {} for operands, {} for results, {}\n{:>14}{}\n",
+                       seconds_text(way.seconds()), seconds_text(way.compute),
+                       seconds_text(way.operands), seconds_text(way.results), bytes_text(way.bytes),
+                       "", way.layouts);
+  };
+  text += "chosen\n" + describe(*chosen) + "others, with the neighbours as they are\n";
+  size_t shown = 0;
+  for (const Alternative& way : ways) {
+    if (way.chosen || shown++ >= most) continue;
+    text += describe(way) + fmt::format("{:>14}{}\n", "", reason(*chosen, way));
+  }
+  if (ways.size() > most + 1) text += fmt::format("  and {} more\n", ways.size() - most - 1);
+  if (!ways[0].chosen)
+    text += fmt::format(
+        "why not the first of them: alone it would be {} cheaper, but ops that look alike are "
+        "decided together, and the memory of a device counts\n",
+        seconds_text(chosen->seconds() - ways[0].seconds()));
+  else if (ways.size() > 1)
+    text += fmt::format("why: every other way costs at least {} more here\n",
+                        seconds_text(ways[1].seconds() - ways[0].seconds()));
+  return text;
+}
+
+}  // namespace cleave::plan

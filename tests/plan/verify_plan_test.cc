@@ -1,0 +1,114 @@
+#include "cleave/plan/verify_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cleave/core/error.h"
+#include "cleave/graph/text/text.h"
+#include "cleave/plan/explain_plan.h"
+#include "cleave/plan/planner.h"
+#include "memory_models.h"
+
+namespace cleave::plan {
+namespace {
+
+Plan plan_of(const Graph& graph, const char* mesh) {
+  PlannerOptions options;
+  options.mesh = std::make_shared<const Mesh>(parse_mesh(mesh));
+  options.profile = &builtin_profile("h100");
+  options.machine = "h100";
+  const PlannerResult result = make_plan(graph, options);
+  EXPECT_TRUE(result.plan.has_value()) << result.reason;
+  return *result.plan;
+}
+
+// What the planner says of five models is what happens.
+TEST(VerifyPlan, PlansHoldWhatTheySay) {
+  for (const auto& [name, text] : memory_models()) {
+    const Graph graph = parse_module(text);
+    for (const char* mesh : {"x=2,y=2", "x=4"}) {
+      const PlanVerification v = verify_plan(plan_of(graph, mesh), graph, builtin_profile("h100"));
+      EXPECT_TRUE(v.good()) << name << " on " << mesh << "\n" << to_string(v);
+      EXPECT_TRUE(v.changes.empty());
+    }
+  }
+}
+
+constexpr const char* kLarge = R"(
+  func.func @main(%x: tensor<1024x4096xf32>, %w: tensor<4096x16384xf32>, %v: tensor<16384x4096xf32>) -> tensor<1024x4096xf32> {
+    %0 = stablehlo.dot %x, %w : (tensor<1024x4096xf32>, tensor<4096x16384xf32>) -> tensor<1024x16384xf32>
+    %1 = stablehlo.tanh %0 : tensor<1024x16384xf32>
+    %2 = stablehlo.dot %1, %v : (tensor<1024x16384xf32>, tensor<16384x4096xf32>) -> tensor<1024x4096xf32>
+    return %2 : tensor<1024x4096xf32>
+  })";
+
+TEST(VerifyPlan, LargeModulesRunSmall) {
+  const Graph graph = parse_module(kLarge);
+  const PlanVerification v =
+      verify_plan(plan_of(graph, "data=4,model=8"), graph, builtin_profile("h100"));
+  EXPECT_TRUE(v.good()) << to_string(v);
+  EXPECT_FALSE(v.changes.empty());
+}
+
+TEST(VerifyPlan, FindsWhatIsWrong) {
+  const Graph graph = parse_module(memory_models().at("mlp"));
+  Plan plan = plan_of(graph, "x=4");
+  plan.totals.seconds *= 1.5;
+  const PlanVerification v = verify_plan(plan, graph, builtin_profile("h100"));
+  EXPECT_FALSE(v.seconds_good());
+  EXPECT_FALSE(v.good());
+  EXPECT_THAT(to_string(v), testing::HasSubstr("NOT verified"));
+  Plan other = plan_of(parse_module(kLarge), "x=4");
+  EXPECT_THROW(verify_plan(other, graph, builtin_profile("h100")), UserError);
+}
+
+Plan megatron(const Graph& graph) {
+  PlannerOptions options;
+  options.mesh = std::make_shared<const Mesh>(parse_mesh("data=4,model=8"));
+  options.profile = &builtin_profile("h100");
+  for (const auto& [name, spec] :
+       std::map<std::string, std::string>{{"x", R"([{"data"}, {}])"},
+                                          {"w", R"([{"data"}, {"model"}])"},
+                                          {"v", R"([{"model"}, {"data"}])"}})
+    options.pins.push_back({name, parse_sharding(spec, options.mesh), name});
+  return *make_plan(graph, options).plan;
+}
+
+TEST(ExplainPlan, NamesPatternsFromLayouts) {
+  const Graph graph = parse_module(kLarge);
+  const Plan plan = megatron(graph);
+  std::string all;
+  for (const NamedPattern& pattern : named_patterns(plan, graph))
+    for (const std::string& name : pattern.names) all += pattern.weight + ": " + name + "\n";
+  EXPECT_THAT(all, testing::HasSubstr("w: data parallel over \"data\""));
+  EXPECT_THAT(all, testing::HasSubstr("w: column-parallel over \"model\""));
+  EXPECT_THAT(all, testing::HasSubstr("w: fully sharded (gathered for use) over \"data\""));
+  EXPECT_THAT(all, testing::HasSubstr("v: row-parallel over \"model\""));
+}
+
+TEST(ExplainPlan, AlternativesSurroundTheChoice) {
+  const Graph graph = parse_module(kLarge);
+  const Plan plan = plan_of(graph, "data=4,model=8");
+  for (const PlannedOp& op : plan.ops) {
+    if (op.op != "stablehlo.dot") continue;
+    const std::vector<Alternative> ways =
+        alternatives(plan, graph, builtin_profile("h100"), op.name);
+    EXPECT_GT(ways.size(), 5u);
+    int chosen = 0;
+    for (const Alternative& way : ways) chosen += way.chosen;
+    EXPECT_EQ(chosen, 1) << op.name;
+    for (const Alternative& way : ways)
+      if (way.chosen) {
+        EXPECT_NEAR(way.compute, op.seconds * op.times, 1e-12);
+      }
+  }
+  EXPECT_THAT(explain_op(plan, graph, builtin_profile("h100"), "dot.0"), testing::HasSubstr("why"));
+  EXPECT_THROW(explain_op(plan, graph, builtin_profile("h100"), "dot.99"), UserError);
+  const std::string text = explain_plan(plan, graph, builtin_profile("h100"));
+  EXPECT_THAT(text, testing::HasSubstr("how matmuls run"));
+  EXPECT_THAT(text, testing::HasSubstr("memory of a device"));
+  EXPECT_THAT(explain_totals(plan), testing::HasSubstr("compute"));
+}
+
+}  // namespace
+}  // namespace cleave::plan
