@@ -55,26 +55,27 @@ void fit_memory(const HostTimings& timings, MachineProfile& profile) {
   auto rate = [&](const KernelTiming& timing) {
     return bytes_of(timing.cost) / std::max(timing.seconds - floor, timing.seconds * 0.1) * 1e-9;
   };
-  std::vector<double> far;
-  for (const KernelTiming& timing : plain)
-    if (bytes_of(timing.cost) * 3 >= bytes_of(plain.back().cost)) far.push_back(rate(timing));
-  profile.memory_gbps = median(far);
   double best = std::numeric_limits<double>::infinity();
   MachineProfile candidate = profile;
   for (double cache = 32e3; cache < 256e6; cache *= 1.5) {
     candidate.cache_bytes = cache;
-    std::vector<double> near;
-    for (const KernelTiming& timing : plain)
+    std::vector<double> near, far;
+    for (const KernelTiming& timing : plain) {
       if (bytes_of(timing.cost) < cache && timing.seconds > 2 * floor) near.push_back(rate(timing));
-    if (near.empty()) continue;
-    candidate.cache_gbps = std::max(median(near), profile.memory_gbps);
+      if (bytes_of(timing.cost) > 2 * cache) far.push_back(rate(timing));
+    }
+    if (near.empty() || far.empty()) continue;
+    candidate.memory_gbps = median(far);
+    candidate.cache_gbps = std::max(median(near), candidate.memory_gbps);
     double error = 0;
     for (const KernelTiming& timing : plain) error += log_error(timing, candidate);
     if (error >= best) continue;
     best = error;
+    profile.memory_gbps = candidate.memory_gbps;
     profile.cache_bytes = candidate.cache_bytes;
     profile.cache_gbps = candidate.cache_gbps;
   }
+  if (!std::isfinite(best)) profile.memory_gbps = rate(plain.back());
 }
 
 void fit_functions(const HostTimings& timings, MachineProfile& profile) {

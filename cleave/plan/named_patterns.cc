@@ -93,13 +93,16 @@ class PatternReader {
     };
     for (size_t d = 0; d < of_other.dims.size(); ++d)
       if (!contains(other_batch, d) && !contains(other_contract, d))
-        add(d == 0 || !has_weight ? "data parallel" : "sequence parallel", of_other.dims[d].axes);
+        add(!has_weight ? "split"
+            : d == 0    ? "data parallel"
+                        : "sequence parallel",
+            of_other.dims[d].axes);
     for (size_t d = 0; d < of_weight.dims.size(); ++d) {
       const AxisList& axes = of_weight.dims[d].axes;
       if (contains(batch, d))
-        add(has_weight ? "expert parallel" : "parallel over batch and heads", axes);
+        add(has_weight ? "expert parallel" : "batch parallel", axes);
       else if (contains(contract, d))
-        add(has_weight ? "row-parallel" : "contraction split (partial sums)", axes);
+        add(has_weight ? "row-parallel" : "partial sums", axes);
       else
         add(has_weight ? "column-parallel" : "split", axes);
     }

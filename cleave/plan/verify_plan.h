@@ -45,7 +45,7 @@ struct PlanVerification {
   bool results_good() const { return differences.empty(); }
   bool seconds_good() const;
   bool collectives_good() const;
-  bool memory_good() const;  // within 5%
+  bool memory_good() const;  // within 5% and a few KiB of libraries
   bool good() const {
     return same_program && results_good() && seconds_good() && collectives_good() && memory_good();
   }

@@ -18,7 +18,8 @@ struct MeasureOptions {
 // functions, reductions, softmax, normalisation, transposes, copies: each as the runtime runs it,
 // from the smallest, which are all overhead, to what no cache holds), how much several devices
 // disturb each other, and the collectives of the local transport. Each is the fastest of several
-// repeats: what else the machine does only adds.
+// repeats: what else the machine does only adds. Kernels are timed by the processor time of their
+// thread, collectives by the clock.
 HostTimings measure_host(const MeasureOptions& options = {});
 
 }  // namespace cleave
