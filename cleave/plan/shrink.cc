@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
@@ -225,36 +227,56 @@ void fit_attributes(Graph& graph, Node& node, const std::vector<Shape>& before) 
 // The largest of 2, 3, 4 ... that keeps the parity of a size and is not larger.
 int64_t shorter_axis(int64_t size) { return size <= 3 ? size : size % 2 == 0 ? 2 : 3; }
 
-bool has_sub_axes(const Program& program) {
-  const auto is_part = [&](const AxisRef& ref) {
-    return ref.size != program.mesh->axes[ref.axis].size;
-  };
-  for (const Layout& layout : program.layouts) {
-    for (const DimSpec& dim : layout.spec.dims)
-      if (std::any_of(dim.axes.begin(), dim.axes.end(), is_part)) return true;
-    if (std::any_of(layout.spec.partial.begin(), layout.spec.partial.end(), is_part)) return true;
+// Every list of axes in the layouts.
+void for_each_axes(Program& program, const std::function<void(AxisList&)>& visit) {
+  for (Layout& layout : program.layouts) {
+    for (DimSpec& dim : layout.spec.dims) visit(dim.axes);
+    visit(layout.spec.partial);
   }
-  return false;
 }
 
+// Where an axis is cut into sub-axes, from 1 to its size; empty where cuts do not nest.
+std::vector<int64_t> cuts_of(Program& program, int axis) {
+  std::set<int64_t> cuts{1, program.mesh->axes[axis].size};
+  for_each_axes(program, [&](AxisList& axes) {
+    for (const AxisRef& ref : axes)
+      if (ref.axis == axis) cuts.insert({int64_t{ref.pre}, ref.next_pre()});
+  });
+  std::vector<int64_t> sorted(cuts.begin(), cuts.end());
+  for (size_t i = 1; i < sorted.size(); ++i)
+    if (sorted[i] % sorted[i - 1] != 0) return {};
+  return sorted;
+}
+
+// Every part between two cuts becomes shorter.
 void shrink_mesh(Program& program, std::vector<std::string>& changes) {
   Mesh smaller = *program.mesh;
   smaller.device_ids.clear();
-  for (MeshAxis& axis : smaller.axes) {
-    const int64_t size = shorter_axis(axis.size);
+  std::vector<std::map<int64_t, int64_t>> new_cut(smaller.axes.size());
+  for (size_t a = 0; a < smaller.axes.size(); ++a) {
+    const std::vector<int64_t> cuts = cuts_of(program, static_cast<int>(a));
+    if (cuts.empty()) return;
+    int64_t size = 1;
+    new_cut[a][1] = 1;
+    for (size_t i = 1; i < cuts.size(); ++i)
+      new_cut[a][cuts[i]] = size *= shorter_axis(cuts[i] / cuts[i - 1]);
+    MeshAxis& axis = smaller.axes[a];
     if (size != axis.size)
       changes.push_back(fmt::format("{}: {} -> {}", axis.name, axis.size, size));
     axis.size = size;
   }
   const MeshPtr mesh = std::make_shared<const Mesh>(std::move(smaller));
-  auto replace = [&](AxisList& axes) {
-    for (AxisRef& ref : axes) ref = whole_axis(*mesh, ref.axis);
-  };
+  for_each_axes(program, [&](AxisList& axes) {
+    for (AxisRef& ref : axes) {
+      const int64_t begin = new_cut[ref.axis].at(ref.pre),
+                    end = new_cut[ref.axis].at(ref.next_pre());
+      ref.pre = static_cast<int32_t>(begin);
+      ref.size = static_cast<int32_t>(end / begin);
+    }
+  });
   for (Layout& layout : program.layouts) {
     if (!layout.spec.mesh) continue;
     layout.spec.mesh = mesh;
-    for (DimSpec& dim : layout.spec.dims) replace(dim.axes);
-    replace(layout.spec.partial);
     layout.spec.replicated.clear();
   }
   program.mesh = mesh;
@@ -280,7 +302,9 @@ bool has_halos(const Program& program) {
 Shrunk shrink(const Program& program, const ShrinkOptions& options) {
   Shrunk result{program, {}};
   if (has_manual_parts(program)) return result;
-  Sizes sizes(program);
+  if (program.mesh->num_devices() > options.most_devices && !has_halos(program))
+    shrink_mesh(result.program, result.changes);
+  Sizes sizes(result.program);
   sizes.run(options.least);
   Graph& graph = result.program.graph;
   std::vector<Shape> before(graph.num_values());
@@ -305,9 +329,6 @@ Shrunk shrink(const Program& program, const ShrinkOptions& options) {
   for (auto it = counts.rbegin(); it != counts.rend(); ++it)
     result.changes.push_back(fmt::format("{} -> {} ({} dimension{})", it->first.first,
                                          it->first.second, it->second, it->second > 1 ? "s" : ""));
-  if (program.mesh->num_devices() > options.most_devices && !has_sub_axes(program) &&
-      !has_halos(program))
-    shrink_mesh(result.program, result.changes);
   return result;
 }
 

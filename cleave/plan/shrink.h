@@ -13,10 +13,10 @@ struct ShrinkOptions {
 };
 
 // The same Program on smaller tensors, over fewer devices: every op, every change of layout and
-// every layout stays, and so does the remainder of every dimension by its number of shards. Sizes
-// are unknowns that the ops' rules tie together; what an attribute or a window fixes is kept.
-// What a program means at these sizes is what it means at the others, so that a plan for a
-// cluster can be run on a desk.
+// every layout stays, and so does the remainder of every dimension by its number of shards (of the
+// smaller mesh, where the mesh becomes smaller: what was even stays even). Sizes are unknowns that
+// the ops' rules tie together; what an attribute or a window fixes is kept. What a program means at
+// these sizes is what it means at the others, so that a plan for a cluster can be run on a desk.
 //
 //   8 x 4096 x 14336 over data=8, model=8   ->   4 x 4 x 4 over data=2, model=2
 struct Shrunk {

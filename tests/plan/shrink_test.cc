@@ -116,9 +116,27 @@ TEST(Shrink, LongAxesBecomeShort) {
   const Shrunk shrunk = shrink(program);
   EXPECT_EQ(shrunk.program.mesh->num_devices(), 4);
   EXPECT_EQ(steps_of(shrunk.program), steps_of(program));
-  EXPECT_EQ(shrunk.program.entry_function().arg_types[0].shape, (Shape{16, 4}));
-  EXPECT_EQ(shrunk.program.entry_function().arg_types[1].shape, (Shape{4, 32}));
+  EXPECT_EQ(shrunk.program.entry_function().arg_types[0].shape, (Shape{4, 4}));
+  EXPECT_EQ(shrunk.program.entry_function().arg_types[1].shape, (Shape{4, 4}));
   EXPECT_THAT(shrunk.changes, testing::Contains("model: 16 -> 2"));
+}
+
+TEST(Shrink, PartsOfAxesBecomeShortOneByOne) {
+  const Graph graph = parse_module(R"(
+    sdy.mesh @mesh = <["x"=4, "y"=8]>
+    func.func @main(%x: tensor<1024x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y":(1)2}, {}]>})
+        -> (tensor<1024x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y":(1)2}]>}) {
+      %0 = stablehlo.tanh %x : tensor<1024x64xf32>
+      return %0 : tensor<1024x64xf32>
+    })");
+  const Program program = partition(graph, {.entry = "main"});
+  const Shrunk shrunk = shrink(program);
+  EXPECT_EQ(to_string(*shrunk.program.mesh), R"(<["x"=2, "y"=4]>)");  // "y":(1)2 and "y":(2)4
+  EXPECT_EQ(steps_of(shrunk.program), steps_of(program));
+  const std::vector<Array> args = random_args(shrunk.program);
+  EXPECT_TRUE(compare(Executor(shrunk.program).run(args)[0],
+                      run_function(without_transfers(shrunk.program), "main", args)[0])
+                  .same);
 }
 
 }  // namespace

@@ -1,0 +1,89 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+// plan, verify, explain and calibrate as a user runs them, one after the other.
+namespace cleave {
+namespace {
+
+using testing::HasSubstr;
+
+struct Outcome {
+  int status;
+  std::string text;  // both streams
+};
+
+Outcome cleave(const std::string& arguments) {
+  FILE* pipe = popen((std::string(CLEAVE_COMMAND) + " " + arguments + " 2>&1").c_str(), "r");
+  std::array<char, 4096> buffer;
+  Outcome outcome;
+  while (const size_t n = fread(buffer.data(), 1, buffer.size(), pipe))
+    outcome.text.append(buffer.data(), n);
+  outcome.status = pclose(pipe) >> 8;
+  return outcome;
+}
+
+class PlanCommands : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::ofstream(module_) << R"(
+func.func @main(%x: tensor<512x1024xf32>, %w: tensor<1024x4096xf32>, %v: tensor<4096x1024xf32>) -> tensor<512x1024xf32> {
+  %0 = stablehlo.dot %x, %w : (tensor<512x1024xf32>, tensor<1024x4096xf32>) -> tensor<512x4096xf32>
+  %1 = stablehlo.tanh %0 : tensor<512x4096xf32>
+  %2 = stablehlo.dot %1, %v : (tensor<512x4096xf32>, tensor<4096x1024xf32>) -> tensor<512x1024xf32>
+  return %2 : tensor<512x1024xf32>
+})";
+    const Outcome made =
+        cleave("plan " + module_ + " --mesh data=2,model=2 --machine h100 --out " + plan_);
+    ASSERT_EQ(made.status, 0) << made.text;
+  }
+  const std::string module_ = testing::TempDir() + "plan_commands.mlir";
+  const std::string plan_ = testing::TempDir() + "plan_commands.json";
+};
+
+TEST_F(PlanCommands, VerifyRunsThePlan) {
+  const Outcome good = cleave("verify " + module_ + " --plan " + plan_);
+  EXPECT_EQ(good.status, 0) << good.text;
+  EXPECT_THAT(good.text, HasSubstr("\nverified\n"));
+  EXPECT_THAT(good.text, HasSubstr("memory of a device: measured"));
+  // Of another module.
+  const std::string other = testing::TempDir() + "plan_commands_other.mlir";
+  std::ofstream(other) << "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n"
+                          "  return %x : tensor<4xf32>\n}";
+  EXPECT_EQ(cleave("verify " + other + " --plan " + plan_).status, 1);
+}
+
+TEST_F(PlanCommands, ExplainSaysWhatAndWhy) {
+  EXPECT_THAT(cleave("explain " + plan_).text, HasSubstr("the dearest ops:"));
+  const Outcome whole = cleave("explain " + plan_ + " --module " + module_);
+  EXPECT_EQ(whole.status, 0) << whole.text;
+  for (const char* part : {"time\n", "the ten dearest:", "memory of a device", "how matmuls run"})
+    EXPECT_THAT(whole.text, HasSubstr(part));
+  EXPECT_THAT(cleave("explain " + plan_ + " --module " + module_ + " --op dot.0").text,
+              HasSubstr("ways to run it"));
+  const Outcome unknown = cleave("explain " + plan_ + " --module " + module_ + " --op dot.7");
+  EXPECT_EQ(unknown.status, 1);
+  EXPECT_THAT(unknown.text, HasSubstr("the plan has no op 'dot.7'; it has"));
+  EXPECT_THAT(cleave("explain " + plan_ + " --op dot.0").text, HasSubstr("--module FILE"));
+  EXPECT_THAT(cleave("explain " + module_ + " --op dot.0").text, HasSubstr("are for plans"));
+}
+
+TEST(Calibrate, WritesAProfileThatPlansUse) {
+  const std::string profile = testing::TempDir() + "plan_commands_host.json";
+  const Outcome outcome = cleave("calibrate --seconds 3 --devices 2 --out " + profile);
+  EXPECT_EQ(outcome.status, 0) << outcome.text;
+  EXPECT_THAT(outcome.text, HasSubstr("measured  predicted"));
+  EXPECT_EQ(cleave("reshard --shape 1024x1024 --mesh x=2 --from '[{\"x\"}, {}]' --to '[{}, {}]' "
+                   "--machine " +
+                   profile)
+                .status,
+            0);
+  EXPECT_EQ(cleave("calibrate --seconds 0").status, 1);
+}
+
+}  // namespace
+}  // namespace cleave
