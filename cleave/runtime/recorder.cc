@@ -17,19 +17,25 @@ std::string types_text(const Graph& graph, const Node& node) {
   return text;
 }
 
+// Changes of layout by what they are: cleave.all_reduce.
+std::string name_of(const Node& node) {
+  if (!node.attrs.has("cleave.step")) return node.name;
+  return "cleave." + std::string(node.attrs.get_string("cleave.step"));
+}
+
 }  // namespace
 
 void Recorder::executed(const Graph& graph, const Node& node, int64_t device,
                         std::span<const Array> results, double begin, double end) {
   begin -= start_;
   end -= start_;
-  Event event{node.name, device, begin, end, 0};
+  Event event{name_of(node), device, begin, end, 0};
   for (const Array& result : results)
     if (result.valid()) event.bytes += static_cast<int64_t>(result.num_bytes());
   std::lock_guard lock(mutex_);
   if (on_trace)
     on_trace(fmt::format("device {}  {:10.3f} ms  {:9.3f} ms  {}  {}", device, begin * 1e3,
-                         (end - begin) * 1e3, node.name, types_text(graph, node)));
+                         (end - begin) * 1e3, event.op, types_text(graph, node)));
   if (record_ops) events_.push_back(std::move(event));
 }
 
