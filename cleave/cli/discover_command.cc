@@ -10,6 +10,7 @@
 #include "cleave/discover/discover.h"
 #include "cleave/discover/emit.h"
 #include "cleave/discover/library.h"
+#include "cleave/discover/mesh_check.h"
 #include "cleave/discover/op_call.h"
 #include "cleave/discover/registry_check.h"
 #include "cleave/discover/registry_operator.h"
@@ -24,6 +25,7 @@ struct Options {
   std::string worlds = "2,3,4";
   std::string format = "table";
   std::string emit;
+  std::string mesh;
   uint64_t seed = 0;
   bool list = false;
   bool all = false;
@@ -204,11 +206,20 @@ void run(const Options& options) {
   Operator op = known ? *known : *registered;
   if (!options.shapes.empty()) apply_shapes(op, options.shapes);
   apply_attrs(op, options.attrs);
+  if (!options.mesh.empty() || !options.emit.empty()) settings.shrink_witnesses = false;
   const Discovery discovery = discover(op, settings);
+  if (!options.mesh.empty()) {
+    std::vector<int> sizes;
+    for (int64_t size : parse_shape(options.mesh)) sizes.push_back(static_cast<int>(size));
+    const MeshReport report = check_mesh(op, discovery, sizes, settings);
+    fmt::print("{}", report_mesh(report));
+    return;
+  }
   if (!options.emit.empty()) {
     fmt::print("{}", options.emit == "cleave"    ? emit_cleave(discovery)
                      : options.emit == "dtensor" ? emit_dtensor(discovery)
                      : options.emit == "shardy"  ? emit_shardy(discovery)
+                     : options.emit == "tests"   ? emit_cleave_tests(op, discovery)
                                                  : emit_dtensor_tests(discovery));
   } else if (options.format == "yaml") {
     fmt::print("{}", report_yaml(discovery));
@@ -233,13 +244,17 @@ void add_discover_command(CLI::App& app) {
   command->add_option("--attr", options->attrs, "values to sweep: dim=0,1")->take_all();
   command->add_option("--world", options->worlds, "numbers of devices to try")
       ->capture_default_str();
+  command->add_option("--mesh", options->mesh,
+                      "check that the rules of two axes compose on a mesh such as 2x2");
   command->add_option("--format", options->format, "table, yaml or json; markdown with --all")
       ->check(CLI::IsMember({"table", "yaml", "json", "markdown"}))
       ->capture_default_str();
   command
-      ->add_option("--emit", options->emit,
-                   "rule code for review: cleave, dtensor, shardy or tests")
-      ->check(CLI::IsMember({"cleave", "dtensor", "shardy", "tests"}));
+      ->add_option(
+          "--emit", options->emit,
+          "rule code for review, or tests of the strategies: cleave, dtensor, shardy, tests "
+          "(for Cleave) or dtensor-tests")
+      ->check(CLI::IsMember({"cleave", "dtensor", "shardy", "tests", "dtensor-tests"}));
   command->add_option("--seed", options->seed, "of the random inputs and decompositions")
       ->capture_default_str();
   command->add_flag("--all", options->all, "certify every rule of the op registry by execution");

@@ -18,21 +18,27 @@ void annotate(AttrDict& attrs, const Placement& placement, const MeshPtr& mesh, 
 }
 
 // The program of one claim; the function's arguments and results are the op's.
-Program program_of(const Graph& sample, const Claim& claim) {
+Program program_of(const Graph& sample, const std::vector<Placement>& arguments,
+                   const std::vector<Placement>& results, int w) {
   Graph graph = sample;
-  auto mesh = std::make_shared<const Mesh>(Mesh({{"x", claim.w}}, {}, "mesh"));
+  auto mesh = std::make_shared<const Mesh>(Mesh({{"x", w}}, {}, "mesh"));
   graph.meshes = {mesh};
   Function& main = *graph.find_function("main");
-  const std::vector<std::optional<size_t>> arguments = arguments_of(sample);
-  for (size_t i = 0; i < claim.operands.size(); ++i)
-    if (arguments[i])
-      annotate(main.arg_attrs[*arguments[i]], claim.operands[i], mesh,
-               main.arg_types[*arguments[i]].rank());
-  for (size_t r = 0; r < claim.results.size(); ++r)
-    annotate(main.result_attrs[r], claim.results[r], mesh, main.result_types[r].rank());
+  for (size_t i = 0; i < arguments.size(); ++i)
+    annotate(main.arg_attrs[i], arguments[i], mesh, main.arg_types[i].rank());
+  for (size_t r = 0; r < results.size(); ++r)
+    annotate(main.result_attrs[r], results[r], mesh, main.result_types[r].rank());
   PartitionOptions options;
   options.mesh = mesh;
   return partition(graph, options);
+}
+
+// Beside those that discovery tries, the bitwise reductions of a program.
+std::vector<Placement> certified_placements(const TensorDesc& desc) {
+  std::vector<Placement> placements = placements_of(desc);
+  if (desc.dtype == DType::Bool || is_integer(desc.dtype))
+    for (ReduceOp op : {ReduceOp::And, ReduceOp::Or}) placements.push_back(Placement::partial(op));
+  return placements;
 }
 
 bool communicates(const Program& program) {
@@ -53,7 +59,9 @@ class Certifier {
   }
 
   void test(Claim& claim) {
-    const Program program = program_of(sample_, claim);
+    std::vector<Placement> operands;
+    for (size_t operand : arguments_) operands.push_back(claim.operands[operand]);
+    const Program program = program_of(sample_, operands, claim.results, claim.w);
     if (communicates(program)) {
       claim.verdict = VerdictKind::Rejected;
       claim.reason = "the partitioned program communicates";
@@ -129,6 +137,11 @@ class Certifier {
 
 }  // namespace
 
+bool runs_alone(const Graph& call, const std::vector<Placement>& operands,
+                const std::vector<Placement>& results, int w) {
+  return !communicates(program_of(call, operands, results, w));
+}
+
 std::string to_string(const Claim& claim) {
   std::string text = claim.op + ": ";
   for (size_t i = 0; i < claim.operands.size(); ++i)
@@ -148,7 +161,8 @@ std::vector<Claim> certify(const Graph& sample, const DiscoverOptions& options) 
   Certifier certifier(sample, options);
   std::vector<Claim> claims;
   for (int w : options.worlds)
-    for (const std::vector<Placement>& arguments : operand_rows(sample_of(sample).operands)) {
+    for (const std::vector<Placement>& arguments :
+         operand_rows(sample_of(sample).operands, certified_placements)) {
       const bool average = std::any_of(arguments.begin(), arguments.end(), [](const Placement& p) {
         return p.is_partial() && p.reduce == ReduceOp::Avg;
       });

@@ -22,6 +22,11 @@ struct Claim {
 };
 std::string to_string(const Claim& claim);
 
+// Whether the program that the partitioner makes of a call with these placements has no
+// communication.
+bool runs_alone(const Graph& call, const std::vector<Placement>& operands,
+                const std::vector<Placement>& results, int w);
+
 // Tries every claim of the rule and the partial transfer of the one op in the function "main" of
 // `sample`: sharded and partial operands, uneven sizes, every decomposition. Runs what the
 // partitioner makes of it, so that the op's local form is certified too.

@@ -78,7 +78,10 @@ class AtomTable {
       add("not " + name, [name](const SweepPoint& p) { return !std::get<bool>(p.attrs.at(name)); });
       return;
     }
-    if (std::holds_alternative<int64_t>(first) && has_d) {
+    // A number that never changes meets d by chance.
+    const bool varies = std::any_of(points_.begin(), points_.end(),
+                                    [&](const SweepPoint& p) { return p.attrs.at(name) != first; });
+    if (std::holds_alternative<int64_t>(first) && has_d && varies) {
       add("d < " + name,
           [name](const SweepPoint& p) { return *p.d < std::get<int64_t>(p.attrs.at(name)); });
       add("d >= " + name,

@@ -1,5 +1,7 @@
 #include "cleave/discover/discover.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -155,11 +157,14 @@ void add_rules(const Operator& op, const Schema& schema, const std::vector<Insta
   };
   if (per_sample) {
     for (const Instance& instance : instances) {
-      if (!instance.decision->verdict.valid()) continue;
+      const Decision& decision = *instance.decision;
+      if (!decision.verdict.valid() && decision.worlds.empty()) continue;
       DiscoveredRule fixed = concrete(*instance.d);
-      fixed.kind = instance.decision->verdict.kind;
-      fixed.tests = instance.decision->verdict.tests;
+      fixed.kind = decision.verdict.valid() ? decision.verdict.kind : VerdictKind::Tested;
+      fixed.tests = decision.verdict.tests;
       fixed.condition = "called as (" + to_string(discovery.samples[instance.sample].sample) + ")";
+      if (!decision.verdict.valid())
+        fixed.condition += fmt::format(" on {} devices", fmt::join(decision.worlds, " or "));
       discovery.rules.push_back(std::move(fixed));
     }
     return;
@@ -276,7 +281,7 @@ void explain_by_rules(const Operator& op, Discovery& discovery) {
     bool any_valid = false, all_untestable = true;
     for (const Instance& instance : instances) {
       const Verdict& verdict = instance.decision->verdict;
-      any_valid |= verdict.valid();
+      any_valid |= verdict.valid() || !instance.decision->worlds.empty();
       all_untestable &= verdict.kind == VerdictKind::Untestable;
       const bool better = !refuted || (refuted->decision->verdict.kind == VerdictKind::Rejected &&
                                        verdict.kind == VerdictKind::Refuted);

@@ -85,6 +85,13 @@ std::string cpp_partial(const PartialTransfer& partial) {
 
 }  // namespace
 
+std::string identifier(const std::string& op) {
+  std::string text = op;
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
+  return text;
+}
+
 std::string emit_cleave(const Discovery& discovery) {
   std::string text = fmt::format("// {}: made from {} decided combinations.\n", discovery.op,
                                  discovery.combinations);
@@ -97,9 +104,9 @@ std::string emit_cleave(const Discovery& discovery) {
     for (const std::string& line : made.not_expressible)
       text += "//   valid, but not expressible: " + line + "\n";
     text += fmt::format("OpShardingRule {}_rule(const Graph& graph, const Node& node) {{\n{}}}\n",
-                        discovery.op, cpp_rule(made.rule));
+                        identifier(discovery.op), cpp_rule(made.rule));
     text += fmt::format("PartialTransfer {}_partial(const Graph&, const Node&) {{\n{}}}\n",
-                        discovery.op, cpp_partial(made.partial));
+                        identifier(discovery.op), cpp_partial(made.partial));
   }
   return text;
 }
@@ -113,66 +120,6 @@ std::string emit_shardy(const Discovery& discovery) {
     for (const std::string& line : made.not_expressible)
       text += "// valid, but not expressible: " + line + "\n";
   }
-  return text;
-}
-
-std::string emit_dtensor_tests(const Discovery& discovery) {
-  auto placement = [](const Placement& p) -> std::string {
-    if (p.is_shard()) return fmt::format("Shard({})", p.dim);
-    if (p.is_partial())
-      return fmt::format("Partial(\"{}\")",
-                         p.reduce == ReduceOp::Prod ? "product" : name(p.reduce));
-    return "Replicate()";
-  };
-  std::string text =
-      "import pytest\n"
-      "import torch\n"
-      "from torch.distributed.tensor import DTensor, Partial, Replicate, Shard\n"
-      "from torch.distributed.tensor.debug import CommDebugMode\n\n";
-  text +=
-      "# (shapes, arguments, operand placements, result placement); `mesh` is a 1-D device "
-      "mesh.\nCASES = [\n";
-  for (const SampleDecisions& sample : discovery.samples) {
-    std::vector<std::string> shapes, values;
-    for (const TensorDesc& desc : sample.sample.operands) {
-      std::string shape = "(";
-      for (int64_t size : desc.shape) shape += std::to_string(size) + ",";
-      shapes.push_back(shape + ")");
-    }
-    for (const auto& [name, value] : sample.sample.attrs) {
-      std::string literal = to_string(value);
-      if (std::holds_alternative<bool>(value)) literal = std::get<bool>(value) ? "True" : "False";
-      values.push_back(fmt::format("\"{}\": {}", name, literal));
-    }
-    for (const Decision& d : sample.decisions) {
-      if (!d.verdict.valid() || d.combination.result != 0 || d.combination.placement.is_partial())
-        continue;
-      std::vector<std::string> operands;
-      bool partial = false;
-      for (const Placement& p : d.combination.operands) {
-        operands.push_back(placement(p));
-        partial |= p.is_partial();
-      }
-      if (partial) continue;
-      text += fmt::format("    ([{}], {{{}}}, [{}], {}),\n", fmt::join(shapes, ", "),
-                          fmt::join(values, ", "), fmt::join(operands, ", "),
-                          placement(d.combination.placement));
-    }
-  }
-  text += fmt::format(
-      "]\n\n\n"
-      "@pytest.mark.parametrize(\"shapes, kwargs, placements, expected\", CASES)\n"
-      "def test_{0}(mesh, shapes, kwargs, placements, expected):\n"
-      "    torch.manual_seed(0)\n"
-      "    full = [torch.randn(s, dtype=torch.float64) for s in shapes]\n"
-      "    shards = [DTensor.from_local(t, mesh, [Replicate()]).redistribute(mesh, [p]) for t, p "
-      "in zip(full, placements)]\n"
-      "    with CommDebugMode() as comm:\n"
-      "        result = torch.{0}(*shards, **kwargs)\n"
-      "    assert comm.get_total_counts() == 0\n"
-      "    assert result.placements == (expected,)\n"
-      "    torch.testing.assert_close(result.full_tensor(), torch.{0}(*full, **kwargs))\n",
-      discovery.op);
   return text;
 }
 

@@ -1,8 +1,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 
 #include "cleave/discover/emit.h"
+#include "cleave/discover/synthesize.h"
 
 namespace cleave {
 namespace {
@@ -48,6 +50,37 @@ std::string python_condition(std::string condition) {
   return condition;
 }
 
+// What PyTorch calls an operator of the library. An operator that is not listed is taken by its own
+// name.
+struct AtenOp {
+  std::string overload;  // torch.ops.aten.OVERLOAD
+  std::string function;  // torch.FUNCTION
+};
+
+AtenOp aten_op(const std::string& name) {
+  static const std::map<std::string, AtenOp> table = {
+      {"add", {"add.Tensor", "add"}},
+      {"sub", {"sub.Tensor", "sub"}},
+      {"mul", {"mul.Tensor", "mul"}},
+      {"div", {"div.Tensor", "div"}},
+      {"eq", {"eq.Tensor", "eq"}},
+      {"lt", {"lt.Tensor", "lt"}},
+      {"where", {"where.self", "where"}},
+      {"sum", {"sum.dim_IntList", "sum"}},
+      {"mean", {"mean.dim", "mean"}},
+      {"prod", {"prod.dim_int", "prod"}},
+      {"matmul", {"mm.default", "mm"}},
+      {"transpose", {"t.default", "t"}},
+      {"cross", {"linalg_cross.default", "linalg.cross"}},
+      {"softmax", {"_softmax.default", "softmax"}},
+      {"log_softmax", {"_log_softmax.default", "log_softmax"}},
+      {"bucketize", {"bucketize.Tensor", "bucketize"}},
+      {"embedding", {"embedding.default", "embedding"}},
+  };
+  const auto it = table.find(name);
+  return it != table.end() ? it->second : AtenOp{name + ".default", name};
+}
+
 std::string row(const DiscoveredRule& rule) {
   std::string text = "[" + python_placement(rule.placement);
   for (const PlacePattern& operand : rule.operands) text += ", " + python_placement(operand);
@@ -61,19 +94,63 @@ size_t base_operand(const DiscoveredRule& rule) {
   return 0;
 }
 
-std::vector<std::string> attribute_names(const Discovery& discovery) {
-  std::vector<std::string> names;
-  for (const auto& [name, value] : discovery.samples.front().sample.attrs) names.push_back(name);
-  return names;
+bool is_needed(const Discovery& discovery, const std::string& name) {
+  return std::find(discovery.attributes.begin(), discovery.attributes.end(), name) !=
+         discovery.attributes.end();
+}
+
+// A literal that stands for an argument that a call may leave out.
+std::string python_default(const AttrValue& like) {
+  return std::holds_alternative<bool>(like) ? "False" : "None";
+}
+
+std::string python_literal(const AttrValue& value) {
+  if (auto* flag = std::get_if<bool>(&value)) return *flag ? "True" : "False";
+  return to_string(value);
+}
+
+std::string python_placement(const Placement& p) {
+  if (p.is_shard()) return fmt::format("Shard({})", p.dim);
+  if (p.is_partial())
+    return fmt::format("Partial(\"{}\")", p.reduce == ReduceOp::Prod ? "product" : name(p.reduce));
+  return "Replicate()";
+}
+
+std::string python_dtype(DType dtype) {
+  switch (dtype) {
+    case DType::Bool:
+      return "torch.bool";
+    case DType::F32:
+      return "torch.float32";
+    case DType::I64:
+      return "torch.int64";
+    case DType::I32:
+      return "torch.int32";
+    default:
+      return "torch.float64";
+  }
+}
+
+// Along a dimension of size 1 more is valid than a rule says: a sum over it sums nothing.
+bool is_degenerate(const SampleDecisions& sample) {
+  return std::any_of(
+      sample.sample.operands.begin(), sample.sample.operands.end(), [](const TensorDesc& desc) {
+        return std::find(desc.shape.begin(), desc.shape.end(), 1) != desc.shape.end();
+      });
 }
 
 }  // namespace
 
 std::string emit_dtensor(const Discovery& discovery) {
   const size_t n = discovery.num_operands;
-  std::string schema = "";
-  if (!discovery.attributes.empty())
-    schema = fmt::format(", schema_info=RuntimeSchemaInfo(static_argnum={})", n);
+  std::string schema;
+  if (!discovery.attributes.empty()) {
+    std::string keys;
+    for (const std::string& name : discovery.attributes)
+      keys += fmt::format("{}\"{}\"", keys.empty() ? "" : ", ", name);
+    schema = fmt::format(
+        "    schema_info=RuntimeSchemaInfo(static_argnum={}, static_kwargkey=[{}]),\n", n, keys);
+  }
   std::string text =
       "import torch\n"
       "from torch.distributed.tensor._op_schema import RuntimeSchemaInfo\n"
@@ -82,25 +159,35 @@ std::string emit_dtensor(const Discovery& discovery) {
       "    register_single_dim_strategy,\n"
       ")\n"
       "from torch.distributed.tensor.placement_types import Partial, Replicate\n\n\n";
-  text += fmt::format("@register_single_dim_strategy(torch.ops.aten.{}.default{})\n", discovery.op,
-                      schema);
-  text +=
-      fmt::format("def {}_single_dim_strategy(op, args_schema, kwargs_schema):\n", discovery.op);
+  text += fmt::format(
+      "@register_single_dim_strategy(\n    torch.ops.aten.{},\n{}    allow_uneven_sharding=True,\n"
+      ")\n",
+      aten_op(discovery.op).overload, schema);
+  text += fmt::format("def {}_single_dim_strategy(op, args_schema, kwargs_schema):\n",
+                      identifier(discovery.op));
   text += fmt::format("    # {} combinations decided; each row below held in every test.\n",
                       discovery.combinations);
   size_t position = n;
-  for (const std::string& name : attribute_names(discovery)) {
-    const bool needed = std::find(discovery.attributes.begin(), discovery.attributes.end(), name) !=
-                        discovery.attributes.end();
-    if (needed)
+  for (const auto& [name, value] : discovery.samples.front().sample.attrs) {
+    if (is_needed(discovery, name)) {
       text += fmt::format(
-          "    {0} = args_schema[{1}] if len(args_schema) > {1} else kwargs_schema[\"{0}\"]\n",
-          name, position);
+          "    {0} = args_schema[{1}] if len(args_schema) > {1} else kwargs_schema.get(\"{0}\", "
+          "{2})\n",
+          name, position, python_default(value));
+      if (name == "dim")
+        text +=
+            "    dim = dim[0] if isinstance(dim, (list, tuple)) else dim\n"
+            "    dim = (-1 if dim is None else dim) % len(args_schema[0].shape)\n";
+    }
     ++position;
   }
   text += "    rows = []\n";
   for (const DiscoveredRule& rule : discovery.rules) {
     if (rule.implied || rule.result != 0 || is_trivial(rule)) continue;
+    if (rule.condition.starts_with("called as") || rule.condition.starts_with("the shapes")) {
+      text += fmt::format("    # {}\n", to_string(rule));
+      continue;
+    }
     std::string pad = "    ";
     if (uses_d(rule)) {
       text += fmt::format(
@@ -115,6 +202,73 @@ std::string emit_dtensor(const Discovery& discovery) {
     text += fmt::format("{}rows.append({})  # {}\n", pad, row(rule), rule.justification);
   }
   return text + "    return rows\n";
+}
+
+std::string emit_dtensor_tests(const Discovery& discovery) {
+  std::string text =
+      "import pytest\n"
+      "import torch\n"
+      "from torch.distributed.tensor import DTensor, Partial, Replicate, Shard\n"
+      "from torch.distributed.tensor.debug import CommDebugMode\n\n"
+      "# (shapes and dtypes, arguments, operand placements, result placement)\n"
+      "CASES = [\n";
+  const bool only_degenerate =
+      std::all_of(discovery.samples.begin(), discovery.samples.end(), is_degenerate);
+  for (const SampleDecisions& sample : discovery.samples) {
+    if (is_degenerate(sample) && !only_degenerate) continue;
+    std::string tensors, values;
+    for (const TensorDesc& desc : sample.sample.operands) {
+      std::string shape;
+      for (int64_t size : desc.shape) shape += std::to_string(size) + ", ";
+      tensors +=
+          fmt::format("{}(({}), {})", tensors.empty() ? "" : ", ", shape, python_dtype(desc.dtype));
+    }
+    for (const auto& [name, value] : sample.sample.attrs)
+      values +=
+          fmt::format("{}\"{}\": {}", values.empty() ? "" : ", ", name, python_literal(value));
+    for (const Decision& d : sample.decisions) {
+      const Combination& c = d.combination;
+      if (!d.verdict.valid() || c.result != 0 || is_implied(sample, c)) continue;
+      std::string operands;
+      for (const Placement& p : c.operands)
+        operands += (operands.empty() ? "" : ", ") + python_placement(p);
+      text += fmt::format("    ([{}], {{{}}}, [{}], {}),\n", tensors, values, operands,
+                          python_placement(c.placement));
+    }
+  }
+  text += fmt::format(
+      R"python(]
+
+
+def make_input(shape, dtype):
+    if dtype == torch.bool:
+        return torch.randn(shape) > 0
+    if not dtype.is_floating_point:
+        return torch.randint(0, 3, shape, dtype=dtype)
+    return torch.randn(shape, dtype=dtype)
+
+
+def place(tensor, mesh, placement):
+    """An operand on the devices, and the value that it stands for."""
+    if not placement.is_partial():
+        return DTensor.from_local(tensor, mesh, [Replicate()]).redistribute(mesh, [placement]), tensor
+    # Equal parts; discovery has tried the others.
+    value = {{"sum": tensor * mesh.size(), "product": tensor ** mesh.size()}}
+    return DTensor.from_local(tensor, mesh, [placement]), value.get(placement.reduce_op, tensor)
+
+
+@pytest.mark.parametrize("tensors, kwargs, placements, expected", CASES)
+def test_{0}(mesh, tensors, kwargs, placements, expected):
+    torch.manual_seed(0)
+    operands, values = zip(*(place(make_input(*t), mesh, p) for t, p in zip(tensors, placements)))
+    with CommDebugMode() as comm:
+        result = torch.{1}(*operands, **kwargs)
+    assert comm.get_total_counts() == 0
+    assert result.placements == (expected,)
+    torch.testing.assert_close(result.full_tensor(), torch.{1}(*values, **kwargs))
+)python",
+      identifier(discovery.op), aten_op(discovery.op).function);
+  return text;
 }
 
 }  // namespace cleave

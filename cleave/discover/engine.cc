@@ -45,6 +45,12 @@ AttrMap local_attrs(const Operator& op, const AttrMap& attrs, const Placement& p
   return local;
 }
 
+std::vector<Placements> one_axis(const std::vector<Placement>& row) {
+  std::vector<Placements> operands;
+  for (const Placement& placement : row) operands.push_back({placement});
+  return operands;
+}
+
 DeviceArrays run_devices(const Operator& op, const AttrMap& attrs, const Placement& placement,
                          const DeviceArrays& devices, int w) {
   DeviceArrays outputs;
@@ -102,7 +108,7 @@ class RowDecider {
     const std::vector<Array>& results = inputs.front().results;
     for (size_t r = 0; r < results.size(); ++r)
       for (const Placement& placement : placements_of({results[r].dtype(), results[r].shape()}))
-        decisions_.push_back({{row_, r, placement}, {}});
+        decisions_.push_back({{row_, r, placement}, {}, {}});
   }
 
   std::vector<Decision> run() {
@@ -200,7 +206,7 @@ class RowDecider {
   const DeviceRun& localized(const Placement& placement, int w) {
     for (const auto& [of, world, run] : localized_)
       if (of == placement && world == w) return run;
-    localized_.emplace_back(placement, w, op_.localize(sample_, row_, placement, w));
+    localized_.emplace_back(placement, w, op_.localize(sample_, one_axis(row_), {placement}, {w}));
     return std::get<2>(localized_.back());
   }
 
@@ -275,12 +281,14 @@ std::vector<Placement> placements_of(const TensorDesc& desc) {
   return placements;
 }
 
-std::vector<std::vector<Placement>> operand_rows(const std::vector<TensorDesc>& operands) {
+std::vector<std::vector<Placement>> operand_rows(
+    const std::vector<TensorDesc>& operands,
+    const std::function<std::vector<Placement>(const TensorDesc&)>& placements) {
   std::vector<std::vector<Placement>> rows = {{}};
   for (const TensorDesc& desc : operands) {
     std::vector<std::vector<Placement>> longer;
     for (const auto& row : rows)
-      for (const Placement& placement : placements_of(desc)) {
+      for (const Placement& placement : placements(desc)) {
         if (operands.size() > kMaxFreeOperands && !may_join(row, placement)) continue;
         longer.push_back(row);
         longer.back().push_back(placement);
@@ -290,8 +298,43 @@ std::vector<std::vector<Placement>> operand_rows(const std::vector<TensorDesc>& 
   return rows;
 }
 
+// A reshape of 12 to 3x4 goes along the first dimension on 3 devices, not on 2: what depends on the
+// number of devices is decided for each.
+std::vector<Decision> decide_by_world(const Operator& op, const Sample& sample,
+                                      const DiscoverOptions& options) {
+  std::vector<Decision> all;
+  for (int w : options.worlds) {
+    DiscoverOptions one = options;
+    one.worlds = {w};
+    std::vector<Decision> decided = decide(op, sample, one);
+    for (Decision& d : decided)
+      if (d.verdict.valid()) d.worlds = {w};
+    if (all.empty()) {
+      all = std::move(decided);
+      continue;
+    }
+    for (size_t i = 0; i < all.size(); ++i) {
+      Verdict &total = all[i].verdict, &next = decided[i].verdict;
+      all[i].worlds.insert(all[i].worlds.end(), decided[i].worlds.begin(), decided[i].worlds.end());
+      const int tests = total.tests + next.tests;
+      // Wrong somewhere is wrong, and wrong numbers say more than a rejection.
+      auto weight = [](const Verdict& v) {
+        return v.kind == VerdictKind::Refuted      ? 3
+               : v.kind == VerdictKind::Rejected   ? 2
+               : v.kind == VerdictKind::Untestable ? 1
+                                                   : 0;
+      };
+      if (weight(next) > weight(total)) total = std::move(next);
+      total.tests = tests;
+    }
+  }
+  return all;
+}
+
 std::vector<Decision> decide(const Operator& op, const Sample& sample,
                              const DiscoverOptions& options) {
+  if (!op.shape_attr.empty() && options.worlds.size() > 1)
+    return decide_by_world(op, sample, options);
   const std::vector<Inputs> inputs = make_inputs(op, sample, options);
   const auto rows = operand_rows(sample.operands);
   std::vector<std::vector<Decision>> decided(rows.size());
@@ -325,8 +368,8 @@ TrialResult run_trial(const Operator& op, const Sample& sample, const Combinatio
   try {
     const std::vector<Array> truth = op.run(sample.attrs, trial.operands);
     const DeviceArrays outputs =
-        op.localize ? op.localize(sample, combination.operands, combination.placement,
-                                  trial.w)(trial.devices)
+        op.localize ? op.localize(sample, one_axis(combination.operands), {combination.placement},
+                                  {trial.w})(trial.devices)
                     : run_devices(op, sample.attrs, combination.placement, trial.devices, trial.w);
     result.detail = judge(
         represents(outputs[combination.result], truth[combination.result], combination.placement,

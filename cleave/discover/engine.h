@@ -56,6 +56,8 @@ struct Verdict {
 struct Decision {
   Combination combination;
   Verdict verdict;
+  // Of an operator whose result shape is an attribute: the numbers of devices where it is valid.
+  std::vector<int> worlds;
 };
 
 struct DiscoverOptions {
@@ -81,7 +83,9 @@ std::vector<Placement> placements_of(const TensorDesc& desc);
 // have too many: there, those that are not replicated are all sharded, or all partial under one
 // reduction.
 inline constexpr size_t kMaxFreeOperands = 3;
-std::vector<std::vector<Placement>> operand_rows(const std::vector<TensorDesc>& operands);
+std::vector<std::vector<Placement>> operand_rows(
+    const std::vector<TensorDesc>& operands,
+    const std::function<std::vector<Placement>(const TensorDesc&)>& placements = placements_of);
 
 // Runs one test: the witness where the combination fails. Used by `decide` and by the shrinking of
 // witnesses.

@@ -63,10 +63,11 @@ struct Operator {
   // placement.
   std::string shape_attr;
   // For an operator whose part on a device is more than the operator on smaller operands (a slice
-  // has bounds, a reduction starts once): makes the devices' parts for given placements on an axis
-  // of w devices. Throws UserError where there is no such part. Empty: `run` on every device.
-  std::function<DeviceRun(const Sample&, const std::vector<Placement>& operands,
-                          const Placement& result, int w)>
+  // has bounds, a reduction starts once): makes the devices' parts for given placements on a mesh
+  // of these sizes, devices in row-major order. Throws UserError where there is no such part.
+  // Empty: `run` on every device.
+  std::function<DeviceRun(const Sample&, const std::vector<Placements>& operands,
+                          const Placements& result, const std::vector<int>& mesh)>
       localize;
   // The visible definition of a call, a graph with a function "main"; empty for a true black box.
   std::function<Graph(const Sample&)> define;

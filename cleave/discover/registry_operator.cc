@@ -5,6 +5,7 @@
 #include "cleave/core/error.h"
 #include "cleave/discover/certify.h"
 #include "cleave/discover/library.h"
+#include "cleave/discover/mesh_check.h"
 #include "cleave/discover/op_call.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/graph/verify.h"
@@ -45,17 +46,18 @@ DeviceRun run_of(std::vector<std::shared_ptr<const LocalCall>> calls) {
   };
 }
 
-ShardingSpec spec_of(const Placement& placement, const MeshPtr& mesh, const Type& type) {
-  const bool fits = !placement.is_shard() || placement.dim < static_cast<int>(type.rank());
-  return from_placements({fits ? placement : Placement::replicate()}, mesh, type.rank());
+ShardingSpec spec_of(Placements placements, const MeshPtr& mesh, const Type& type) {
+  for (Placement& p : placements)
+    if (p.is_shard() && p.dim >= static_cast<int>(type.rank())) p = Placement::replicate();
+  return from_placements(placements, mesh, type.rank());
 }
 
 // Every value where it is asked for, and no transfer: the local forms decide whether it can be.
-DeviceRun localize_call(const Graph& call, const std::vector<Placement>& operands,
-                        const Placement& result, int w) {
+DeviceRun localize_call(const Graph& call, const std::vector<Placements>& operands,
+                        const Placements& result, const std::vector<int>& sizes) {
   Program program;
   program.graph = call;
-  program.mesh = std::make_shared<const Mesh>(Mesh({{"x", w}}, {}, "mesh"));
+  program.mesh = mesh_of_sizes(sizes);
   program.entry = "main";
   program.layouts.resize(call.num_values());
   const std::vector<ValueId>& args = call.region(call.find_function("main")->body).args;
@@ -64,7 +66,7 @@ DeviceRun localize_call(const Graph& call, const std::vector<Placement>& operand
   for (ValueId value : call.node(called_op(call)).results)
     program.layouts[value.index].spec = spec_of(result, program.mesh, call.type(value));
   std::vector<std::shared_ptr<const LocalCall>> calls;
-  for (int device = 0; device < w; ++device) {
+  for (int64_t device = 0; device < program.mesh->num_devices(); ++device) {
     auto local = std::make_shared<LocalCall>();
     local->graph = unless_broken([&] { return instantiate(program, device).graph; });
     verify_graph(local->graph);
@@ -120,10 +122,11 @@ Operator operator_of_calls(const std::vector<Graph>& calls) {
     return unless_broken([&] { return run(attrs, operands); });
   };
   if (def.localize || has_explicit_result(first))
-    op.localize = [make](const Sample& sample, const std::vector<Placement>& operands,
-                         const Placement& result, int w) {
-      return localize_call(make(sample.operands, sample.attrs), operands, result, w);
+    op.localize = [make](const Sample& sample, const std::vector<Placements>& operands,
+                         const Placements& result, const std::vector<int>& mesh) {
+      return localize_call(make(sample.operands, sample.attrs), operands, result, mesh);
     };
+  if (samples.front().attrs.contains("result")) op.shape_attr = "result";
   for (const auto& [name, value] : samples.front().attrs)
     if (has_dim_name(name)) op.dim_attrs.push_back(name);
   return op;

@@ -126,6 +126,16 @@ bool split_prod(double x, std::span<double> parts, Decomposition how, bool whole
   return true;
 }
 
+// Parts whose bits are x together: under Or each has some bits of x, under And some bits more.
+void split_bits(double x, bool all, std::span<double> parts, NumberStream& random) {
+  const auto bits = static_cast<int64_t>(x);
+  for (double& part : parts) {
+    const auto some = static_cast<int64_t>(random.next() & 0xff);
+    part = static_cast<double>(all ? bits | some : bits & some);
+  }
+  parts[static_cast<size_t>(random.below(static_cast<int64_t>(parts.size())))] = x;
+}
+
 double lowest_of(DType dtype) {
   if (is_unsigned_integer(dtype) || dtype == DType::Bool) return 0;
   if (has_fractions(dtype)) return -std::numeric_limits<double>::infinity();
@@ -269,12 +279,18 @@ std::optional<std::vector<Array>> represent(const Array& value, const Placement&
       case ReduceOp::Avg:
         split_sum(numbers[e] * w, split, how, whole, random);
         break;
-      case ReduceOp::Max:
+      case ReduceOp::And:
       case ReduceOp::Or:
+        if (dtype != DType::Bool) {
+          split_bits(numbers[e], op == ReduceOp::And, split, random);
+        } else {
+          split_extreme(numbers[e], op == ReduceOp::Or ? 1 : -1, split, how, whole, 0, random);
+        }
+        break;
+      case ReduceOp::Max:
         split_extreme(numbers[e], 1, split, how, whole, lowest_of(dtype), random);
         break;
       case ReduceOp::Min:
-      case ReduceOp::And:
         split_extreme(numbers[e], -1, split, how, whole, 0, random);
         break;
       case ReduceOp::Prod:

@@ -35,8 +35,13 @@ PartialTransfer or_partial(const Graph&, const Node& node) {
   append(rows, each_operand(node, {ReduceOp::And, ReduceOp::Or}));
   return rows;
 }
-PartialTransfer not_partial(const Graph&, const Node&) {
-  return {{ReduceOp::And, {true}, ReduceOp::Or}, {ReduceOp::Or, {true}, ReduceOp::And}};
+// Not is also -1 - x, which turns the order around.
+PartialTransfer not_partial(const Graph& graph, const Node& node) {
+  PartialTransfer rows = {{ReduceOp::And, {true}, ReduceOp::Or},
+                          {ReduceOp::Or, {true}, ReduceOp::And}};
+  if (graph.operand_type(node, 0).dtype == DType::Bool) return rows;
+  append(rows, {{ReduceOp::Max, {true}, ReduceOp::Min}, {ReduceOp::Min, {true}, ReduceOp::Max}});
+  return rows;
 }
 
 // x + c moves an average and, being increasing in x, carries Max and Min.
@@ -64,7 +69,37 @@ PartialTransfer multiply_partial(const Graph& graph, const Node& node) {
 }
 PartialTransfer divide_partial(const Graph& graph, const Node& node) {
   if (is_integer(graph.operand_type(node, 0).dtype)) return {};
-  return rows_of_operand(node, 0, {ReduceOp::Sum, ReduceOp::Avg});
+  PartialTransfer rows = rows_of_operand(node, 0, {ReduceOp::Sum, ReduceOp::Avg});
+  append(rows, rows_all_operands(node, {ReduceOp::Prod}));
+  return rows;
+}
+// |xy| = |x||y|
+PartialTransfer abs_partial(const Graph& graph, const Node& node) {
+  if (!is_real_float(graph, node)) return {};
+  return rows_of_operand(node, 0, {ReduceOp::Prod});
+}
+PartialTransfer sign_partial(const Graph& graph, const Node& node) {
+  PartialTransfer rows = increasing_partial(graph, node);
+  append(rows, abs_partial(graph, node));
+  return rows;
+}
+// Decreasing where it is defined. A part of a maximum may be below 0, where it is not.
+PartialTransfer rsqrt_partial(const Graph& graph, const Node& node) {
+  if (!is_real_float(graph, node)) return {};
+  return {{ReduceOp::Min, {true}, ReduceOp::Max}};
+}
+// a < b where all parts of a maximum a are, or b is less than no part of a minimum b. "Some part
+// is" says nothing once a part is NaN.
+PartialTransfer compare_partial(const Graph& graph, const Node& node) {
+  if (is_complex(graph.operand_type(node, 0).dtype)) return {};
+  const std::string_view direction = node.attrs.get_string("comparison_direction");
+  if (direction.starts_with('L'))
+    return {{ReduceOp::Max, {true, false}, ReduceOp::And},
+            {ReduceOp::Min, {false, true}, ReduceOp::And}};
+  if (direction.starts_with('G'))
+    return {{ReduceOp::Min, {true, false}, ReduceOp::And},
+            {ReduceOp::Max, {false, true}, ReduceOp::And}};
+  return {};
 }
 // Max of a partial max; also max(min(x, y), c) = min(max(x, c), max(y, c)).
 PartialTransfer maximum_partial(const Graph& graph, const Node& node) {
@@ -89,9 +124,17 @@ PartialTransfer shift_left_partial(const Graph&, const Node& node) {
 PartialTransfer shift_right_partial(const Graph&, const Node& node) {
   return rows_of_operand(node, 0, {ReduceOp::And, ReduceOp::Or});
 }
-// The operand between the bounds.
+PartialTransfer arithmetic_shift_partial(const Graph&, const Node& node) {
+  return rows_of_operand(node, 0, {ReduceOp::And, ReduceOp::Or, ReduceOp::Max, ReduceOp::Min});
+}
+// min(max(x, low), high) is increasing in each. Maxima of x and low, and minima with high, go
+// through together.
 PartialTransfer clamp_partial(const Graph&, const Node& node) {
-  return rows_of_operand(node, 1, {ReduceOp::Max, ReduceOp::Min});
+  PartialTransfer rows = each_operand(node, {ReduceOp::Max, ReduceOp::Min});
+  append(rows, {{ReduceOp::Max, {true, true, false}, ReduceOp::Max},
+                {ReduceOp::Min, {false, true, true}, ReduceOp::Min},
+                {ReduceOp::Min, {true, false, true}, ReduceOp::Min}});
+  return rows;
 }
 // Both branches under any reduction; one alone where equal parts reduce to themselves.
 PartialTransfer select_partial(const Graph&, const Node&) {
@@ -362,7 +405,7 @@ void register_arithmetic(OpRegistry& r) {
   add_binary<BinaryOp::Xor, kLogical>(r, "stablehlo.xor", nullptr, kCommutative);
   add_binary<BinaryOp::ShiftLeft, kInts>(r, "stablehlo.shift_left", shift_left_partial);
   add_binary<BinaryOp::ShiftRightArithmetic, kInts>(r, "stablehlo.shift_right_arithmetic",
-                                                    shift_right_partial);
+                                                    arithmetic_shift_partial);
   add_binary<BinaryOp::ShiftRightLogical, kInts>(r, "stablehlo.shift_right_logical",
                                                  shift_right_partial);
   add_binary<BinaryOp::Atan2, kFunctions>(r, "stablehlo.atan2", nullptr, 0, function_cost);
@@ -375,12 +418,12 @@ void register_arithmetic(OpRegistry& r) {
          .eval = eval_binary<BinaryOp::Complex>,
          .loop = loop_binary<BinaryOp::Complex>});
 
-  add_unary_to<UnaryOp::Abs, kNumbers, real_part_type>(r, "stablehlo.abs");
+  add_unary_to<UnaryOp::Abs, kNumbers, real_part_type>(r, "stablehlo.abs", abs_partial);
   add_unary_to<UnaryOp::Real, kFunctions, real_part_type>(r, "stablehlo.real", linear_partial);
   add_unary_to<UnaryOp::Imag, kFunctions, real_part_type>(r, "stablehlo.imag", linear_partial);
   add_unary_to<UnaryOp::IsFinite, kFloats, to_bool>(r, "stablehlo.is_finite");
   add_unary<UnaryOp::Negate, kNumbers>(r, "stablehlo.negate", negate_partial);
-  add_unary<UnaryOp::Sign, kNumbers>(r, "stablehlo.sign", increasing_partial);
+  add_unary<UnaryOp::Sign, kNumbers>(r, "stablehlo.sign", sign_partial);
   add_unary<UnaryOp::Not, kLogical>(r, "stablehlo.not", not_partial);
   add_unary<UnaryOp::Popcnt, kInts>(r, "stablehlo.popcnt");
   add_unary<UnaryOp::CountLeadingZeros, kInts>(r, "stablehlo.count_leading_zeros");
@@ -398,7 +441,7 @@ void register_functions(OpRegistry& r) {
   add_function<UnaryOp::Log>(r, "stablehlo.log", increasing_above_partial);
   add_function<UnaryOp::Log1p>(r, "stablehlo.log_plus_one", increasing_above_partial);
   add_function<UnaryOp::Logistic>(r, "stablehlo.logistic", increasing_partial);
-  add_function<UnaryOp::Rsqrt>(r, "stablehlo.rsqrt");
+  add_function<UnaryOp::Rsqrt>(r, "stablehlo.rsqrt", rsqrt_partial);
   add_function<UnaryOp::Sin>(r, "stablehlo.sine");
   add_function<UnaryOp::Sqrt>(r, "stablehlo.sqrt", increasing_above_partial);
   add_function<UnaryOp::Tan>(r, "stablehlo.tan");
@@ -426,6 +469,7 @@ void register_elementwise_ops(OpRegistry& r) {
          .traits = kTraits,
          .infer = infer_compare,
          .rule = pointwise_rule,
+         .partial = compare_partial,
          .eval = eval_compare,
          .loop = loop_compare});
   r.add({.name = "stablehlo.select",

@@ -325,7 +325,7 @@ std::vector<Array> eval_scatter(EvalContext& context, const Node& node,
 
 // Inputs and updates together under the reduction of the body; a body that overwrites passes any.
 // Max, min, and, or may also be pending on one side alone: applying a complete operand twice
-// changes nothing.
+// changes nothing. Updates of a sum may be pending alone: one device counts the inputs.
 PartialTransfer scatter_partial(const Graph& graph, const Node& node) {
   const size_t n = node.operands.size() / 2;
   auto marked = [&](bool inputs, bool updates) {
@@ -344,6 +344,8 @@ PartialTransfer scatter_partial(const Graph& graph, const Node& node) {
   rows.push_back({*op, marked(true, true), *op});
   if (*op != ReduceOp::Sum && *op != ReduceOp::Prod) {
     rows.push_back({*op, marked(true, false), *op});
+    rows.push_back({*op, marked(false, true), *op});
+  } else if (*op == ReduceOp::Sum) {
     rows.push_back({*op, marked(false, true), *op});
   }
   return rows;

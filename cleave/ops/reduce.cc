@@ -68,20 +68,18 @@ OpShardingRule reduce_rule(const Graph& graph, const Node& node) {
   return rule;
 }
 
-// Sum and Prod take init values once: they must be partial as well, or change nothing. Max, Min,
-// And and Or may take them any number of times; averages take them as often as they divide.
+// Sum and Prod take init values once: they are partial as well, or one device counts them. Max,
+// Min, And and Or may take them any number of times; averages take them as often as they divide.
 PartialTransfer reduce_partial(const Graph& graph, const Node& node) {
   if (node.regions.empty()) return {};
   const auto op = common_reduce_op(graph, node.regions[0]);
   if (!op) return {};
-  const auto reducers = *recognise_reducers(graph, node.regions[0]);
   const size_t n = num_reduced(node);
-  bool neutral = true, floating = true;
+  bool floating = true;
   for (size_t i = 0; i < n; ++i) {
     const DType dtype = graph.operand_type(node, i).dtype;
     // Integers that wrap before the body widens them do not add up.
     if (is_integer(dtype) && dtype != body_dtype(graph, node, i)) return {};
-    neutral &= is_identity_constant(graph, node.operands[n + i], reducers[i]);
     floating &= is_float(dtype) || is_complex(dtype);
   }
   std::vector<bool> all(2 * n, true), inputs(2 * n, true), inits(2 * n, false);
@@ -91,7 +89,7 @@ PartialTransfer reduce_partial(const Graph& graph, const Node& node) {
   }
   const bool once = *op == ReduceOp::Sum || *op == ReduceOp::Prod;
   PartialTransfer rows{{*op, all, *op}};
-  if (!once || neutral) rows.push_back({*op, inputs, *op});
+  rows.push_back({*op, inputs, *op});
   if (!once) rows.push_back({*op, inits, *op});
   if (*op == ReduceOp::Sum && floating)
     for (const std::vector<bool>& operands : {all, inputs, inits})

@@ -71,14 +71,17 @@ bool is_zero_constant(const Graph& graph, ValueId value) {
 
 PartialTransfer pad_partial(const Graph& graph, const Node& node) {
   PartialTransfer rows;
-  auto add = [&](ReduceOp op, bool value) {
+  auto add = [&](ReduceOp op, bool value, bool operand = true) {
     PartialRow row{op, std::vector<bool>(node.operands.size(), false), op};
-    row.operands[0] = true;
+    row.operands[0] = operand;
     row.operands[1] = value;
     rows.push_back(std::move(row));
   };
   for (ReduceOp op : kAllReduceOps) add(op, true);
-  for (ReduceOp op : kIdempotentReduceOps) add(op, false);
+  for (ReduceOp op : kIdempotentReduceOps) {
+    add(op, false);
+    add(op, true, false);
+  }
   if (is_zero_constant(graph, node.operands[1])) add(ReduceOp::Sum, false);
   return rows;
 }

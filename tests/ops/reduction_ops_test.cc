@@ -55,15 +55,15 @@ TEST(ReductionOps, ReducersGiveTheFactorItsOperator) {
       Module(reduce("xor", "0", "i32")).rule_of("stablehlo.reduce").factors[1].unknown_reduce);
 }
 
-TEST(ReductionOps, PendingSumsPassWhereTheInitialValueIsNeutral) {
+TEST(ReductionOps, PendingSumsPassAndTheInitialValueCountsOnce) {
   const PartialTransfer neutral = Module(reduce("add", "0.0")).partial("stablehlo.reduce");
   EXPECT_TRUE(has(neutral, {ReduceOp::Sum, {true, false}, ReduceOp::Sum}));
   EXPECT_TRUE(has(neutral, {ReduceOp::Sum, {true, true}, ReduceOp::Sum}));
   EXPECT_FALSE(has(neutral, {ReduceOp::Sum, {false, true}, ReduceOp::Sum}));
   EXPECT_FALSE(has(neutral, {ReduceOp::Max, {true, false}, ReduceOp::Max}));
-  // With an initial value of one, each part would count it.
+  // An initial value of one enters on one device alone.
   const PartialTransfer one = Module(reduce("add", "1.0")).partial("stablehlo.reduce");
-  EXPECT_FALSE(has(one, {ReduceOp::Sum, {true, false}, ReduceOp::Sum}));
+  EXPECT_TRUE(has(one, {ReduceOp::Sum, {true, false}, ReduceOp::Sum}));
   EXPECT_TRUE(has(one, {ReduceOp::Sum, {true, true}, ReduceOp::Sum}));
   const PartialTransfer max = Module(reduce("maximum", "1.0")).partial("stablehlo.reduce");
   EXPECT_TRUE(has(max, {ReduceOp::Max, {true, false}, ReduceOp::Max}));
