@@ -30,6 +30,8 @@ struct Options {
   bool list = false;
   bool all = false;
   bool diff = false;
+  bool no_shrink = false;
+  std::vector<std::string> generators;
   int threads = 2;
 };
 
@@ -176,8 +178,24 @@ void check_all(const Options& options, const DiscoverOptions& settings) {
   if (!report.incorrect.empty()) throw CLI::RuntimeError(1);
 }
 
+// "spikes=0,1e30,-1e30": every element is one of the numbers.
+InputGenerator parse_generator(const std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals + 1 == text.size())
+    throw_user("--generator '{}': write it as name=number[,number...]", text);
+  std::vector<double> numbers;
+  for (const std::string& item : split(text.substr(equals + 1), ',')) {
+    char* end = nullptr;
+    numbers.push_back(std::strtod(item.c_str(), &end));
+    if (item.empty() || *end) throw_user("--generator: '{}' is not a number", item);
+  }
+  return generator_of_values(text.substr(0, equals), std::move(numbers));
+}
+
 DiscoverOptions settings_of(const Options& options) {
   DiscoverOptions settings;
+  for (const std::string& text : options.generators)
+    settings.generators.push_back(parse_generator(text));
   settings.seed = options.seed;
   settings.threads = options.threads;
   settings.progress = progress_line();
@@ -206,7 +224,8 @@ void run(const Options& options) {
   Operator op = known ? *known : *registered;
   if (!options.shapes.empty()) apply_shapes(op, options.shapes);
   apply_attrs(op, options.attrs);
-  if (!options.mesh.empty() || !options.emit.empty()) settings.shrink_witnesses = false;
+  if (options.no_shrink || !options.mesh.empty() || !options.emit.empty())
+    settings.shrink_witnesses = false;
   const Discovery discovery = discover(op, settings);
   if (!options.mesh.empty()) {
     std::vector<int> sizes;
@@ -263,6 +282,9 @@ void add_discover_command(CLI::App& app) {
   command->add_option("--threads", options->threads, "verdicts do not depend on it")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
+  command->add_option("--generator", options->generators,
+                      "inputs beside the usual ones: name=number[,number...]");
+  command->add_flag("--no-shrink", options->no_shrink, "leave witnesses as they were found");
   command->add_flag("--list", options->list, "the operators that are known");
   command->callback([options] { run(*options); });
 }

@@ -324,9 +324,13 @@ Discovery discover(const Operator& op, const DiscoverOptions& options) {
   for (const InputGenerator& generator : options.generators)
     discovery.generators.push_back(generator.name);
   for (size_t i = 0; i < op.samples.size(); ++i) {
+    DiscoverOptions of_sample = options;
     if (options.progress)
-      options.progress(op.name, static_cast<double>(i) / static_cast<double>(op.samples.size()));
-    discovery.samples.push_back({op.samples[i], {}, decide(op, op.samples[i], options)});
+      of_sample.progress = [&](const std::string& name, double share) {
+        options.progress(name,
+                         (static_cast<double>(i) + share) / static_cast<double>(op.samples.size()));
+      };
+    discovery.samples.push_back({op.samples[i], {}, decide(op, op.samples[i], of_sample)});
     for (const Array& result : example_results(op, op.samples[i]))
       discovery.samples.back().result_shapes.push_back(result.shape());
     prove(op, options, discovery.samples.back());

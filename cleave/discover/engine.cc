@@ -340,6 +340,7 @@ std::vector<Decision> decide(const Operator& op, const Sample& sample,
   std::vector<std::vector<Decision>> decided(rows.size());
   std::atomic<size_t> next = 0;
   std::vector<std::exception_ptr> errors(rows.size());
+  const std::thread::id caller = std::this_thread::get_id();
   auto work = [&] {
     for (size_t i = next++; i < rows.size(); i = next++) {
       try {
@@ -348,6 +349,10 @@ std::vector<Decision> decide(const Operator& op, const Sample& sample,
       } catch (...) {
         errors[i] = std::current_exception();
       }
+      // One thread speaks for all.
+      if (options.progress && std::this_thread::get_id() == caller)
+        options.progress(op.name, static_cast<double>(std::min(next.load(), rows.size())) /
+                                      static_cast<double>(rows.size()));
     }
   };
   std::vector<std::thread> threads;

@@ -139,6 +139,15 @@ std::vector<InputGenerator> default_generators() {
   };
 }
 
+InputGenerator generator_of_values(std::string name, std::vector<double> values) {
+  const bool whole = std::all_of(values.begin(), values.end(),
+                                 [](double x) { return std::isfinite(x) && x == std::round(x); });
+  auto pick = [values = std::move(values)](size_t, NumberStream& random) {
+    return values[static_cast<size_t>(random.below(static_cast<int64_t>(values.size())))];
+  };
+  return {std::move(name), each(pick), !whole};
+}
+
 Array make_input(const InputGenerator& generator, const TensorDesc& desc, NumberStream& random) {
   Shape shape = desc.shape;
   if (is_complex(desc.dtype)) shape.push_back(2);

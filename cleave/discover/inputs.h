@@ -22,6 +22,10 @@ struct InputGenerator {
 // caller may append own ones.
 std::vector<InputGenerator> default_generators();
 
+// Every element is one of `values`, drawn at random. What a caller adds where an operator has
+// numbers of its own that matter: thresholds, special codes, the ends of a range.
+InputGenerator generator_of_values(std::string name, std::vector<double> values);
+
 // Numbers for one operand: generated, then moved into its domain and rounded to its dtype.
 Array make_input(const InputGenerator& generator, const TensorDesc& desc, NumberStream& random);
 

@@ -138,6 +138,7 @@ RegistryReport check_registry(const DiscoverOptions& options, bool with_missing)
   std::mutex progress;
   DiscoverOptions alone = options;
   alone.threads = 1;
+  alone.progress = {};
   auto check = [&](const Graph& sample, RegistryReport& report) {
     for (Claim& claim : certify(sample, alone)) {
       ++report.claims;

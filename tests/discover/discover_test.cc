@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 #include "cleave/core/error.h"
 #include "cleave/core/sharding_rule_text.h"
@@ -147,6 +148,84 @@ TEST(Emit, CrossForDTensor) {
             std::string::npos)
       << code;
   EXPECT_EQ(code.find("[Replicate(), Replicate(), Replicate()]"), std::string::npos) << code;
+}
+
+// The worked example: what holds, what follows from it, and that everything else is refuted with a
+// witness or rejected by the operator.
+TEST(Discover, Cross) {
+  DiscoverOptions options;
+  options.shrink_witnesses = false;
+  const Discovery cross = discover(*find_operator("cross"), options);
+  std::set<std::string> rules, implied;
+  for (const DiscoveredRule& rule : cross.rules)
+    (rule.implied ? implied : rules).insert(to_string(rule));
+  EXPECT_EQ(rules, (std::set<std::string>{"R, R -> R", "P(sum), R -> P(sum)", "R, P(sum) -> P(sum)",
+                                          "P(avg), R -> P(avg)", "R, P(avg) -> P(avg)",
+                                          "S(d), S(d) -> S(d) WHEN d != dim"}));
+  EXPECT_EQ(implied, (std::set<std::string>{"R, R -> P(avg)", "R, R -> P(max)", "R, R -> P(min)"}));
+  EXPECT_EQ(cross.attributes, std::vector<std::string>{"dim"});
+  EXPECT_TRUE(cross.untestable.empty());
+  for (const SampleDecisions& sample : cross.samples)
+    for (const Decision& d : sample.decisions)
+      EXPECT_TRUE(d.verdict.valid() || d.verdict.witness || !d.verdict.reason.empty())
+          << to_string(d.combination);
+}
+
+TEST(Discover, TheReshapeRules) {
+  DiscoverOptions options;
+  options.shrink_witnesses = false;
+  std::set<std::string> rules;
+  for (const DiscoveredRule& rule : discover(*find_operator("view"), options).rules)
+    rules.insert(to_string(rule));
+  for (const char* rule :
+       {"S(0) -> S(0) WHEN called as (12x8 f64; shape=[16, 6]) on 2 or 4 devices",
+        "S(0) -> S(0) WHEN called as (12x8 f64; shape=[3, 4, 8]) on 3 devices",
+        "S(1) -> S(2) WHEN called as (12x8 f64; shape=[3, 4, 8])",
+        "S(0) -> S(0) WHEN called as (6x4x5 f64; shape=[24, 5]) on 2 or 3 devices",
+        "S(2) -> S(1) WHEN called as (6x4x5 f64; shape=[24, 5])",
+        "S(0) -> S(0) WHEN called as (12x8 f64; shape=[12, 1, 8])"})
+    EXPECT_TRUE(rules.contains(rule)) << rule;
+}
+
+// The identity but for one number that no usual generator makes: a code that means nothing here.
+TEST(Discover, GeneratorsOfTheCaller) {
+  Operator op;
+  op.name = "without_code";
+  op.samples = {{{{DType::F64, {5}}}, {}}};
+  op.run = [](const AttrMap&, std::span<const Array> x) {
+    std::vector<double> numbers = to_doubles(x[0]);
+    for (double& number : numbers)
+      if (number == 12345.678) number = 0;
+    return std::vector{from_doubles(DType::F64, x[0].shape(), numbers)};
+  };
+  DiscoverOptions options;
+  EXPECT_TRUE(verdict_of(decide(op, op.samples[0], options), "P(sum) -> P(sum)").valid());
+  options.generators.push_back(generator_of_values("codes", {12345.678, 1, 2}));
+  EXPECT_EQ(verdict_of(decide(op, op.samples[0], options), "P(sum) -> P(sum)").kind,
+            VerdictKind::Refuted);
+}
+
+TEST(Discover, SaysHowFarItIs) {
+  DiscoverOptions options;
+  options.shrink_witnesses = false;
+  double last = 0;
+  options.progress = [&](const std::string& name, double share) {
+    EXPECT_EQ(name, "matmul");
+    EXPECT_GE(share, last);
+    last = share;
+  };
+  discover(*find_operator("matmul"), options);
+  EXPECT_GT(last, 0.5);
+  EXPECT_LE(last, 1.0);
+}
+
+TEST(Discover, SameSeedSameReport) {
+  DiscoverOptions one, two;
+  one.threads = 1;
+  two.threads = 2;
+  Discovery a = discover(*find_operator("where"), one), b = discover(*find_operator("where"), two);
+  a.seconds = b.seconds = 0;
+  EXPECT_EQ(report_yaml(a), report_yaml(b));
 }
 
 TEST(Discover, NeedsSamples) {
