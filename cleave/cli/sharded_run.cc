@@ -153,7 +153,8 @@ std::vector<Array> run_sharded(const Graph& graph, const std::string& entry,
     const Executor executor(std::move(program));
     const double prepared = clock.milliseconds();
     MemoryUse memory;
-    results = executor.run(args, {.log = &log, .observer = observer, .memory = &memory});
+    results = executor.run(
+        args, {.log = &log, .observer = observer, .memory = options.stats ? &memory : nullptr});
     if (!speaks()) return results;
     if (options.communication)
       print_stats(executor.program(), log, prepared, clock.milliseconds() - prepared);

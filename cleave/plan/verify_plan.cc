@@ -7,6 +7,7 @@
 #include <map>
 
 #include "cleave/core/shard_layout.h"
+#include "cleave/kernels/elementwise.h"
 #include "cleave/ops/cost.h"
 #include "cleave/plan/apply.h"
 #include "cleave/plan/names.h"
@@ -38,6 +39,29 @@ double total_flops(const Graph& graph) {
 
 bool is_local(const std::string& kind) {
   return kind == "all_slice" || kind == "relabel" || kind.ends_with("_to_unreduced");
+}
+
+// Random numbers as models have them: small weights, moments that are not negative. Rounding is not
+// blown up by an ill-conditioned step.
+std::vector<Array> make_arguments(const Program& program, uint64_t seed) {
+  const MemoryClasses classes = memory_classes(program);
+  const Function& entry = program.entry_function();
+  std::vector<Array> args;
+  for (size_t i = 0; i < entry.arg_types.size(); ++i) {
+    const Type& type = entry.arg_types[i];
+    if (!type.is_tensor()) {
+      args.push_back(Array(DType::Bool, {0}));
+      continue;
+    }
+    Array array = make_array(type, fmt::format("random:{}", seed + i));
+    if (is_float(type.dtype)) {
+      const Array scale = convert(Array::scalar<float>(DType::F32, 0.1F), type.dtype);
+      array = binary(BinaryOp::Multiply, array, scale.broadcast(type.shape, {}));
+      if (classes.arguments[i] == MemoryClass::OptimizerState) array = unary(UnaryOp::Abs, array);
+    }
+    args.push_back(std::move(array));
+  }
+  return args;
 }
 
 void compare_results(const Graph& whole, const std::string& entry, const std::vector<Array>& args,
@@ -134,11 +158,7 @@ PlanVerification verify_plan(const Plan& plan, const Graph& graph, const Machine
   }
   result.mesh = to_string(*program.mesh);
 
-  std::vector<Array> args;
-  for (const Type& type : program.entry_function().arg_types)
-    args.push_back(type.is_tensor()
-                       ? make_array(type, fmt::format("random:{}", options.seed + args.size()))
-                       : Array(DType::Bool, {0}));
+  const std::vector<Array> args = make_arguments(program, options.seed);
   const Executor executor(program);
   CommLog log;
   MemoryUse memory;
