@@ -19,5 +19,6 @@ void add_plan_command(CLI::App& app);
 void add_launch_command(CLI::App& app);
 void add_calibrate_command(CLI::App& app);
 void add_verify_command(CLI::App& app);
+void add_ops_command(CLI::App& app);
 
 }  // namespace cleave::cli

@@ -65,7 +65,9 @@ std::vector<ResultDim> result_dims(const RaggedDims& dims, size_t lhs_rank, size
   if (dims.kind == Ragged::Contract)
     result.push_back({.groups = static_cast<int>(groups_rank) - 1});
   for (size_t i = 0; i < dims.dot.lhs_batch.size(); ++i)
-    result.push_back({.lhs = int(dims.dot.lhs_batch[i]), .rhs = int(dims.dot.rhs_batch[i])});
+    result.push_back({.lhs = int(dims.dot.lhs_batch[i]),
+                      .rhs = int(dims.dot.rhs_batch[i]),
+                      .groups = i + 1 < groups_rank ? int(i) : kNoDim});
   for (int d = 0; d < static_cast<int>(lhs_rank); ++d)
     if (!contains(dims.dot.lhs_batch, d) && !contains(dims.dot.lhs_contract, d))
       result.push_back({.lhs = d});
@@ -119,8 +121,8 @@ OpShardingRule ragged_dot_rule(const Graph& graph, const Node& node) {
   const int group_dim = static_cast<int>(groups.rank()) - 1;
   int out = 0;
   for (const ResultDim& dim : result_dims(dims, lhs.rank(), rhs.rank(), groups.rank())) {
-    const bool whole =
-        dim.groups != kNoDim || (dim.lhs == dims.ragged && dims.kind == Ragged::Free);
+    const bool of_groups = dim.groups != kNoDim && dim.lhs == kNoDim;
+    const bool whole = of_groups || (dim.lhs == dims.ragged && dims.kind == Ragged::Free);
     const int64_t size = graph.result_type(node).shape[out];
     builder.factor({dim.lhs, dim.rhs, dim.groups}, {out++}, size,
                    whole ? FactorKind::NeedReplication : FactorKind::PassThrough);

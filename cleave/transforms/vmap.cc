@@ -13,6 +13,7 @@ namespace cleave {
 namespace {
 
 constexpr const char* kSharding = "sdy.sharding";
+constexpr const char* kAliasing = "tf.aliasing_output";
 
 std::string fresh_name(const Graph& graph, const std::string& base) {
   std::string name = base;
@@ -298,9 +299,15 @@ BatchedFunction write_function(Session& session, const Function& source, const s
     return batched_attrs(graph, attrs, dim, rank, session.spmd_axis,
                          fmt::format("{} {} of @{}", what, i, source.name));
   };
-  for (size_t i = 0; i < in_dims.size(); ++i)
-    function.arg_attrs[i] =
-        attrs_of(source.arg_attrs, i, in_dims[i], source.arg_types[i].rank(), "argument");
+  for (size_t i = 0; i < in_dims.size(); ++i) {
+    AttrDict& attrs = function.arg_attrs[i];
+    attrs = attrs_of(source.arg_attrs, i, in_dims[i], source.arg_types[i].rank(), "argument");
+    // Memory that a result takes over must have its type.
+    if (!attrs.has(kAliasing)) continue;
+    const auto result = static_cast<size_t>(attrs.get_int(kAliasing));
+    if (result >= made.out_dims.size() || made.out_dims[result] != in_dims[i])
+      attrs.erase(kAliasing);
+  }
   for (size_t i = 0; i < made.out_dims.size(); ++i)
     function.result_attrs[i] =
         attrs_of(source.result_attrs, i, made.out_dims[i], source.result_types[i].rank(), "result");
@@ -377,7 +384,13 @@ std::string vmap(Graph& graph, std::string_view name, const VmapOptions& options
   Session session{graph, options.size, options.spmd_axis};
   const std::string made =
       fresh_name(graph, options.name.empty() ? source.name + "_vmap" : options.name);
-  write_function(session, source, made, source.visibility, in, &out);
+  const size_t functions = graph.functions.size();
+  try {
+    write_function(session, source, made, source.visibility, in, &out);
+  } catch (...) {
+    graph.functions.resize(functions);  // the graph is as it was, but for dead nodes
+    throw;
+  }
   drop_unused(graph, session, made);
   return made;
 }

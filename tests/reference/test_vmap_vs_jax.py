@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import tempfile
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
@@ -12,7 +11,8 @@ import numpy as np
 import pytest
 from jax import lax
 
-CLEAVE = os.environ.get("CLEAVE_COMMAND", "build/release/cleave")
+from cleave_runs import CLEAVE, run_text
+
 
 
 def dims_text(axes):
@@ -24,18 +24,6 @@ def batch_text(text, size, in_axes, out_axes, *more):
     run = subprocess.run([CLEAVE, "opt", "-", option, "-cleave-verify", *more], input=text, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     return run.stdout
-
-
-def run_text(text, args, *options):
-    with tempfile.TemporaryDirectory() as folder:
-        command = [CLEAVE, "run", "-", "--quiet", "--out", folder, *options]
-        for i, arg in enumerate(args):
-            np.save(f"{folder}/in{i}.npy", np.asarray(arg))
-            command += ["--arg", f"{i}={folder}/in{i}.npy"]
-        run = subprocess.run(command, input=text, capture_output=True, text=True)
-        assert run.returncode == 0, run.stderr
-        names = sorted((n for n in os.listdir(folder) if not n.startswith("in")), key=lambda n: int("".join(filter(str.isdigit, n))))
-        return [np.load(f"{folder}/{name}") for name in names]
 
 
 def examples(seed, *shapes):

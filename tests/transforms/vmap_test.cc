@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "../support/op_coverage.h"
 #include "batch_harness.h"
 
 namespace cleave {
@@ -52,16 +53,25 @@ INSTANTIATE_TEST_SUITE_P(Vmap, EveryOp, testing::Range(size_t{0}, batch_samples(
                            return name + "_" + std::to_string(info.param);
                          });
 
+// Ops that are batched in some sample. What these do is tested apart: they refuse, or draw numbers.
+const std::set<std::string> kApart{"stablehlo.outfeed", "stablehlo.send", "stablehlo.rng",
+                                   "stablehlo.cross-replica-sum"};
+std::set<std::string> batched_ops() {
+  std::set<std::string> ops;
+  for (const BatchSample& sample : batch_samples())
+    for (const std::string& name : ops_of(sample.graph, sample.function)) {
+      const OpDef& def = *find_op(name);
+      if (def.batch || def.has(kElementwise)) ops.insert(name);
+    }
+  return ops;
+}
+
 // A rule that no sample uses would be a rule that nobody has tried.
 TEST(Vmap, EveryRuleHasASample) {
-  std::set<std::string> covered;
-  for (const BatchSample& sample : batch_samples())
-    covered.merge(ops_of(sample.graph, sample.function));
-  // What these do is tested apart: they refuse, or draw numbers.
-  const std::set<std::string> apart{"stablehlo.outfeed", "stablehlo.send", "stablehlo.rng",
-                                    "stablehlo.cross-replica-sum"};
+  const std::set<std::string> covered = batched_ops();
   for (const auto& [name, def] : op_registry().ops())
-    EXPECT_TRUE(!def.batch || apart.contains(name) || covered.contains(name)) << name;
+    EXPECT_TRUE(!def.batch || kApart.contains(name) || covered.contains(name)) << name;
+  expect_coverage("batch", covered);
 }
 
 TEST(Vmap, Nested) {
