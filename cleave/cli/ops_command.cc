@@ -53,7 +53,7 @@ void print_table(const Coverage& tested) {
       "- jvp, vjp: derivatives, forward and reverse\n"
       "- batch: many examples at once (vmap); tested: equal to a loop over the examples, every "
       "combination of operands\n\n");
-  fmt::print("This file is written by `cleave ops --markdown --tested tests/op_coverage.txt`.\n\n");
+  fmt::print("This file is written by `scripts/ops-table`.\n\n");
   fmt::print("| op |");
   for (const Column& column : kColumns) fmt::print(" {} |", column.name);
   fmt::print("\n|---|");

@@ -20,8 +20,7 @@ TEST(OpsCommand, TheDocumentIsUpToDate) {
   std::ifstream file(root + "/docs/ops.md");
   std::stringstream text;
   text << file.rdbuf();
-  EXPECT_EQ(printed, text.str())
-      << "run: cleave ops --markdown --tested tests/op_coverage.txt > docs/ops.md";
+  EXPECT_EQ(printed, text.str()) << "run scripts/ops-table";
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace cleave {
 // tests/op_coverage.txt says which ops have been tried in which respect, for the table of
 // docs/ops.md; a line is a column and an op. A suite that runs over a table of samples states here
 // what the table covers, so that the file cannot say more than the tests do, nor less.
-// CLEAVE_UPDATE_COVERAGE=1 rewrites the column.
+// scripts/ops-table rewrites it.
 inline void expect_coverage(const std::string& column, const std::set<std::string>& ops) {
   const std::string path = std::string(CLEAVE_SOURCE_DIR) + "/tests/op_coverage.txt";
   std::set<std::pair<std::string, std::string>> lines;
@@ -31,9 +31,7 @@ inline void expect_coverage(const std::string& column, const std::set<std::strin
     for (const auto& [name, op] : lines) file << name << ' ' << op << '\n';
     stated = ops;
   }
-  EXPECT_EQ(stated, ops) << "column " << column
-                         << ": run the tests with CLEAVE_UPDATE_COVERAGE=1, then cleave ops "
-                            "--markdown --tested tests/op_coverage.txt > docs/ops.md";
+  EXPECT_EQ(stated, ops) << "column " << column << ": run scripts/ops-table";
 }
 
 }  // namespace cleave
