@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from jax import lax
 
+import derivative_cases
 import test_vmap_vs_jax
 from cleave_runs import CLEAVE, run_text
 
@@ -33,7 +34,7 @@ def functions(x):
         lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN), lax.rsqrt(positive), lax.sign(x), lax.sin(x), lax.sinh(x),
         lax.sqrt(positive), lax.square(x), lax.tan(x), lax.tanh(x), lax.bessel_i1e(x), lax.reduce_precision(x, 5, 7),
         lax.convert_element_type(x, jnp.int32), lax.bitcast_convert_type(x, jnp.int32), lax.zeta(positive + 1, positive),
-        lax.polygamma(jnp.ones_like(x), positive), lax.nextafter(x, positive), lax.clamp(-0.5, x, 0.5),
+        lax.polygamma(jnp.ones_like(x), positive), lax.nextafter(x, positive), lax.clamp(jnp.float32(-0.5), x, jnp.float32(0.5)),
     ]
 
 
@@ -55,18 +56,18 @@ def integers(i, j, u):
 
 def views(x, v):
     return [
-        x.T, x.reshape(5, 3), jnp.broadcast_to(v, (2, 3, 5)), x[1:, ::2], lax.rev(x, (1,)), lax.pad(x, 2.0, ((1, 2, 1), (-1, 0, 0))),
+        x.T, x.reshape(5, 3), jnp.broadcast_to(v, (2, 3, 5)), x[1:, ::2], lax.rev(x, (1,)), lax.pad(x, jnp.float32(2.0), ((1, 2, 1), (-1, 0, 0))),
         lax.iota(jnp.float32, 4), lax.broadcasted_iota(jnp.int32, (2, 3), 1), lax.optimization_barrier(x), lax.expand_dims(v, (0,)),
     ]
 
 
 def structured(x, key, groups):
-    square = x @ x.T + 3 * jnp.eye(3)
+    square = x @ x.T + 3 * jnp.eye(3, dtype=x.dtype)
     return [
         x.sum(1), x.max(), x.prod(0), jnp.argmin(x), lax.cumsum(x, 1), lax.cummax(x, 0), lax.sort(x, dimension=1), lax.top_k(x, 2),
         jnp.linalg.cholesky(square), lax.linalg.triangular_solve(square, x, left_side=True, lower=True), jnp.fft.fft(x), jnp.fft.irfft(x),
         lax.ragged_dot(x.T, jnp.stack([x, x + 1])[:, :, :2], groups), lax.rng_bit_generator(key, (4, 3)),
-        lax.reduce_window(x, 0.0, lax.add, (1, 2), (1, 2), "VALID"), x.at[jnp.array([2, 0])].mul(3.0), x[jnp.array([2, 0])],
+        lax.reduce_window(x, jnp.float32(0.0), lax.add, (1, 2), (1, 2), "VALID"), x.at[jnp.array([2, 0])].mul(3.0), x[jnp.array([2, 0])],
         lax.map(lambda r: r.sum(), x), lax.switch(groups[0], [jnp.sin, jnp.cos], x),
     ]
 
@@ -109,24 +110,34 @@ def test_same_numbers(name):
 
 
 def test_coverage():
-    texts = [module_text(f, shapes) for f, shapes in GROUPS.values()]
-    for f, shapes, _ in test_vmap_vs_jax.CASES.values():
-        texts.append(module_text(f, [jax.ShapeDtypeStruct(*s) for s in shapes]))
-    # The pretty form hides ops in short names, so the generic one is searched.
-    ops = set()
-    for text in texts:
-        generic = subprocess.run([CLEAVE, "opt", "-", "-mlir-print-op-generic"], input=text, capture_output=True, text=True)
-        assert generic.returncode == 0, generic.stderr
-        ops |= set(re.findall(r'"((?:stablehlo|chlo|func)\.[\w-]+)"\(', generic.stdout))
-    ops -= {"stablehlo.return", "func.return", "func.func"}
-    known = subprocess.run([CLEAVE, "ops"], capture_output=True, text=True).stdout
-    have = {c: {l.split(":")[0] for l in known.splitlines() if f" {c} " in l + " "} for c in ("shape", "kernel")}
+    derivatives = [jax.jit(f).lower(*args).as_text() for f, args in derivative_cases.CASES.values()]
+    covered = coverage_of(["shape", "kernel"], numeric_texts()) | coverage_of(["jvp", "vjp"], derivatives)
+    columns = {"shape", "kernel", "jvp", "vjp"}
     path = os.path.join(ROOT, "tests", "op_coverage.txt")
     with open(path) as file:
         lines = {tuple(line.split()) for line in file}
-    covered = {(c, op) for c in ("shape", "kernel") for op in ops & have[c]}
     if os.environ.get("CLEAVE_UPDATE_COVERAGE"):
-        lines = {l for l in lines if l[0] not in ("shape", "kernel")} | covered
+        lines = {l for l in lines if l[0] not in columns} | covered
         with open(path, "w") as file:
             file.writelines(f"{c} {op}\n" for c, op in sorted(lines))
-    assert {l for l in lines if l[0] in ("shape", "kernel")} == covered
+    assert {l for l in lines if l[0] in columns} == covered
+
+
+def numeric_texts():
+    texts = [module_text(f, shapes) for f, shapes in GROUPS.values()]
+    for f, shapes, _ in test_vmap_vs_jax.CASES.values():
+        texts.append(module_text(f, [jax.ShapeDtypeStruct(*s) for s in shapes]))
+    return texts
+
+
+def coverage_of(columns, texts):
+    """Ops that the texts use, of those that have what a column says."""
+    ops = set()
+    for text in texts:
+        # The pretty form hides some ops, the generic one none.
+        generic = subprocess.run([CLEAVE, "opt", "-", "-mlir-print-op-generic"], input=text, capture_output=True, text=True)
+        assert generic.returncode == 0, generic.stderr
+        ops |= set(re.findall(r'"((?:stablehlo|chlo|func)\.[\w-]+)"\(', generic.stdout))
+    known = subprocess.run([CLEAVE, "ops"], capture_output=True, text=True).stdout.splitlines()
+    have = lambda column: {line.split(":")[0] for line in known if f" {column} " in line + " "}
+    return {(column, op) for column in columns for op in ops & have(column) if not op.endswith(".return")}

@@ -13,17 +13,26 @@ from jax import lax
 
 from cleave_runs import CLEAVE, run_text
 
+jax.config.update("jax_enable_x64", True)
+
 
 
 def dims_text(axes):
     return ",".join("none" if a is None else str(a) for a in axes)
 
 
-def batch_text(text, size, in_axes, out_axes, *more):
-    option = f"-cleave-vmap=in={dims_text(in_axes)} out={dims_text(out_axes)} size={size}"
-    run = subprocess.run([CLEAVE, "opt", "-", option, "-cleave-verify", *more], input=text, capture_output=True, text=True)
+def opt(text, *passes):
+    run = subprocess.run([CLEAVE, "opt", "-", *passes, "-cleave-verify"], input=text, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     return run.stdout
+
+
+def vmap_pass(size, in_axes, out_axes):
+    return f"-cleave-vmap=in={dims_text(in_axes)} out={dims_text(out_axes)} size={size}"
+
+
+def batch_text(text, size, in_axes, out_axes):
+    return opt(text, vmap_pass(size, in_axes, out_axes))
 
 
 def examples(seed, *shapes):
@@ -66,7 +75,7 @@ def collatz(n):
 
 
 def recurrent(w, x):
-    return lax.scan(lambda h, row: (jnp.tanh(h @ w + row), h.sum()), jnp.zeros(w.shape[0]), x)
+    return lax.scan(lambda h, row: (jnp.tanh(h @ w + row), h.sum()), jnp.zeros(w.shape[0], w.dtype), x)
 
 
 def loss_gradient(w, x, y):
@@ -92,7 +101,7 @@ CASES = {
     "indexing_twice": (lambda x, i, j: x[i, :, j], [f32(6, 3, 5), i32(4), i32(4)], [(0, None, None), (None, 0, 0), (1, 1, None)]),
     "scatter_add": (lambda x, i, u: x.at[i].add(u), [f32(6, 3), i32(4), f32(4, 3)], [(0, 0, 0), (None, 0, None), (None, None, 0), (1, None, 2)]),
     "scatter_set": (lambda x, i, u: x.at[i, 1].set(u), [f32(6, 3), i32(), f32()], [(0, 0, 0), (None, 0, None), (2, None, 0)]),
-    "dynamic_slice": (lambda x, i: lax.dynamic_slice(x, (i, 1), (2, 2)), [f32(6, 3), i32()], [(0, 0), (None, 0), (1, None)]),
+    "dynamic_slice": (lambda x, i: lax.dynamic_slice(x, (i, jnp.int32(1)), (2, 2)), [f32(6, 3), i32()], [(0, 0), (None, 0), (1, None)]),
     "dynamic_update": (lambda x, u, i: lax.dynamic_update_slice(x, u, (i, i)), [f32(6, 5), f32(2, 3), i32()], [(0, 0, 0), (None, None, 0), (None, 1, None)]),
     "cond": (lambda p, x: lax.cond(p > 2, lambda x: jnp.sin(x), lambda x: x * x, x), [i32(), f32(3)], [(0, 0), (0, None), (None, 0)]),
     "switch": (lambda i, x: lax.switch(i, [jnp.sin, jnp.cos, jnp.exp], x), [i32(), f32(3)], [(0, 0), (0, None), (None, 1)]),
@@ -102,16 +111,16 @@ CASES = {
     "top_k": (lambda x: lax.top_k(x, 2), [f32(3, 5)], [(0,), (1,)]),
     "argmax": (lambda x: jnp.argmax(x, axis=1), [f32(3, 5)], [(0,), (2,)]),
     "cumsum": (lambda x: jnp.cumsum(x, axis=1), [f32(3, 5)], [(0,), (1,)]),
-    "cholesky": (lambda x: jnp.linalg.cholesky(x @ x.T + 3 * jnp.eye(3)), [f32(3, 3)], [(0,), (2,)]),
-    "solve": (lambda a, b: jnp.linalg.solve(a + 4 * jnp.eye(3), b), [f32(3, 3), f32(3, 2)], [(0, None), (None, 0), (0, 1)]),
+    "cholesky": (lambda x: jnp.linalg.cholesky(x @ x.T + 3 * jnp.eye(3, dtype=x.dtype)), [f32(3, 3)], [(0,), (2,)]),
+    "solve": (lambda a, b: jnp.linalg.solve(a + 4 * jnp.eye(3, dtype=a.dtype), b), [f32(3, 3), f32(3, 2)], [(0, None), (None, 0), (0, 1)]),
     "triangular": (
-        lambda a, b: jax.scipy.linalg.solve_triangular(a + 4 * jnp.eye(3), b, lower=True),
+        lambda a, b: jax.scipy.linalg.solve_triangular(a + 4 * jnp.eye(3, dtype=a.dtype), b, lower=True),
         [f32(3, 3), f32(3, 2)], [(0, None), (None, 0), (2, 2)]),
     "qr": (lambda a: jnp.linalg.qr(a), [f32(4, 3)], [(0,), (1,)]),
     "fft": (lambda x: jnp.fft.rfft(x), [f32(3, 8)], [(0,), (2,)]),
     "einsum": (lambda x, y: jnp.einsum("abc,cbd->da", x, y), [f32(3, 4, 2), f32(2, 4, 5)], [(0, None), (None, 1), (2, 3)]),
     "special": (lambda x: jax.scipy.special.erf(x) + jax.scipy.special.gammaln(jnp.abs(x) + 1), [f32(3)], [(0,), (1,)]),
-    "random": (lambda k: jax.random.normal(jax.random.key(k[0]), (4,)), [((1,), jnp.uint32)], [(0,)]),
+    "random": (lambda k: jax.random.normal(jax.random.key(k[0]), (4,), jnp.float32), [((1,), jnp.uint32)], [(0,)]),
     "jit_inside": (lambda x, y: jax.jit(lambda a, b: a * jnp.exp(b))(x, y) + y, [f32(3), f32(3)], [(0, 0), (0, None), (None, 1)]),
 }
 
@@ -163,3 +172,38 @@ def test_over_shards(name):
     text = jax.jit(f, keep_unused=True).lower(*[jax.ShapeDtypeStruct(*s) for s in shapes]).as_text()
     batched_text = batch_text(text, size, axes, [0])
     check(run_text(batched_text, args, "--mesh", "x=2,y=2", "--shard", "random:5"), jax.vmap(f, axes)(*args))
+
+
+SMOOTH = ["attention", "layer_norm", "convolution", "grouped_convolution", "max_pool", "indexing", "scatter_add", "recurrent",
+          "sort", "cumsum", "cholesky", "triangular", "einsum", "special", "switch", "fft"]
+
+
+def loss_of(f):
+    return lambda *args: sum((jnp.abs(r) ** 2).sum() for r in jax.tree.leaves(f(*args)))
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_gradient_of_each_example(name):
+    f, shapes, all_axes = CASES[name]
+    loss, size = loss_of(f), 3
+    smooth = tuple(i for i, (_, dtype) in enumerate(shapes) if jnp.issubdtype(dtype, jnp.floating))
+    text = jax.jit(loss, keep_unused=True).lower(*[jax.ShapeDtypeStruct(*s) for s in shapes]).as_text()
+    for axes in all_axes:
+        args = examples(10, *[batched(s, a, size) for s, a in zip(shapes, axes)])
+        made = opt(text, "-cleave-grad", vmap_pass(size, axes, [0]))
+        check(run_text(made, args), jax.vmap(jax.grad(loss, smooth), axes)(*args))
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_gradient_over_all_examples(name):
+    f, shapes, all_axes = CASES[name]
+    loss, size = loss_of(f), 3
+    smooth = [i for i, (_, dtype) in enumerate(shapes) if jnp.issubdtype(dtype, jnp.floating)]
+    text = jax.jit(loss, keep_unused=True).lower(*[jax.ShapeDtypeStruct(*s) for s in shapes]).as_text()
+    for axes in all_axes:
+        args = examples(11, *[batched(s, a, size) for s, a in zip(shapes, axes)])
+        weights = np.array([1.0, -2.0, 0.5], np.float32)
+        made = opt(text, vmap_pass(size, axes, [0]), "-cleave-vjp")
+        value, pull = jax.vjp(jax.vmap(loss, axes), *args)
+        cotangents = pull(weights.astype(value.dtype))
+        check(run_text(made, [*args, weights.astype(value.dtype)]), [value, *[cotangents[i] for i in smooth]])
