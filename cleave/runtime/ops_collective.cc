@@ -36,7 +36,8 @@ void require_sharded(std::string_view op, const Tensor& x, int64_t dim, const Ax
 
 Type local_type(const Type& type, const ShardingSpec& spec) {
   if (!is_even(spec, type.shape))
-    throw_user("shard_map: {} does not divide evenly as {}", to_string(type), to_string(spec));
+    throw_user("manual_computation: {} does not divide evenly as {}", to_string(type),
+               to_string(spec));
   return Type::tensor(type.dtype, local_shape(spec, type.shape));
 }
 
@@ -115,7 +116,7 @@ Tensor ppermute(const Tensor& x, const std::string& axis,
   if (!found)
     throw_user("ppermute: no dimension of {} is sharded over \"{}\" alone", to_string(x.sharding()),
                axis);
-  return shard_map(
+  return manual_computation(
       [&](std::span<const Tensor> parts) { return std::vector{ppermute(parts[0], axis, pairs)}; },
       *x.mesh(), {x}, {spec}, {spec})[0];
 }
@@ -133,12 +134,12 @@ Tensor axis_index(const Mesh& mesh, const std::string& axis) {
   return iota({size}, 0).shard(mesh, P(axis));
 }
 
-std::vector<Tensor> shard_map(const ManualFunction& function, const Mesh& mesh,
-                              const std::vector<Tensor>& args,
-                              const std::vector<PartitionSpec>& in_specs,
-                              const std::vector<PartitionSpec>& out_specs) {
+std::vector<Tensor> manual_computation(const ManualFunction& function, const Mesh& mesh,
+                                       const std::vector<Tensor>& args,
+                                       const std::vector<PartitionSpec>& in_specs,
+                                       const std::vector<PartitionSpec>& out_specs) {
   if (in_specs.size() != args.size())
-    throw_user("shard_map: {} arguments and {} in specs", args.size(), in_specs.size());
+    throw_user("manual_computation: {} arguments and {} in specs", args.size(), in_specs.size());
   const MeshPtr shared = shared_mesh(mesh);
   SpecEntry all;
   for (const MeshAxis& axis : shared->axes) all.axes.push_back(axis.name);
@@ -165,7 +166,8 @@ std::vector<Tensor> shard_map(const ManualFunction& function, const Mesh& mesh,
   }
   const Traced traced = trace.finish(returned);
   if (out_specs.size() != returned.size())
-    throw_user("shard_map: {} results and {} out specs", returned.size(), out_specs.size());
+    throw_user("manual_computation: {} results and {} out specs", returned.size(),
+               out_specs.size());
   for (const Tensor& capture : traced.captures) {
     operands.push_back(capture);
     in.push_back(ShardingSpec::closed_replicated(shared, capture.shape().size()));

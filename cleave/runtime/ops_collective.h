@@ -38,11 +38,10 @@ using ManualFunction = std::function<std::vector<Tensor>(std::span<const Tensor>
 // Runs a function on every device's part of the arguments. Sharded dimensions divide evenly.
 // Results are put together as the out specs say.
 //
-//   shard_map([](auto x) { return std::vector{all_reduce(x[0], "x")}; }, mesh, {x}, {P("x")},
-//   {P()})
-std::vector<Tensor> shard_map(const ManualFunction& function, const Mesh& mesh,
-                              const std::vector<Tensor>& args,
-                              const std::vector<PartitionSpec>& in_specs,
-                              const std::vector<PartitionSpec>& out_specs);
+// `shard_map` (cleave/transforms) does the same for functions over trees of tensors.
+std::vector<Tensor> manual_computation(const ManualFunction& function, const Mesh& mesh,
+                                       const std::vector<Tensor>& args,
+                                       const std::vector<PartitionSpec>& in_specs,
+                                       const std::vector<PartitionSpec>& out_specs);
 
 }  // namespace cleave

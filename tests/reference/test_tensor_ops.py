@@ -203,3 +203,22 @@ def test_agrees(folder, name):
 
 def test_every_case_has_a_reference(folder):
     assert {path.name.split(".")[0] for path in folder.glob("*.out0.npy")} == set(REFERENCE)
+
+
+def numpy_dtype(name):
+    names = {"i1": "bool", "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64",
+             "complex<f32>": "complex64", "complex<f64>": "complex128"}
+    return jnp.dtype(names.get(name) or name.replace("ui", "uint").replace("i", "int", 1) if "ui" not in name
+                     else name.replace("ui", "uint"))
+
+
+def test_promotion_is_that_of_jax(folder):
+    lines = (folder / "promotion.txt").read_text().splitlines()
+    assert len(lines) == 15 * 15
+    for line in lines:
+        a, b, result = map(numpy_dtype, line.split())
+        expected = jnp.promote_types(a, b)
+        # JAX's default float stands here: f32 unless 64 bits are asked for, as they are in this test.
+        if expected == jnp.float64 and jnp.float64 not in (a, b):
+            expected = jnp.dtype(jnp.float32)
+        assert result == expected, line

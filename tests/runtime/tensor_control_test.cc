@@ -6,8 +6,10 @@
 #include "cleave/runtime/compare.h"
 #include "cleave/runtime/ops_stablehlo.h"
 #include "cleave/runtime/trace_scope.h"
+#include "cleave/transforms/flow.h"
 
-// Loops and branches, collectives by name, shard_map, and StableHLO's ops under their names.
+// Loops and branches, collectives by name, manual computations, and StableHLO's ops under their
+// names.
 namespace cleave {
 namespace {
 
@@ -30,55 +32,37 @@ std::string error_of(const std::function<void()>& action) {
   return "no error";
 }
 
-TEST(Control, loops_carry_values_and_see_what_is_outside) {
+TEST(Control, loops_over_shards_carry_values_and_see_what_is_outside) {
   const Tensor a = randn({4, 4}, 1), w = randn({4, 4}, 2) * 0.3;
   for (bool sharded : {false, true}) {
     const Tensor x = sharded ? a.shard(kMesh, P("data")) : a;
     const Tensor v = sharded ? w.shard(kMesh, P({}, "model")) : w;
-    const Tensor y = fori_loop(0, 3, {x}, [&](const Tensor&, std::span<const Tensor> values) {
-      return std::vector{tanh(matmul(values[0], v))};
-    })[0];
+    const Tensor y = fori_loop(
+        0, 3, [&](const Tensor&, const Tensor& value) { return tanh(matmul(value, v)); }, x);
     expect_same(y, tanh(matmul(tanh(matmul(tanh(matmul(a, w)), w)), w)));
   }
-  const Tensor one = scalar(1.0, DType::F32);
-  const Tensor doubled = while_loop(
-      {one}, [](auto x) { return x[0] < 100; }, [](auto x) { return std::vector{x[0] * 2}; })[0];
-  EXPECT_EQ(doubled.item(), 128);
 }
 
-TEST(Control, branches_are_taken_not_computed_both) {
+TEST(Control, only_the_chosen_branch_is_computed) {
   const Tensor x = randn({4, 4}, 1).shard(kMesh, P("data"));
-  for (bool which : {true, false}) {
-    const Tensor y = cond(
-        scalar(which, DType::Bool), [&] { return std::vector{x + 1}; },
-        [&] { return std::vector{x * 2}; })[0];
-    expect_same(y, which ? x + 1 : x * 2);
+  for (int which : {0, 1, 2, 7}) {
+    const Tensor y =
+        switch_case(scalar(which, DType::I32),
+                    {[&] { return std::vector{x + 1}; }, [&] { return std::vector{-x}; },
+                     [&] { return std::vector{x * 3}; }})[0];
+    expect_same(y, which == 0 ? x + 1 : which == 1 ? -x : x * 3);
   }
-  const Tensor z = switch_case(scalar(2, DType::I32),
-                               {[&] { return std::vector{x}; }, [&] { return std::vector{-x}; },
-                                [&] { return std::vector{x * 3}; }})[0];
-  expect_same(z, x * 3);
   TraceScope scope;
-  const Tensor p = scope.placeholder(Type::tensor(DType::Bool, {}));
-  const Tensor y = cond(
-      p, [&] { return std::vector{exp(x)}; }, [&] { return std::vector{x}; })[0];
+  const Tensor index = scope.placeholder(Type::tensor(DType::I32, {}));
+  const Tensor y =
+      switch_case(index, {[&] { return std::vector{exp(x)}; }, [&] { return std::vector{x}; }})[0];
   const Traced traced = scope.finish({y});
   EXPECT_EQ(traced.captures.size(), 1) << "exp belongs to the branch";
-}
-
-TEST(Control, errors_name_the_types) {
-  const Tensor x = zeros({4});
-  EXPECT_THAT(error_of([&] {
-                while_loop(
-                    {x}, [](auto v) { return sum(v[0]) < 1; },
-                    [](auto v) { return std::vector{sum(v[0])}; });
-              }),
-              HasSubstr("tensor<f32>, and must be tensor<4xf32>"));
-  EXPECT_THAT(error_of([&] {
-                cond(
-                    x, [&] { return std::vector{x}; }, [&] { return std::vector{x}; });
-              }),
-              HasSubstr("bool scalar"));
+  EXPECT_THAT(
+      error_of([&] {
+        switch_case(index, {[&] { return std::vector{x}; }, [&] { return std::vector{sum(x)}; }});
+      }),
+      HasSubstr("tensor<4x4xf32> in one branch and tensor<f32> in another"));
 }
 
 TEST(Collectives, on_whole_tensors_say_where_layouts_change) {
@@ -115,16 +99,16 @@ TEST(Collectives, permute_moves_parts_along_an_axis) {
   EXPECT_THAT(axis_index(kMesh, "model").to_vector<int32_t>(), ElementsAre(0, 1, 2, 3));
 }
 
-TEST(ShardMap, runs_on_every_part_with_collectives_among_them) {
+TEST(ManualComputation, runs_on_every_part_with_collectives_among_them) {
   const Tensor a = randn({8, 16}, 1), b = randn({16, 12}, 2), bias = randn({12}, 3);
-  const Tensor y = shard_map(
+  const Tensor y = manual_computation(
       [&](std::span<const Tensor> x) {
         EXPECT_EQ(x[0].shape(), (Shape{4, 4}));
         return std::vector{all_reduce(matmul(x[0], x[1]), "model") + bias};
       },
       kMesh, {a, b}, {P("data", "model"), P("model")}, {P("data")})[0];
   expect_same(y, matmul(a, b) + bias);
-  const std::vector<Tensor> parts = shard_map(
+  const std::vector<Tensor> parts = manual_computation(
       [](std::span<const Tensor> x) {
         return std::vector{
             all_gather(x[0], "model", 0),
@@ -141,8 +125,8 @@ TEST(ShardMap, runs_on_every_part_with_collectives_among_them) {
   EXPECT_THAT(parts[3].to_vector<int32_t>(), ElementsAre(0, 1, 2, 3));
   EXPECT_THAT(parts[4].to_vector<int32_t>(), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
   EXPECT_THAT(error_of([&] {
-                shard_map([](auto x) { return std::vector{x[0]}; }, kMesh, {zeros({7})},
-                          {P("data")}, {P("data")});
+                manual_computation([](auto x) { return std::vector{x[0]}; }, kMesh, {zeros({7})},
+                                   {P("data")}, {P("data")});
               }),
               HasSubstr("does not divide evenly"));
 }

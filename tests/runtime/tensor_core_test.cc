@@ -1,6 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <filesystem>
 #include <numeric>
 
 #include "cleave/cleave.h"
@@ -130,6 +133,37 @@ TEST(Tensor, prints_type_layout_and_values) {
             "[[ 1.0000, -2.5000,  3.0000],\n"
             " [ 0.0000,  0.5000,  1.0000]]");
   EXPECT_THAT(to_string(iota({2000}, 0)), HasSubstr("[   0,    1,    2, ..., 1997, 1998, 1999]"));
+}
+
+TEST(Tensor, files_and_shards_go_in_and_out) {
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / fmt::format("cleave_tensor_{}.npy", getpid());
+  const Tensor x = randn({5, 3}).shard(kMesh, P("data"));
+  x.save(path);
+  EXPECT_EQ(Tensor::load(path).to_vector<float>(), x.to_vector<float>());
+  std::filesystem::remove(path);
+  std::vector<Array> shards;
+  for (const TensorShard& shard : x.addressable_shards()) shards.push_back(shard.data);
+  EXPECT_EQ(Tensor::from_shards(shards, {5, 3}, x.sharding()).to_vector<float>(),
+            x.to_vector<float>());
+  EXPECT_THAT(error_of([&] {
+                Tensor::from_shards(shards, {6, 3}, x.sharding());
+              }),
+              HasSubstr("device 4 has"));
+}
+
+TEST(Tensor, results_do_not_depend_on_what_else_is_held) {
+  const Tensor x = randn({8, 16}, 1).shard(kMesh, P("data", "model"));
+  const Tensor w = randn({16, 4}, 2).shard(kMesh, P("model"));
+  auto program = [&](std::vector<Tensor>* held) {
+    const Tensor a = matmul(x, w), b = a * 2, c = b + a, d = exp(c * 0.01);
+    if (held) *held = {a, b, c};
+    return d.to_vector<float>();
+  };
+  std::vector<Tensor> held;
+  const std::vector<float> alone = program(nullptr), together = program(&held);
+  for (size_t i = 0; i < alone.size(); ++i) EXPECT_NEAR(alone[i], together[i], 1e-5);
+  for (const Tensor& tensor : held) EXPECT_TRUE(tensor.is_computed());
 }
 
 TEST(Tensor, meshes_do_not_mix) {

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 #include "cleave/cleave.h"
 #include "cleave/runtime/compare.h"
@@ -257,20 +258,20 @@ const std::vector<Case>& cases() {
        [](Args x) { return Results{cross_entropy(x[0], x[1])}; }},
       {"conv", {f32({2, 9, 7, 4}), f32({3, 2, 2, 6})},
        [](Args x) {
-         WindowOptions options;
-         options.strides = {2, 1};
+         WindowOptions options{.strides = {2, 1}, .groups = 2};
          options.padding = {1, 1, 0, 0};
-         options.groups = 2;
          return Results{conv(x[0], x[1], options)};
        }},
       {"conv_first", {f32({2, 4, 9}), f32({6, 4, 3})},
        [](Args x) {
-         return Results{conv(x[0], x[1], {.dilation = {2}, .layout = ImageLayout::ChannelsFirst})};
+         const WindowOptions options{.dilation = {2}, .layout = ImageLayout::ChannelsFirst};
+         return Results{conv(x[0], x[1], options)};
        }},
       {"pooling", {f32({2, 9, 8, 3})},
        [](Args x) {
-         return Results{max_pool(x[0], {3, 2}, {.strides = {2, 2}, .padding = {1, 1, 0, 0}}),
-                        avg_pool(x[0], {3, 2}, {.strides = {2, 2}, .padding = {1, 1, 0, 0}})};
+         WindowOptions options{.strides = {2, 2}};
+         options.padding = {1, 1, 0, 0};
+         return Results{max_pool(x[0], {3, 2}, options), avg_pool(x[0], {3, 2}, options)};
        }},
   };
   return list;
@@ -331,6 +332,20 @@ TEST_P(TensorOps, mean_the_same_in_every_layout) {
           << test.name << ", result " << i << ", inputs " << layouts << ": " << comparison.first;
     }
   }
+}
+
+// Every pair of dtypes, for the reference to read: "i8 f16 f16".
+TEST(TensorOpsTable, promotion_is_symmetric_and_idempotent) {
+  std::string lines;
+  for (int i = 0; i <= static_cast<int>(DType::C128); ++i)
+    for (int j = 0; j <= static_cast<int>(DType::C128); ++j) {
+      const auto a = static_cast<DType>(i), b = static_cast<DType>(j);
+      EXPECT_EQ(promote(a, b), promote(b, a));
+      EXPECT_EQ(promote(a, promote(a, b)), promote(a, b));
+      lines += fmt::format("{} {} {}\n", name(a), name(b), name(promote(a, b)));
+    }
+  if (const char* folder = std::getenv("CLEAVE_DUMP"))
+    std::ofstream(std::filesystem::path(folder) / "promotion.txt") << lines;
 }
 
 INSTANTIATE_TEST_SUITE_P(Library, TensorOps, testing::Range<size_t>(0, cases().size()),
