@@ -11,6 +11,7 @@
 #include "cleave/compile/fused_loop.h"
 #include "cleave/compile/memory_plan.h"
 #include "cleave/compile/strided_copy.h"
+#include "cleave/compile/team.h"
 #include "cleave/graph/graph.h"
 #include "cleave/kernels/array.h"
 #include "cleave/ops/eval.h"
@@ -107,7 +108,7 @@ class Meetings;
 struct Frame {
   const DeviceCode* code = nullptr;
   int64_t device = 0;
-  int threads = 1;               // that one op may use
+  Team* team = nullptr;          // threads that help with one op; may be null
   std::vector<std::byte*> base;  // by buffer
   std::vector<Array> held;       // by buffer
   std::byte* scratch = nullptr;

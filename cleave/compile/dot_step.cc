@@ -1,5 +1,3 @@
-#include <omp.h>
-
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -86,43 +84,99 @@ struct MatrixView {
   MatrixView transposed() const { return {view, {matrix.cols, matrix.rows}, batch}; }
 };
 
-class DotStep : public CodeStep {
- public:
-  DotStep(const MatrixView& lhs, const MatrixView& rhs, const MatrixView& out, const Dims& batch)
-      : lhs_(lhs.view), rhs_(rhs.view), out_(out.view) {
-    auto describe = [&](const MatrixView& factor) {
-      const Matrix& m = factor.matrix;
-      Dims dims = batch, strides = factor.batch;
+// A part of the product: one call of oneDNN, which uses one thread.
+struct DotPart {
+  dnnl::matmul primitive;
+  memory a, b, c;
+  std::unordered_map<int, memory> arguments;
+  int64_t a_offset = 0, b_offset = 0, c_offset = 0;  // bytes
+  bool is_slow = false;                              // only the library's reference code takes it
+
+  DotPart(const MatrixView& lhs, const MatrixView& rhs, const MatrixView& out, const Dims& batch) {
+    auto describe = [&](const MatrixView& view) {
+      const Matrix& m = view.matrix;
+      Dims dims = batch, strides = view.batch;
       dims.insert(dims.end(), {m.rows.size, m.cols.size});
       strides.insert(strides.end(), {m.rows.stride, m.cols.stride});
       return memory::desc(dims, memory::data_type::f32, strides);
     };
-    const memory::desc a = describe(lhs), b = describe(rhs), c = describe(out);
-    const dnnl::matmul::primitive_desc desc({a, b, c}, onednn_engine());
-    is_slow_ = std::string_view(desc.impl_info_str()).find("ref") != std::string_view::npos;
-    primitive_ = dnnl::matmul(desc);
-    a_ = memory(a, onednn_engine(), nullptr);
-    b_ = memory(b, onednn_engine(), nullptr);
-    c_ = memory(c, onednn_engine(), nullptr);
-    arguments_ = {{DNNL_ARG_SRC, a_}, {DNNL_ARG_WEIGHTS, b_}, {DNNL_ARG_DST, c_}};
+    const memory::desc x = describe(lhs), y = describe(rhs), z = describe(out);
+    const dnnl::matmul::primitive_desc desc({x, y, z}, onednn_engine());
+    is_slow = std::string_view(desc.impl_info_str()).find("ref") != std::string_view::npos;
+    primitive = dnnl::matmul(desc);
+    a = memory(x, onednn_engine(), nullptr);
+    b = memory(y, onednn_engine(), nullptr);
+    c = memory(z, onednn_engine(), nullptr);
+    arguments = {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, c}};
+  }
+};
+
+class DotStep : public CodeStep {
+ public:
+  DotStep(MatrixView lhs, MatrixView rhs, MatrixView out, Dims batch, int threads)
+      : lhs_(lhs.view), rhs_(rhs.view), out_(out.view) {
+    constexpr double kWorthSharing = 2e6;  // operations: some tens of microseconds
+    double work = 2.0 * static_cast<double>(lhs.matrix.rows.size * lhs.matrix.cols.size) *
+                  static_cast<double>(rhs.matrix.cols.size);
+    for (int64_t size : batch) work *= static_cast<double>(size);
+    const int64_t wanted = threads > 1 && work >= kWorthSharing ? 3 * threads : 1;
+    const int64_t m = lhs.matrix.rows.size, n = rhs.matrix.cols.size;
+    if (wanted > 1 && !batch.empty() && batch[0] >= wanted)
+      split(batch[0], wanted, 1, [&](int64_t start, int64_t size) {
+        Dims sizes = batch;
+        sizes[0] = size;
+        add(lhs, rhs, out, sizes, start * lhs.batch[0], start * rhs.batch[0], start * out.batch[0]);
+      });
+    else if (m >= n)
+      split(m, wanted, 32, [&](int64_t start, int64_t size) {
+        MatrixView a = lhs, c = out;
+        a.matrix.rows.size = c.matrix.rows.size = size;
+        add(a, rhs, c, batch, start * a.matrix.rows.stride, 0, start * c.matrix.rows.stride);
+      });
+    else
+      split(n, wanted, 64, [&](int64_t start, int64_t size) {
+        MatrixView b = rhs, c = out;
+        b.matrix.cols.size = c.matrix.cols.size = size;
+        add(lhs, b, c, batch, 0, start * b.matrix.cols.stride, start * c.matrix.cols.stride);
+      });
   }
 
-  bool is_slow() const { return is_slow_; }  // only the library's reference code takes it
+  bool is_slow() const { return parts_[0].is_slow; }
 
   Next run(Frame& frame) const override {
-    a_.set_data_handle(frame.data(lhs_));
-    b_.set_data_handle(frame.data(rhs_));
-    c_.set_data_handle(frame.data(out_));
-    primitive_.execute(onednn_stream(), arguments_);
+    const auto run_part = [&](int64_t index, int) {
+      DotPart& part = parts_[static_cast<size_t>(index)];
+      part.a.set_data_handle(frame.data(lhs_) + part.a_offset);
+      part.b.set_data_handle(frame.data(rhs_) + part.b_offset);
+      part.c.set_data_handle(frame.data(out_) + part.c_offset);
+      part.primitive.execute(onednn_stream(), part.arguments);
+    };
+    if (frame.team && parts_.size() > 1) {
+      frame.team->run(static_cast<int64_t>(parts_.size()), run_part);
+    } else {
+      for (size_t i = 0; i < parts_.size(); ++i) run_part(static_cast<int64_t>(i), 0);
+    }
     return Next::Continue;
   }
 
  private:
+  // Calls visit(start, size) for about `parts` parts, multiples of `unit`.
+  template <typename Visit>
+  static void split(int64_t size, int64_t parts, int64_t unit, Visit visit) {
+    const int64_t step = ceil_div(ceil_div(size, parts), unit) * unit;
+    for (int64_t start = 0; start < size; start += step) visit(start, std::min(step, size - start));
+  }
+  void add(const MatrixView& lhs, const MatrixView& rhs, const MatrixView& out, const Dims& batch,
+           int64_t a, int64_t b, int64_t c) {
+    DotPart part(lhs, rhs, out, batch);
+    part.a_offset = a * static_cast<int64_t>(sizeof(float));
+    part.b_offset = b * static_cast<int64_t>(sizeof(float));
+    part.c_offset = c * static_cast<int64_t>(sizeof(float));
+    parts_.push_back(std::move(part));
+  }
+
   CodeView lhs_, rhs_, out_;
-  dnnl::matmul primitive_;
-  mutable memory a_, b_, c_;
-  std::unordered_map<int, memory> arguments_;
-  bool is_slow_ = false;
+  mutable std::vector<DotPart> parts_;
 };
 
 // Batch dimensions of both sides and the result, merged where all three allow it.
@@ -198,11 +252,10 @@ std::unique_ptr<CodeStep> make_dot_step(const Graph& graph, const Node& node, co
   MatrixView x{lhs, *a, {}}, y{rhs, *b, {}}, z{result, *c, {}};
   const Dims batch = merge_batch(x, y, z, left, right);
   if (batch.size() > 8) return nullptr;
-  omp_set_num_threads(threads);
   // oneDNN writes dense rows: (a b)^T = b^T a^T.
-  auto step = z.matrix.cols.stride == 1 ? std::make_unique<DotStep>(x, y, z, batch)
+  auto step = z.matrix.cols.stride == 1 ? std::make_unique<DotStep>(x, y, z, batch, threads)
                                         : std::make_unique<DotStep>(y.transposed(), x.transposed(),
-                                                                    z.transposed(), batch);
+                                                                    z.transposed(), batch, threads);
   if (step->is_slow()) return nullptr;
   return step;
 }

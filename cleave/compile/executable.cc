@@ -37,13 +37,11 @@ class StepContext : public EvalContext {
   const std::function<Interpreter&()>& interpreter_;
 };
 
-// Sets how many threads OpenMP may use below this thread, for as long as it lives.
-class LibraryThreads {
+// Libraries use no threads of their own below this one, for as long as it lives.
+class OneLibraryThread {
  public:
-  explicit LibraryThreads(int threads) : before_(omp_get_max_threads()) {
-    omp_set_num_threads(threads);
-  }
-  ~LibraryThreads() { omp_set_num_threads(before_); }
+  OneLibraryThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
+  ~OneLibraryThread() { omp_set_num_threads(before_); }
 
  private:
   int before_;
@@ -110,6 +108,7 @@ struct Executable::Impl {
   Meetings meetings;
   std::vector<std::unique_ptr<Device>> devices;
   int threads = 1, op_threads = 1;
+  std::unique_ptr<Team> team;  // of a single device
   std::vector<PassTiming> timings;
   std::unique_ptr<Transport> transport;
   Observer* observer = nullptr;
@@ -153,17 +152,18 @@ struct Executable::Impl {
     add_timings(timings,
                 run_pipeline(instance.graph, parse_pipeline(options.passes), context, observer));
     auto device = std::make_unique<Device>();
+    const OneLibraryThread library;
     device->code = lower(std::move(instance), {op_threads});
     devices.push_back(std::move(device));
     return true;
   }
 
   void finish() {
+    if (op_threads > 1) team = std::make_unique<Team>(op_threads);
     for (size_t d = 0; d < devices.size(); ++d) {
       if (devices[d]->code.needs_threads) threads = static_cast<int>(devices.size());
       prepare(*devices[d], static_cast<int64_t>(d));
     }
-    if (devices.size() == 1) threads = 1;
     for (size_t d = 0; d < devices.size(); ++d) {
       std::map<uint32_t, int64_t> times;
       link(devices[d]->code.main, *devices[d], times);
@@ -200,7 +200,7 @@ struct Executable::Impl {
     Frame& frame = device.frame;
     frame.code = &code;
     frame.device = index;
-    frame.threads = op_threads;
+    frame.team = team.get();
     frame.scratch = device.scratch.get();
     frame.base.resize(code.buffers.size());
     frame.held.resize(code.buffers.size());
@@ -311,11 +311,11 @@ struct Executable::Impl {
       device.frame.done = options.log ? &device.done : nullptr;
     }
     if (count == 1) {
-      const LibraryThreads library(op_threads);
+      const OneLibraryThread library;
       advance(devices[0]->frame);
     } else {
       meetings.run(count, threads, [&](int64_t d) {
-        const LibraryThreads library(op_threads);
+        const OneLibraryThread library;
         try {
           const bool ended = advance(devices[static_cast<size_t>(d)]->frame);
           if (ended && transport) transport->leave(d);

@@ -31,7 +31,8 @@ struct CompileOptions {
 //   std::vector<Array> results = executable.run(args);
 //
 // What cannot be compiled (dynamic shapes, tokens, recursion), and a mesh that is spread over
-// several ranks, runs op by op; `is_compiled` says which. Sums may be added in another order than op by op; everything else gives the same bits.
+// several ranks, runs op by op; `is_compiled` says which. Sums may be added in another order than
+// op by op; everything else gives the same bits.
 class Executable {
  public:
   explicit Executable(Program program, const CompileOptions& options = {});

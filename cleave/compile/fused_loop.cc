@@ -1,7 +1,5 @@
 #include "cleave/compile/fused_loop.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -11,9 +9,10 @@
 namespace cleave {
 namespace {
 
-constexpr int64_t kParallelWork = 1 << 18;  // elements times loops, below which one thread does all
+constexpr int64_t kParallelWork = 1 << 17;  // elements times loops, below which one thread does all
 constexpr int64_t kPartedElements = 1 << 16;
 constexpr int64_t kParts = 4;
+constexpr int64_t kTasksPerThread = 4;
 
 struct Bytes16Block {
   std::byte bytes[16];
@@ -134,24 +133,23 @@ const std::byte* FusedLoop::source(const Leaf& leaf, std::span<std::byte* const>
 }
 
 void FusedLoop::run(std::span<std::byte* const> operands, std::span<std::byte* const> results,
-                    std::byte* scratch, int threads) const {
+                    std::byte* scratch, Team* team) const {
+  const int threads = team ? team->size() : 1;
   std::byte* accumulators = scratch + scratch_ * static_cast<size_t>(threads);
   const int64_t elements = rows_ * columns_;
   int64_t parts = 1;
   if (!accumulators_.empty())
     parts = elements >= kPartedElements ? kParts : 1;
   else if (threads > 1 && elements * static_cast<int64_t>(instructions_.size()) >= kParallelWork)
-    parts = threads;
-  if (threads == 1 || parts == 1) {
-    for (int64_t part = 0; part < parts; ++part)
-      run_part(operands, results, scratch,
-               accumulators + accumulator_bytes_ * static_cast<size_t>(part), part, parts);
-  } else {
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-    for (int64_t part = 0; part < parts; ++part)
-      run_part(operands, results, scratch + scratch_ * static_cast<size_t>(omp_get_thread_num()),
-               accumulators + accumulator_bytes_ * static_cast<size_t>(part), part, parts);
-  }
+    parts = std::min<int64_t>(kTasksPerThread * threads, ceil_div(rows_, block_));
+  const auto run_one = [&](int64_t part, int worker) {
+    run_part(operands, results, scratch + scratch_ * static_cast<size_t>(worker),
+             accumulators + accumulator_bytes_ * static_cast<size_t>(part), part, parts);
+  };
+  if (team)
+    team->run(parts, run_one);
+  else
+    for (int64_t part = 0; part < parts; ++part) run_one(part, 0);
   finish_accumulators(results, accumulators, parts);
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "cleave/compile/team.h"
 #include "cleave/graph/graph.h"
 #include "cleave/kernels/array.h"
 #include "cleave/kernels/loop.h"
@@ -24,7 +25,7 @@ struct StridedType {
 // are strided views; results are contiguous.
 //
 //   FusedLoop loop(graph, node, operand_types);
-//   loop.run(operands, results, scratch, threads);
+//   loop.run(operands, results, scratch, &team);
 //
 // A block is some whole rows where the fusion has rows, and a part of the elements otherwise. For
 // each block, operands that do not lie in order are packed, then every op runs over the block, with
@@ -44,7 +45,7 @@ class FusedLoop {
   size_t num_loops() const { return instructions_.size(); }
 
   void run(std::span<std::byte* const> operands, std::span<std::byte* const> results,
-           std::byte* scratch, int threads) const;
+           std::byte* scratch, Team* team = nullptr) const;
 
  private:
   friend class FusedLoopBuilder;

@@ -109,8 +109,7 @@ CodeStep::Next FusedStep::run(Frame& frame) const {
   std::array<std::byte*, kMost> in, out;
   for (size_t i = 0; i < operands.size(); ++i) in[i] = frame.data(operands[i]);
   for (size_t i = 0; i < results.size(); ++i) out[i] = frame.data(results[i]);
-  loop.run({in.data(), operands.size()}, {out.data(), results.size()}, frame.scratch,
-           frame.threads);
+  loop.run({in.data(), operands.size()}, {out.data(), results.size()}, frame.scratch, frame.team);
   return Next::Continue;
 }
 
