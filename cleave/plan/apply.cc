@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cleave/core/error.h"
+#include "cleave/plan/layouts.h"
 #include "cleave/plan/names.h"
 #include "cleave/rules/graph_rewrite.h"
 #include "cleave/rules/value_sharding.h"
@@ -21,12 +22,17 @@ class Applier {
         mesh_(named_mesh()) {}
 
   void run() {
-    for (const PlannedValue& value : plan_.values) {
+    // Arguments come first, in order; printing a module may change their names.
+    const std::vector<ValueId> args = graph_.region(body()).args;
+    for (size_t i = 0; i < plan_.values.size(); ++i) {
+      const PlannedValue& value = plan_.values[i];
       const auto it = names_.value_of.find(value.name);
-      if (it == names_.value_of.end()) throw_user("plan: the module has no value {}", value.name);
+      if (i >= args.size() && it == names_.value_of.end())
+        throw_user("plan: the module has no value {}", value.name);
+      const ValueId id = i < args.size() ? args[i] : it->second;
       specs_.emplace(value.name, value.spec);
-      sources_.emplace(value.name, it->second);
-      roots_.emplace(value.name, it->second);
+      sources_.emplace(value.name, id);
+      roots_.emplace(value.name, id);
     }
     shard_arguments();
     for (const PlannedCopy& copy : plan_.copies) add_copy(copy);
@@ -38,6 +44,8 @@ class Applier {
   }
 
  private:
+  RegionId body() const { return graph_.find_function(plan_.entry)->body; }
+
   MeshPtr named_mesh() const {
     Mesh mesh = *plan_.mesh;
     if (mesh.name.empty()) mesh.name = "mesh";
@@ -65,11 +73,9 @@ class Applier {
     Function& function = *graph_.find_function(plan_.entry);
     const std::vector<ValueId>& args = graph_.region(function.body).args;
     function.arg_attrs.resize(args.size());
-    for (size_t i = 0; i < args.size(); ++i) {
-      const auto it = specs_.find(names_.values[args[i].index]);
-      if (it != specs_.end() && it->second.mesh)
-        function.arg_attrs[i].set(kShardingAttr, ShardingAttr{here(it->second)});
-    }
+    for (size_t i = 0; i < args.size() && i < plan_.values.size(); ++i)
+      if (plan_.values[i].spec.mesh)
+        function.arg_attrs[i].set(kShardingAttr, ShardingAttr{here(plan_.values[i].spec)});
   }
 
   void shard_results() {
@@ -159,6 +165,7 @@ Program partition_planned(const Plan& plan, const Graph& graph, const MachinePro
   options.entry = plan.entry;
   const MachineProfile shared = shared_by(profile, plan.mesh->num_devices());
   options.profile = &shared;
+  options.reshard = reshard_options(*plan.mesh);
   return partition(apply(plan, graph), options);
 }
 

@@ -24,6 +24,12 @@ void put_shape(std::string& key, const Shape& shape) {
   for (int64_t n : shape) put(key, n);
 }
 
+int num_split_axes(const Mesh& mesh) {
+  int count = 0;
+  for (const MeshAxis& axis : mesh.axes) count += axis.size > 1;
+  return count;
+}
+
 }  // namespace
 
 bool splits_well(int64_t n, int64_t shards) {
@@ -36,38 +42,46 @@ std::vector<std::vector<AxisList>> place_axes(const Mesh& mesh, size_t bins,
                                               const std::function<bool(size_t, int64_t)>& fits) {
   std::vector<std::vector<AxisList>> all;
   std::vector<AxisList> now(bins);
-  const int num_axes = static_cast<int>(mesh.axes.size());
-  std::function<void(int)> place = [&](int axis) {
-    if (axis == num_axes) {
+  std::vector<int> axes;
+  for (size_t a = 0; a < mesh.axes.size(); ++a)
+    if (mesh.axes[a].size > 1) axes.push_back(static_cast<int>(a));
+  const bool both_orders = axes.size() == 2;
+  // From the last axis to the first; `next` is where the axis after this one went.
+  std::function<void(size_t, int)> place = [&](size_t left, int next) {
+    if (left == 0) {
       all.push_back(now);
-      // Pairs the other way round, one after the other.
-      std::vector<size_t> pairs;
-      for (size_t b = 0; b < bins; ++b)
-        if (now[b].size() == 2) pairs.push_back(b);
-      for (size_t mask = 1; mask < size_t{1} << pairs.size(); ++mask) {
-        std::vector<AxisList> swapped = now;
-        for (size_t p = 0; p < pairs.size(); ++p)
-          if (mask >> p & 1) std::swap(swapped[pairs[p]][0], swapped[pairs[p]][1]);
-        all.push_back(std::move(swapped));
+      for (size_t b = 0; b < bins && both_orders; ++b) {
+        if (now[b].size() != 2) continue;
+        all.push_back(now);
+        std::swap(all.back()[b][0], all.back()[b][1]);
       }
       return;
     }
-    place(axis + 1);
-    if (mesh.axes[axis].size == 1) return;
-    const AxisRef ref = whole_axis(mesh, axis);
+    place(left - 1, -1);
+    const AxisRef ref = whole_axis(mesh, axes[left - 1]);
+    const bool follows = left + 2 <= axes.size();
     for (size_t b = 0; b < bins; ++b) {
+      const bool room_for_both = follows && fits(b, ref.size * mesh.axes[axes[left]].size);
+      if (room_for_both && static_cast<int>(b) != next) continue;
       if (!fits(b, total_size(now[b]) * ref.size)) continue;
-      now[b].push_back(ref);
-      place(axis + 1);
-      now[b].pop_back();
+      now[b].insert(now[b].begin(), ref);
+      place(left - 1, static_cast<int>(b));
+      now[b].erase(now[b].begin());
     }
   };
-  place(0);
+  place(axes.size(), -1);
   return all;
 }
 
+ReshardOptions reshard_options(const Mesh& mesh) {
+  ReshardOptions options;
+  options.whole_axes = num_split_axes(mesh) > 2;
+  return options;
+}
+
 Layouts::Layouts(MeshPtr mesh, const MachineProfile& profile)
-    : mesh_(std::move(mesh)), resharder_(shared_by(profile, mesh_->num_devices())) {}
+    : mesh_(std::move(mesh)),
+      resharder_(shared_by(profile, mesh_->num_devices()), reshard_options(*mesh_)) {}
 
 SpecId Layouts::intern(const ShardingSpec& spec) {
   if (!spec.mesh) return kNoSpec;
@@ -128,6 +142,19 @@ int64_t Layouts::shards(SpecId id) const {
 
 double Layouts::seconds(SpecId from, SpecId to, const Type& type) {
   if (from == to || from == kNoSpec || to == kNoSpec) return 0;
+  std::string shape;
+  put_shape(shape, type.shape);
+  shape += static_cast<char>(type.dtype);
+  const int type_id =
+      types_.try_emplace(std::move(shape), static_cast<int>(types_.size())).first->second;
+  const uint64_t pair = static_cast<uint64_t>(from) << 40 | static_cast<uint64_t>(to) << 20 |
+                        static_cast<uint64_t>(type_id);
+  auto [known, is_new_pair] = pairs_.try_emplace(pair);
+  if (is_new_pair) known->second = search(from, to, type);
+  return known->second;
+}
+
+double Layouts::search(SpecId from, SpecId to, const Type& type) {
   const ShardingSpec &a = specs_[from], &b = specs_[to];
   const int64_t devices = mesh_->num_devices();
   std::vector<std::string> dims;

@@ -35,7 +35,7 @@ class Layouts {
   SpecId replicated(size_t rank);
 
   // Every layout of a tensor by whole axes without pending reductions: each axis on a dimension
-  // that it divides well enough, or on none. Two axes on one dimension stand in either order.
+  // that it divides well enough, or on none.
   //
   //   [3, 8] on x=4:   [{}, {}], [{}, {"x"}]        3 rows over 4 would waste a third
   const std::vector<SpecId>& candidates(const Shape& shape);
@@ -50,21 +50,34 @@ class Layouts {
   double seconds(SpecId from, SpecId to, const Type& type);
 
  private:
+  double search(SpecId from, SpecId to, const Type& type);
+
   MeshPtr mesh_;
   Resharder resharder_;
   std::vector<ShardingSpec> specs_;
   std::unordered_map<std::string, SpecId> ids_;
   std::unordered_map<std::string, std::vector<SpecId>> candidates_;
   std::unordered_map<std::string, double> prices_;
+  std::unordered_map<std::string, int> types_;
+  std::unordered_map<uint64_t, double> pairs_;  // by from, to and type
   std::string key_;
 };
+
+// How plans for a mesh reshard: on three axes and more by whole axes, which keeps the number of
+// searches and the time of each in bounds.
+ReshardOptions reshard_options(const Mesh& mesh);
 
 // Whether a dimension of n may be split into this many shards: no more than a quarter is wasted.
 bool splits_well(int64_t n, int64_t shards);
 
 // All ways to put the axes of a mesh into bins, or into none (-1). For each way the axes of every
-// bin, major to minor; pairs in one bin in both orders, three and more in mesh order. `fits` is
-// asked with a bin and its shards and cuts the enumeration short.
+// bin, major to minor: in mesh order, and on meshes of two axes also the other way round. Of three
+// axes and more the last two are free, and each one before goes where the next one goes, or
+// nowhere: it extends what that does over more devices, unless a bin has no room for both. `fits`
+// is asked with a bin and its shards and cuts the enumeration short.
+//
+//   data=4,fsdp=4,model=4:   {"data", "fsdp"} on one dimension and {"model"} on another, {"fsdp"}
+//                            alone, but not {"data"} alone
 std::vector<std::vector<AxisList>> place_axes(const Mesh& mesh, size_t bins,
                                               const std::function<bool(size_t, int64_t)>& fits);
 

@@ -104,7 +104,7 @@ struct Plan {
   PlanTotals totals;
   PlanBound bound;
   PlanMemory memory;
-  std::vector<PlannedValue> values;  // in the order of the program
+  std::vector<PlannedValue> values;  // the arguments, then the rest in the order of the program
   std::vector<PlannedCopy> copies;
   std::vector<PlannedOp> ops;
   std::vector<std::string> notes;  // assumptions: loops of unknown length, pins that were used

@@ -154,8 +154,14 @@ PlannerResult make_plan(const Graph& graph, const PlannerOptions& options) {
   plan.fingerprint = fingerprint(flat, options.entry);
   plan.machine = options.machine.empty() ? options.profile->name : options.machine;
   plan.bound.solver = options.solver == PlanSolver::Mip ? "mip" : "cleave";
-  plan.bound.lower_bound = static_cast<double>(solution.lower_bound) * kCostUnit;
-  plan.bound.gap = solution.gap();
+  // Rounding to units, and what breaks ties, are a few units for each decision.
+  const double slack = 4 * kCostUnit * static_cast<double>(formulation.versions.size());
+  plan.bound.lower_bound =
+      std::min(plan.totals.seconds,
+               std::max(0.0, static_cast<double>(solution.lower_bound) * kCostUnit - slack));
+  if (solution.proven) plan.bound.lower_bound = plan.totals.seconds - slack;
+  plan.bound.gap =
+      solution.proven ? 0 : 1 - plan.bound.lower_bound / std::max(1e-30, plan.totals.seconds);
   plan.bound.proven = solution.proven;
   plan.bound.cut = solution.effort_cut;
   plan.memory.limit = options.memory;

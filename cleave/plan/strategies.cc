@@ -75,8 +75,11 @@ class Enumerator {
       for (size_t axis = 0; axis < used.size(); ++axis)
         if (!used[axis] && layouts_.mesh()->axes[axis].size > 1)
           idle.push_back(whole_axis(*layouts_.mesh(), static_cast<int>(axis)));
+      // On large meshes, sums of several tensors carry axes one at a time.
+      const bool one_at_a_time = layouts_.mesh()->axes.size() > 2 && node_.operands.size() > 1;
       for (int row : rows_)
         for (size_t mask = 1; mask < size_t{1} << idle.size(); ++mask) {
+          if (one_at_a_time && (mask & (mask - 1))) continue;
           Draft carrying = draft;
           carrying.row = row;
           for (size_t i = 0; i < idle.size(); ++i)

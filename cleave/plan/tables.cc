@@ -112,6 +112,16 @@ std::map<int, std::vector<int64_t>> Tables::usages_at(int time) const {
   return usages;
 }
 
+// Between layouts of equal cost, the one whose axes stand in mesh order, then the smaller one.
+int64_t Tables::tie_break(int version, size_t choice) const {
+  const SpecId id = formulation_.list(formulation_.versions[version].list)[choice];
+  if (id == kNoSpec) return 0;
+  int64_t penalty = 0;
+  for (const DimSpec& dim : layouts_.spec(id).dims)
+    penalty += 2 * !std::is_sorted(dim.axes.begin(), dim.axes.end());
+  return penalty + (layouts_.shards(id) == 1 && formulation_.type(version).rank() > 0);
+}
+
 Problem Tables::problem(const std::vector<int>& times, std::optional<int64_t> limit) const {
   Problem problem;
   for (const std::vector<double>& unary : unary_) {
@@ -125,6 +135,12 @@ Problem Tables::problem(const std::vector<int>& times, std::optional<int64_t> li
     out.costs.reserve(edge.seconds.size());
     for (double seconds : edge.seconds) out.costs.push_back(units(seconds));
     problem.edges.push_back(std::move(out));
+  }
+  for (size_t v = 0; v < formulation_.versions.size(); ++v) {
+    const Version& version = formulation_.versions[v];
+    ProblemNode& node = problem.nodes[classes_.of[version.decision]];
+    for (size_t k = 0; k < node.costs.size(); ++k)
+      if (node.costs[k] < kForbidden) node.costs[k] += tie_break(static_cast<int>(v), k);
   }
   if (!limit) return problem;
   problem.usage_limit = *limit;

@@ -10,7 +10,7 @@
 namespace cleave::plan {
 
 // Costs of Problems are whole numbers of this many seconds.
-inline constexpr double kCostUnit = 1e-10;
+inline constexpr double kCostUnit = 1e-11;
 
 // Decisions that are made together: by decision, the number of its class. Class members have the
 // same choices; the class of decision 0 is 0.
@@ -53,7 +53,8 @@ class Tables {
   void add_ops();
   void add_demands();
   const Table& reshards(ListId from, ListId to, const Type& type);
-  std::vector<int64_t> bytes(int version) const;  // by choice
+  std::vector<int64_t> bytes(int version) const;        // by choice
+  int64_t tie_break(int version, size_t choice) const;  // in units
   // By class and choice: bytes at one time.
   std::map<int, std::vector<int64_t>> usages_at(int time) const;
 

@@ -9,6 +9,7 @@
 #include "cleave/graph/graph.h"
 #include "cleave/machine/profile.h"
 #include "cleave/spmd/program.h"
+#include "cleave/spmd/reshard.h"
 
 namespace cleave {
 
@@ -48,6 +49,7 @@ struct PartitionOptions {
   MeshPtr mesh = nullptr;
   // Under which reshards are cheapest; null: the default profile. Read while partition runs.
   const MachineProfile* profile = nullptr;
+  ReshardOptions reshard = {};
   // Results without an attribute stay as the program has them, pending reductions included; one
   // that something in the program completed is returned completed.
   bool keep_results = false;

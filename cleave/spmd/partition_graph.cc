@@ -45,7 +45,7 @@ Partitioner::Partitioner(const Graph& source, const PartitionOptions& options)
       options_(options),
       versions_(source.num_values()),
       latest_(source.num_values()),
-      resharder_(options.profile ? *options.profile : default_profile()) {
+      resharder_(options.profile ? *options.profile : default_profile(), options.reshard) {
   program_.graph.name = source.name;
   program_.graph.attrs = source.attrs;
   program_.graph.meshes = source.meshes;

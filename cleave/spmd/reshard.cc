@@ -134,6 +134,7 @@ struct Resharder::Impl {
   AxisList shared_atoms(const ShardingSpec& from, const ShardingSpec& to) const {
     const Mesh& mesh = *from.mesh;
     const AxisList plain = atoms_of(mesh, {&from, &to});
+    if (options.whole_axes) return plain;
     if (mesh.num_devices() <= profile.devices_per_node || plain.size() > 4)
       return cut_moving_atoms(plain, from, to);
     AxisList atoms = cut_at_nodes(plain, mesh);

@@ -83,6 +83,9 @@ struct ReshardPlan {
 struct ReshardOptions {
   std::optional<int64_t> memory;  // bound on peak_bytes
   int max_states = 1000;          // of the search; a cut search still returns a valid plan
+  // Axes are moved as the specs have them, never in smaller parts, and none that neither spec
+  // has takes part: a smaller search, for who asks very often.
+  bool whole_axes = false;
 };
 
 // Whether a dimension of n elements split over `coarse` shards has its borders among those of the

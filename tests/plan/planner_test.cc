@@ -1,0 +1,242 @@
+#include "cleave/plan/planner.h"
+
+#include <gtest/gtest.h>
+
+#include "cleave/core/error.h"
+#include "cleave/plan/apply.h"
+#include "cleave/plan/infeasible.h"
+#include "cleave/plan/program_cost.h"
+#include "models.h"
+
+namespace cleave::plan {
+namespace {
+
+using namespace test;
+
+MeshPtr mesh_of(const char* text) { return std::make_shared<const Mesh>(parse_mesh(text)); }
+
+struct Case {
+  Graph graph;
+  PlannerOptions options;
+
+  Case(const std::string& text, const char* mesh) : graph(parse_module(text)) {
+    options.mesh = mesh_of(mesh);
+    options.profile = &builtin_profile("h100");
+  }
+  Case& pin(const std::string& name, const std::string& spec) {
+    options.pins.push_back({name, parse_sharding(spec, options.mesh), name + "=" + spec});
+    return *this;
+  }
+  Case& memory(int64_t bytes) {
+    options.memory = bytes;
+    return *this;
+  }
+  Plan plan() {
+    PlannerResult result = make_plan(graph, options);
+    EXPECT_TRUE(result.plan) << result.reason;
+    return result.plan ? *result.plan : Plan{};
+  }
+};
+
+std::string spec_of(const Plan& plan, const std::string& name) {
+  const PlannedValue* value = plan.find_value(name);
+  return value ? to_string(value->spec) : "none";
+}
+
+// The plan's total is the sum over the nodes of the Program that it becomes.
+void expect_priced_alike(const Case& setup, const Plan& plan) {
+  const Program program = partition_planned(plan, setup.graph, *setup.options.profile);
+  const ProgramCost cost = program_cost(program, *setup.options.profile);
+  EXPECT_NEAR(plan.totals.seconds, cost.seconds, 1e-9 * cost.seconds);
+  EXPECT_NEAR(plan.totals.compute_seconds, cost.compute_seconds, 1e-9 * cost.seconds);
+  ASSERT_EQ(plan.totals.collectives.size(), cost.transfers.size());
+  for (size_t i = 0; i < cost.transfers.size(); ++i) {
+    EXPECT_EQ(plan.totals.collectives[i].kind, cost.transfers[i].kind);
+    EXPECT_EQ(plan.totals.collectives[i].axes, cost.transfers[i].axes);
+    EXPECT_EQ(plan.totals.collectives[i].count, cost.transfers[i].executions);
+  }
+}
+
+TEST(Planner, BigBatchAndSmallWeightsAreDataParallel) {
+  Case setup(mlp_step(1 << 20, 256, 256, 256), "data=8");
+  const Plan plan = setup.plan();
+  EXPECT_EQ(spec_of(plan, "x"), R"([{"data"}, {}])");
+  EXPECT_EQ(spec_of(plan, "dot_general.0"), R"([{"data"}, {}])");
+  EXPECT_EQ(spec_of(plan, "dot_general.1"), R"([{"data"}, {}])");
+  expect_priced_alike(setup, plan);
+}
+
+TEST(Planner, SmallBatchAndBigWeightsAreModelParallel) {
+  Case setup(mlp_step(64, 4096, 65536, 4096), "model=8");
+  const Plan plan = setup.plan();
+  EXPECT_EQ(spec_of(plan, "w1"), R"([{}, {"model"}])");
+  EXPECT_EQ(spec_of(plan, "w2"), R"([{"model"}, {}])");
+  EXPECT_TRUE(plan.bound.proven);
+  expect_priced_alike(setup, plan);
+}
+
+TEST(Planner, ThreeRowsAreNotSplitOverFour) {
+  Case setup(mlp(3, 4096, 4096, 4096), "x=4");
+  const Plan plan = setup.plan();
+  for (const PlannedOp& op : plan.ops)
+    for (const ShardingSpec& spec : op.results) EXPECT_TRUE(spec.dims[0].axes.empty()) << op.name;
+  EXPECT_LT(plan.totals.seconds, setup.pin("dot_general.0", "[{}, {}]")
+                                         .pin("dot_general.1", "[{}, {}]")
+                                         .plan()
+                                         .totals.seconds +
+                                     1e-12);
+}
+
+TEST(Planner, TwoMatmulsAreColumnThenRow) {
+  // Each weight is 1 GiB, too much for all of them to be whole.
+  Case setup(mlp(512, 8192, 32768, 8192), "model=8");
+  setup.pin("x", "[{}, {}]").pin("dot_general.1", "[{}, {}]").memory(int64_t{1} << 30);
+  const Plan plan = setup.plan();
+  EXPECT_EQ(spec_of(plan, "w1"), R"([{}, {"model"}])");
+  EXPECT_EQ(spec_of(plan, "w2"), R"([{"model"}, {}])");
+  EXPECT_EQ(spec_of(plan, "tanh.0"), R"([{}, {"model"}])");
+  ASSERT_FALSE(plan.totals.collectives.empty());
+  expect_priced_alike(setup, plan);
+}
+
+TEST(Planner, WeightsTooBigForOneDeviceAreSharded) {
+  // Each weight is 1 GiB; the batch would rather be split.
+  Case setup(mlp(1 << 16, 16384, 16384, 16384), "data=8");
+  const Plan free = setup.plan();
+  EXPECT_EQ(spec_of(free, "w1"), "[{}, {}]");
+  const Plan tight = setup.memory(int64_t{3} << 30).plan();
+  EXPECT_NE(spec_of(tight, "w1"), "[{}, {}]");
+  EXPECT_LE(tight.memory.peak, int64_t{3} << 30);
+  EXPECT_GE(tight.totals.seconds, free.totals.seconds);
+  expect_priced_alike(setup, tight);
+}
+
+TEST(Planner, TightMemoryShardsWeightsFully) {
+  Case setup(mlp_step(8192, 8192, 8192, 8192), "data=4,model=2");
+  PlannerResult least = make_plan(setup.graph, setup.memory(1).options);
+  EXPECT_FALSE(least.plan);
+  EXPECT_TRUE(least.proven);
+  const Plan plan = setup.memory(least.least_memory * 105 / 100).plan();
+  for (const char* name : {"w1", "w2"}) {
+    int64_t shards = 1;
+    for (const DimSpec& dim : plan.find_value(name)->spec.dims) shards *= total_size(dim.axes);
+    EXPECT_EQ(shards, 8) << name;
+  }
+  expect_priced_alike(setup, plan);
+}
+
+TEST(Planner, TheDiamondIsPricedAsItRuns) {
+  for (const char* mesh : {"x=4", "x=2,y=4", "x=2,y=2,z=2"}) {
+    Case setup(diamond(4096), mesh);
+    const Plan plan = setup.plan();
+    EXPECT_TRUE(plan.bound.proven);
+    expect_priced_alike(setup, plan);
+  }
+}
+
+TEST(Planner, AForkMayHaveTwoLayouts) {
+  const std::string t = tensor(8192, 8192);
+  Case setup(fmt::format("func.func @main(%x: {0}) -> ({0}, {0}) {{\n"
+                         "  %h = stablehlo.exponential %x : {0}\n"
+                         "  %a = stablehlo.tanh %h : {0}\n  %b = stablehlo.sine %h : {0}\n"
+                         "  return %a, %b : {0}, {0}\n}}\n",
+                         t),
+             "x=8");
+  setup.pin("tanh.0", R"([{"x"}, {}])").pin("sine.0", R"([{}, {"x"}])");
+  const Plan plan = setup.plan();
+  EXPECT_EQ(to_string(plan.find_op("return")->operands[0].spec), R"([{"x"}, {}])");
+  EXPECT_EQ(to_string(plan.find_op("return")->operands[1].spec), R"([{}, {"x"}])");
+  // One all_to_all, nothing else.
+  ASSERT_EQ(plan.totals.collectives.size(), 1u);
+  EXPECT_EQ(plan.totals.collectives[0].kind, "all_to_all");
+  EXPECT_EQ(plan.totals.collectives[0].count, 1);
+  expect_priced_alike(setup, plan);
+}
+
+TEST(Planner, ALoopCarriesOneLayout) {
+  Case setup(loop(12, 8192, 8192), "x=4");
+  const Plan plan = setup.plan();
+  const PlannedOp* outside = plan.find_op("while.0");
+  const PlannedOp* inside = plan.find_op("while.0/1/return");
+  ASSERT_TRUE(outside && inside);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(outside->operands[i].spec, inside->operands[i].spec);
+    EXPECT_EQ(outside->results[i], inside->operands[i].spec);
+  }
+  EXPECT_EQ(plan.find_op("while.0/1/dot_general.0")->times, 12);
+  expect_priced_alike(setup, plan);
+}
+
+TEST(Planner, LayersAlikeShareTheirChoices) {
+  Case setup(deep(12, 4096, 8192), "data=2,model=4");
+  PlannerResult tied = make_plan(setup.graph, setup.options);
+  setup.options.apart = true;
+  PlannerResult apart = make_plan(setup.graph, setup.options);
+  ASSERT_TRUE(tied.plan && apart.plan);
+  EXPECT_LT(tied.stats.classes * 2, apart.stats.classes);
+  EXPECT_LE(apart.plan->totals.seconds, tied.plan->totals.seconds * (1 + 1e-9));
+  EXPECT_LE(tied.plan->totals.seconds, apart.plan->totals.seconds * 1.01);
+  EXPECT_EQ(spec_of(*tied.plan, "a5"), spec_of(*tied.plan, "a6"));
+  expect_priced_alike(setup, *tied.plan);
+  expect_priced_alike(setup, *apart.plan);
+}
+
+TEST(Planner, PinsHoldAndAnnotationsArePins) {
+  Case setup(mlp(4096, 4096, 4096, 4096), "x=2,y=2");
+  setup.pin("w*", R"([{"y"}, {"x"}])");
+  const Plan plan = setup.plan();
+  EXPECT_EQ(spec_of(plan, "w1"), R"([{"y"}, {"x"}])");
+  EXPECT_EQ(spec_of(plan, "w2"), R"([{"y"}, {"x"}])");
+  expect_priced_alike(setup, plan);
+
+  Case annotated(
+      "sdy.mesh @mesh = <[\"x\"=2, \"y\"=2]>\n"
+      "func.func @main(%a: tensor<64x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"y\"}, "
+      "{?}]>}) -> tensor<64x64xf32> {\n"
+      "  %0 = stablehlo.tanh %a : tensor<64x64xf32>\n  return %0 : tensor<64x64xf32>\n}\n",
+      "x=2,y=2");
+  const Plan other = annotated.plan();
+  EXPECT_EQ(other.find_value("a")->spec.dims[0].axes,
+            parse_sharding(R"([{"y"}, {}])", annotated.options.mesh).dims[0].axes);
+}
+
+TEST(Planner, PinsThatContradictAreSaidToDoSo) {
+  Case setup(mlp(64, 64, 64, 64), "x=2");
+  setup.pin("w1", R"([{"x"}, {}])").pin("w1", R"([{}, {"x"}])");
+  try {
+    make_plan(setup.graph, setup.options);
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_STREQ(error.what(),
+                 "w1: the pins w1=[{\"x\"}, {}] and w1=[{}, {\"x\"}] cannot both hold; drop one of "
+                 "them");
+  }
+}
+
+TEST(Planner, WhatDoesNotFitIsExplained) {
+  Case setup(mlp(4096, 8192, 8192, 8192), "x=4");
+  setup.pin("w1", "[{}, {}]").pin("w2", R"([{"x"}, {}])").memory(int64_t{300} << 20);
+  const PlannerResult result = make_plan(setup.graph, setup.options);
+  EXPECT_FALSE(result.plan);
+  const Infeasibility why = explain_infeasible(setup.graph, setup.options);
+  EXPECT_EQ(why.conflict, std::vector<std::string>{"w1=[{}, {}]"});
+  EXPECT_GT(why.least, int64_t{300} << 20);
+  ASSERT_TRUE(why.enough);
+  EXPECT_GE(*why.enough, why.least);
+  EXPECT_TRUE(make_plan(setup.graph, setup.memory(*why.enough).options).plan);
+  EXPECT_NE(why.text().find("no plan fits 300.00 MiB"), std::string::npos);
+}
+
+TEST(Planner, APlanOfAnotherModuleIsRefused) {
+  Case setup(mlp(64, 64, 64, 64), "x=2");
+  const Plan plan = setup.plan();
+  EXPECT_THROW(apply(plan, parse_module(mlp(64, 64, 64, 32))), UserError);
+}
+
+TEST(Planner, TheSamePlanEveryTime) {
+  Case setup(mlp_step(4096, 4096, 8192, 4096), "x=2,y=4");
+  EXPECT_EQ(to_json(setup.plan()), to_json(setup.plan()));
+}
+
+}  // namespace
+}  // namespace cleave::plan
