@@ -7,6 +7,7 @@
 #include "cleave/cli/files.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/transforms/derivative_support.h"
 
 namespace cleave::cli {
 namespace {
@@ -23,8 +24,8 @@ constexpr Column kColumns[] = {
     {"partial", [](const OpDef& d) { return d.partial != nullptr; }},
     {"kernel", [](const OpDef& d) { return d.eval != nullptr; }},
     {"local", [](const OpDef& d) { return d.localize != nullptr || d.needs != nullptr; }},
-    {"jvp", [](const OpDef& d) { return d.jvp != nullptr; }},
-    {"vjp", [](const OpDef& d) { return d.vjp != nullptr; }},
+    {"jvp", [](const OpDef& d) { return has_derivative(d, DiffMode::Forward); }},
+    {"vjp", [](const OpDef& d) { return has_derivative(d, DiffMode::Reverse); }},
     {"batch", [](const OpDef& d) { return d.batch != nullptr || d.has(kElementwise); }},
 };
 

@@ -113,28 +113,52 @@ std::vector<ValueId> jvp_ragged_dot(const DiffContext& c, std::span<const ValueI
     total = add_tangents(c.b, total, reemit(c.b, c.node, {c.operand(0), t[1], c.operand(2)})[0]);
   return {total};
 }
+Expr emit_ragged(const DiffContext& c, const RaggedNumbers& numbers, ValueId lhs, ValueId rhs) {
+  AttrDict attrs = c.node.attrs;
+  attrs.set("ragged_dot_dimension_numbers", numbers.attribute());
+  return {&c.b, c.b.emit("chlo.ragged_dot", {lhs, rhs, c.operand(2)}, std::move(attrs))};
+}
+
+// One product per group, [m, k], [m, n] -> [g, k, n], rows of a group with each other. Rows of an
+// operand get those of the other one times the cotangent of their group.
+std::vector<ValueId> vjp_ragged_products(const DiffContext& c, const RaggedNumbers& n, ValueId ct) {
+  auto back = [&](size_t mine) {
+    const int64_t my_rows = mine == 0 ? n.lhs_contract[0] : n.rhs_contract[0];
+    const int64_t other_rows = mine == 0 ? n.rhs_contract[0] : n.lhs_contract[0];
+    RaggedNumbers to = n;
+    to.ragged = {other_rows};
+    to.lhs_contract = {1 - other_rows};
+    to.rhs_contract = {mine == 0 ? 2 : 1};
+    to.group = {0};
+    const Expr rows = emit_ragged(c, to, c.operand(1 - mine), ct);
+    return my_rows == 0 ? rows : transpose(rows, {1, 0});
+  };
+  return {c.wants(0) ? back(0).id : ValueId{}, c.wants(1) ? back(1).id : ValueId{}, ValueId{}};
+}
+
 // Rows that meet the matrix of their group: [m, k], [g, k, n] -> [m, n], any order of dimensions,
 // without batch.
 std::vector<ValueId> vjp_ragged_dot(const DiffContext& c, std::span<const ValueId> ct) {
   const RaggedNumbers n(c.node);
-  require(n.lhs_batch.empty() && n.group.size() == 1 && n.lhs_contract.size() == 1 &&
-              operand_expr(c, 0).shape().size() == 2 && operand_expr(c, 1).shape().size() == 3,
-          c.node, "has a reverse derivative for [m, k], [g, k, n] -> [m, n] alone");
+  if (n.lhs_batch.empty() && n.group.empty() && n.lhs_contract == n.ragged &&
+      operand_expr(c, 0).shape().size() == 2 && operand_expr(c, 1).shape().size() == 2)
+    return vjp_ragged_products(c, n, ct[0]);
+  require(
+      n.lhs_batch.empty() && n.group.size() == 1 && n.lhs_contract.size() == 1 &&
+          operand_expr(c, 0).shape().size() == 2 && operand_expr(c, 1).shape().size() == 3,
+      c.node,
+      "has a reverse derivative for [m, k], [g, k, n] -> [m, n] and [m, k], [m, n] -> [g, k, n] "
+      "alone");
   const Expr g = expr(c.b, ct[0]);
   const int64_t ragged = n.ragged[0], group = n.group[0];
   const int64_t rhs_k = n.rhs_contract[0], rhs_n = 3 - group - rhs_k;
-  auto emit = [&](const RaggedNumbers& numbers, std::vector<ValueId> operands) {
-    AttrDict attrs = c.node.attrs;
-    attrs.set("ragged_dot_dimension_numbers", numbers.attribute());
-    return Expr{&c.b, c.b.emit("chlo.ragged_dot", std::move(operands), std::move(attrs))};
-  };
   ValueId lhs, rhs;
   if (c.wants(0)) {
     RaggedNumbers to_lhs = n;
     to_lhs.lhs_contract = {1};
     to_lhs.rhs_contract = {rhs_n};
     to_lhs.ragged = {0};
-    const Expr rows = emit(to_lhs, {g, c.operand(1), c.operand(2)});  // [m, k]
+    const Expr rows = emit_ragged(c, to_lhs, g, c.operand(1));  // [m, k]
     lhs = ragged == 0 ? rows : transpose(rows, {1, 0});
   }
   if (c.wants(1)) {
@@ -143,7 +167,7 @@ std::vector<ValueId> vjp_ragged_dot(const DiffContext& c, std::span<const ValueI
     to_rhs.rhs_contract = {0};
     to_rhs.ragged = {ragged};
     to_rhs.group = {};
-    const Expr products = emit(to_rhs, {c.operand(0), g, c.operand(2)});  // [g, k, n]
+    const Expr products = emit_ragged(c, to_rhs, c.operand(0), g);  // [g, k, n]
     std::vector<int64_t> order(3);
     order[group] = 0;
     order[rhs_k] = 1;

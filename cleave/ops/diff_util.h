@@ -90,6 +90,7 @@ void add_dot_derivatives(OpRegistry& registry);
 void add_convolution_derivatives(OpRegistry& registry);
 void add_index_derivatives(OpRegistry& registry);
 void add_linalg_derivatives(OpRegistry& registry);
+void add_custom_call_derivatives(OpRegistry& registry);
 void add_collective_derivatives(OpRegistry& registry);
 
 }  // namespace cleave

@@ -76,6 +76,7 @@ const OpRegistry& op_registry() {
     add_convolution_derivatives(r);
     add_index_derivatives(r);
     add_linalg_derivatives(r);
+    add_custom_call_derivatives(r);
     add_collective_derivatives(r);
     return r;
   }();

@@ -33,7 +33,8 @@ enum class ShardMapMode : uint8_t {
 };
 
 struct ShardMapOptions {
-  std::vector<TreeSpec> in, out;  // by argument and by result; missing ones: nothing said
+  // By argument and by result; missing ones: nothing said.
+  std::vector<TreeSpec> in = {}, out = {};
   ShardMapMode mode = ShardMapMode::Auto;
   // Manual: a result that its spec calls the same on all devices along an axis must be so: computed
   // from values that are, or reduced or gathered over it.

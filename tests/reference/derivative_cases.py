@@ -1,9 +1,14 @@
 """Functions whose derivatives Cleave and JAX both take: one per op of JAX, and small models."""
 
+import os
+
+os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=6"
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.sharding import PartitionSpec as P
 
 jax.config.update("jax_enable_x64", True)
 
@@ -169,6 +174,10 @@ case("solve", jnp.linalg.solve, normal(4, 4) + 3 * np.eye(4), normal(4, 2))
 case("inv_det", lambda a: jnp.linalg.inv(a) * jnp.linalg.det(a), normal(3, 3) + 3 * np.eye(3))
 case("eigh_values", lambda a: jnp.linalg.eigh(a)[0], spd(4))
 case("eigh", lambda a: jnp.linalg.eigh(a)[1] ** 2, spd(4))
+case("svd_values", lambda a: jnp.linalg.svd(a, compute_uv=False), normal(4, 3))
+case("svd", lambda a: jnp.abs(jnp.linalg.svd(a, full_matrices=False)[0]) + jnp.linalg.svd(a, full_matrices=False)[1], normal(5, 3))
+case("svd_wide", lambda a: jnp.abs(jnp.linalg.svd(a, full_matrices=False)[2]), normal(3, 5))
+case("pinv", jnp.linalg.pinv, normal(4, 3))
 case("slogdet", lambda a: jnp.linalg.slogdet(a)[1], spd(3))
 
 # complex
@@ -241,3 +250,25 @@ case("rnn", rnn, normal(3, 4), normal(4, 4) * 0.5, normal(6, 2, 3))
 case("cross_entropy", lambda w, e: -jnp.take_along_axis(jax.nn.log_softmax(e[np.array([1, 2, 0, 2])] @ w),
                                                         np.array([[1], [0], [4], [2]]), 1).mean(),
      normal(3, 5), normal(4, 3))
+
+
+# devices
+MESH = jax.make_mesh((2, 3), ("x", "y"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+
+
+def mapped(f, ins, outs):
+    return jax.shard_map(f, mesh=MESH, in_specs=ins, out_specs=outs)
+
+
+case("shard_map_psum", mapped(lambda x, w: lax.psum(jnp.tanh(x @ w), "y"), (P("x", "y"), P("y", None)), P("x", None)),
+     normal(4, 6), normal(6, 2))
+case("shard_map_replicated", mapped(lambda x, w: lax.psum(jnp.tanh(x @ w).sum(), ("x", "y")), (P("x", None), P(None, "y")),
+                                    P()), normal(4, 3), normal(3, 6))
+case("shard_map_all_gather", mapped(lambda x: jnp.sin(lax.all_gather(x, "x", axis=0, tiled=True)).sum(0, keepdims=True),
+                                    (P("x", "y"),), P("x", "y")), normal(4, 6))
+case("shard_map_psum_scatter", mapped(lambda x: lax.psum_scatter(jnp.sin(x), "y", scatter_dimension=1, tiled=True),
+                                      (P("x", None),), P("x", "y")), normal(4, 6))
+case("shard_map_ppermute", mapped(lambda x: x * lax.ppermute(jnp.sin(x), "y", [(0, 1), (1, 2), (2, 0)]),
+                                  (P("x", "y"),), P("x", "y")), normal(4, 6))
+case("shard_map_all_to_all", mapped(lambda x: jnp.sin(lax.all_to_all(x, "x", 1, 0, tiled=True)),
+                                    (P("x", "y"),), P(None, ("x", "y"))), normal(4, 6))

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "cleave/ops/diff_util.h"
+#include "cleave/ops/infer_util.h"
+
+// Matrices are the last two dimensions; dimensions before them are batches.
+namespace cleave {
+
+// Elements with row - column >= offset; offset 0 is the lower triangle with its diagonal.
+Expr lower_mask(Expr a, int64_t offset);
+Expr tril(Expr a, int64_t offset = 0);  // zeros elsewhere
+Expr triu(Expr a);
+Expr identity_like(Expr a);
+Expr half_lower(Expr a);  // the lower triangle with half of the diagonal
+// op(a) x = b, or x op(a) = b; form is 'N', 'T' or 'H' (the adjoint).
+Expr solve(Expr a, Expr b, bool left, bool lower, bool unit, char form);
+
+// A = L L^H:  L' = L half_lower(L^-1 A' L^-H), and its transpose.
+Expr cholesky_tangent(Expr l, Expr t);
+Expr cholesky_cotangent(Expr l, Expr g);
+
+}  // namespace cleave

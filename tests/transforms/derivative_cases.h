@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace cleave {
+
+// A function @main of float64 tensors, and the range from which its arguments are drawn, away from
+// kinks.
+struct DerivativeCase {
+  std::string name;
+  std::string text;
+  double low = 0.3, high = 0.9;
+};
+inline void PrintTo(const DerivativeCase& c, std::ostream* out) { *out << c.name; }
+
+std::vector<DerivativeCase> derivative_cases();
+
+}  // namespace cleave
