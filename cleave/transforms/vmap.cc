@@ -7,7 +7,9 @@
 #include "cleave/core/error.h"
 #include "cleave/graph/builder.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/graph/text/text.h"
 #include "cleave/ops/batch_util.h"
+#include "cleave/transforms/scan_node.h"
 
 namespace cleave {
 namespace {
@@ -19,6 +21,41 @@ std::string fresh_name(const Graph& graph, const std::string& base) {
   std::string name = base;
   for (int i = 1; graph.find_function(name); ++i) name = base + "_" + std::to_string(i);
   return name;
+}
+
+// The module text of a derivative that a computation carries, for all examples at once: @fwd takes
+// the operands, which all have examples in front, and @bwd what that leaves and the cotangents.
+std::string batched_rules(std::string_view text, const std::vector<Batched>& results,
+                          const std::vector<Type>& result_types, int64_t size) {
+  Graph rules = parse_module(text, "<custom_vjp>");
+  auto replace = [&](const char* name, const std::vector<int64_t>& in,
+                     const std::vector<int64_t>& out) {
+    VmapOptions options;
+    options.size = size;
+    auto dims = [](const std::vector<int64_t>& list) {
+      std::vector<VmapOptions::Dim> made;
+      for (int64_t d : list) made.push_back(d == Batched::kNone ? VmapOptions::Dim{} : d);
+      return made;
+    };
+    options.in_dims = dims(in);
+    options.out_dims = dims(out);
+    const std::string made = vmap(rules, name, options);
+    std::erase_if(rules.functions, [&](const Function& function) { return function.name == name; });
+    rules.find_function(made)->name = name;
+  };
+  const Function* fwd = rules.find_function("fwd");
+  const Function* bwd = rules.find_function("bwd");
+  if (!fwd || !bwd) throw_user("custom_vjp: the functions @fwd and @bwd are missing");
+  std::vector<int64_t> fwd_out(fwd->result_types.size(), 0);
+  for (size_t i = 0; i < results.size(); ++i) fwd_out[i] = results[i].dim;
+  std::vector<int64_t> bwd_in(fwd_out.size() - results.size(), 0);
+  for (size_t i = 0; i < results.size(); ++i)
+    if (is_float(result_types[i].dtype) || is_complex(result_types[i].dtype))
+      bwd_in.push_back(results[i].dim);
+  const std::vector<int64_t> bwd_out(bwd->result_types.size(), 0);
+  replace("fwd", std::vector<int64_t>(fwd->arg_types.size(), 0), fwd_out);
+  replace("bwd", bwd_in, bwd_out);
+  return print_module(rules);
 }
 
 // What all functions of one call of vmap share: callees are batched once for each combination of
@@ -49,6 +86,8 @@ class Batcher : public BatchTransform {
   void write(GraphBuilder& b, const Node& node);
   std::vector<Batched> copy(GraphBuilder& b, const Node& node);
   std::vector<Batched> batch(GraphBuilder& b, const Node& node, std::span<const Batched> operands);
+  std::vector<Batched> batch_custom(BatchFn rule, GraphBuilder& b, const Node& node,
+                                    std::span<const Batched> operands);
   void keep_shardings(const Node& node, const std::vector<Batched>& results, uint32_t first_node);
   bool uses_batched(const Node& node) const;
   Batched find(ValueId value) const;
@@ -195,11 +234,30 @@ std::vector<Batched> Batcher::batch(GraphBuilder& b, const Node& node,
     throw_user("vmap: {} has no batching rule{}; run it outside of vmap", node.name,
                node.def ? "" : ", and nobody knows the op");
   try {
-    return rule({b, node, operands, size_, *this});
+    return node.attrs.has(kCustomVjpRules) ? batch_custom(rule, b, node, operands)
+                                           : rule({b, node, operands, size_, *this});
   } catch (const UserError& error) {
     if (std::string_view(error.what()).starts_with("vmap: ")) throw;
     throw_user("vmap: {}", error.what());
   }
+}
+
+// A computation with a derivative of its own. Operands that all examples share are broadcast, so
+// that the sum of their cotangents over the examples is the business of the broadcast.
+std::vector<Batched> Batcher::batch_custom(BatchFn rule, GraphBuilder& b, const Node& node,
+                                           std::span<const Batched> operands) {
+  std::vector<Batched> own;
+  for (const Batched& operand : operands)
+    own.push_back({at_front({b, node, operands, size_, *this}, operand), 0});
+  const std::vector<Batched> results = rule({b, node, own, size_, *this});
+  if (results.empty()) return results;
+  std::vector<Type> types;
+  for (ValueId result : node.results) types.push_back(graph_.type(result));
+  const NodeId made = graph_.value(results[0].value).producer;
+  graph_.node(made).attrs.set(
+      kCustomVjpRules,
+      string_attr(batched_rules(node.attrs.get_string(kCustomVjpRules), results, types, size_)));
+  return results;
 }
 
 // The shardings that the op stated of its results, with the examples.

@@ -5,6 +5,7 @@
 #include "cleave/cleave.h"
 #include "cleave/runtime/compare.h"
 #include "cleave/runtime/fill.h"
+#include "cleave/transforms/flow.h"
 #include "cleave/transforms/grad.h"
 
 namespace cleave {
@@ -112,6 +113,25 @@ TEST(VmapTensors, GradientsOfEachExample) {
     return sum(vmap(loss, {.in = {std::nullopt, 0, 0}})(weights, x, t));
   };
   expect_same(grad(total)(w), sum(each, {0}));
+}
+
+// A derivative that is not that of the function says which one was used.
+TEST(VmapTensors, ADerivativeOfItsOwn) {
+  const auto forward = [](const Tensor& x, const Tensor& w) {
+    return std::pair(sum(x * w), std::pair(x, w));
+  };
+  const auto backward = [](const std::pair<Tensor, Tensor>& kept, const Tensor& c) {
+    return std::tuple(c * kept.second * 10.0, c * kept.first * 100.0);
+  };
+  const auto f =
+      custom_vjp([](const Tensor& x, const Tensor& w) { return sum(x * w); }, forward, backward);
+  const Tensor x = random({5, 3}, 1), w = random({3}, 2);
+  const VmapAxes axes{.in = {0, std::nullopt}};
+  const auto total = [&](const Tensor& a, const Tensor& b) { return sum(vmap(f, axes)(a, b)); };
+  expect_same(vmap(f, axes)(x, w), matmul(x, w));
+  expect_same(grad<0>(total)(x, w), broadcast_to(w * 10.0, {5, 3}));
+  expect_same(grad<1>(total)(x, w), sum(x, {0}) * 100.0);
+  expect_same(vmap(grad<1>(f), axes)(x, w), x * 100.0);
 }
 
 template <typename F>
