@@ -9,6 +9,7 @@
 #include "cleave/discover/certify.h"
 #include "cleave/discover/discover.h"
 #include "cleave/discover/emit.h"
+#include "cleave/discover/gradient.h"
 #include "cleave/discover/library.h"
 #include "cleave/discover/mesh_check.h"
 #include "cleave/discover/op_call.h"
@@ -30,6 +31,7 @@ struct Options {
   bool list = false;
   bool all = false;
   bool diff = false;
+  bool gradient = false;
   bool no_shrink = false;
   std::vector<std::string> generators;
   int threads = 2;
@@ -224,6 +226,7 @@ void run(const Options& options) {
   Operator op = known ? *known : *registered;
   if (!options.shapes.empty()) apply_shapes(op, options.shapes);
   apply_attrs(op, options.attrs);
+  if (options.gradient) op = gradient_of(op);
   if (options.no_shrink || !options.mesh.empty() || !options.emit.empty())
     settings.shrink_witnesses = false;
   const Discovery discovery = discover(op, settings);
@@ -282,6 +285,9 @@ void add_discover_command(CLI::App& app) {
   command->add_option("--threads", options->threads, "verdicts do not depend on it")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
+  command->add_flag("--gradient", options->gradient,
+                    "of the operator's reverse derivative: operands and cotangents in, cotangents "
+                    "of operands out");
   command->add_option("--generator", options->generators,
                       "inputs beside the usual ones: name=number[,number...]");
   command->add_flag("--no-shrink", options->no_shrink, "leave witnesses as they were found");
