@@ -1,0 +1,37 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cleave/core/mesh.h"
+#include "cleave/graph/graph.h"
+#include "cleave/runtime/tensor.h"
+
+namespace cleave::models {
+
+// Models by name, as the command line knows them:
+//
+//   model:gpt                                            the loss of a small GPT
+//   model:gpt?layers=4&d=256&heads=8&step=train          a step of AdamW
+//   model:moe?experts=8&step=grad&dtype=bf16             loss and gradients
+//
+// Options are the sizes of the model's config, and
+//   step=forward|loss|grad|train      loss where none is given
+//   optimizer=adamw|momentum|sgd      of step=train
+//   dtype=f32|bf16|f16                of the weights
+//   seed=N                            of weights and inputs
+//   sharding=replicated|data|megatron|fsdp|mixed     needs a mesh: schemes.h
+struct BuiltModel {
+  Graph graph;                    // function "main"
+  std::vector<Tensor> arguments;  // weights, optimizer state, inputs; computed when someone looks
+};
+
+bool is_model_name(std::string_view text);  // starts with "model:"
+// Throws UserError that names the model or option that does not exist, with those that do.
+BuiltModel build_model(std::string_view text, const Mesh* mesh = nullptr);
+// The names, with their options and defaults, a line each.
+std::string describe_models();
+
+}  // namespace cleave::models
