@@ -13,6 +13,7 @@ void add_discover_command(CLI::App& app);
 void add_explain_command(CLI::App& app);
 void add_rules_command(CLI::App& app);
 void add_solve_command(CLI::App& app);
+void add_trace_command(CLI::App& app);
 void add_run_command(CLI::App& app);
 void add_opt_command(CLI::App& app);
 void add_plan_command(CLI::App& app);

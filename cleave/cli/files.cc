@@ -7,6 +7,8 @@
 
 #include "cleave/cli/ranks.h"
 #include "cleave/core/error.h"
+#include "cleave/graph/text/text.h"
+#include "cleave/models/registry.h"
 #include "cleave/runtime/world.h"
 
 namespace cleave::cli {
@@ -28,6 +30,7 @@ std::string standard_input() {
 }  // namespace
 
 std::string read_text(const std::string& path) {
+  if (models::is_model_name(path)) return print_module(models::build_model(path).graph);
   std::string text;
   if (path == "-") {
     text = standard_input();

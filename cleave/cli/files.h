@@ -4,7 +4,8 @@
 
 namespace cleave::cli {
 
-// The whole of a file, or of standard input for "-". Throws UserError where it cannot be read, and
+// The whole of a file, or of standard input for "-"; of "model:gpt?layers=2", the StableHLO of that
+// model (cleave/models/registry.h). Throws UserError where it cannot be read, and
 // where there is nothing but white space in it.
 std::string read_text(const std::string& path);
 

@@ -20,6 +20,7 @@ int main(int argc, char** argv) {
   cleave::cli::add_solve_command(app);
   cleave::cli::add_run_command(app);
   cleave::cli::add_opt_command(app);
+  cleave::cli::add_trace_command(app);
   cleave::cli::add_plan_command(app);
   cleave::cli::add_launch_command(app);
   cleave::cli::Outcome outcome;

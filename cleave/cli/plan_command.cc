@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "cleave/cli/commands.h"
+#include "cleave/cli/files.h"
 #include "cleave/cli/tensor_options.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/json.h"
@@ -30,14 +31,6 @@ struct PlanArguments {
   bool trace = false, apart = false, json = false;
 };
 
-std::string read_file(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw_user("{}: cannot be read", path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 std::string duration(double seconds) {
   if (seconds < 1e-3) return fmt::format("{:.2f} us", seconds * 1e6);
   if (seconds < 1) return fmt::format("{:.3f} ms", seconds * 1e3);
@@ -53,7 +46,7 @@ std::string size(double bytes) {
 // NAME=SPEC on the command line, or @FILE with one on each line.
 void parse_pin(const std::string& text, const MeshPtr& mesh, std::vector<plan::Pin>& pins) {
   if (text.starts_with("@")) {
-    std::istringstream lines(read_file(text.substr(1)));
+    std::istringstream lines(read_text(text.substr(1)));
     for (std::string line; std::getline(lines, line);)
       if (!line.empty() && line[0] != '#') parse_pin(line, mesh, pins);
     return;
@@ -90,7 +83,7 @@ void print_summary(const plan::Plan& plan, const plan::PlannerStats& stats) {
 }
 
 Graph read_module(const std::string& path) {
-  const std::string text = read_file(path);
+  const std::string text = read_text(path);
   return path.ends_with(".json") ? graph_from_json(text) : parse_module(text, path);
 }
 

@@ -11,6 +11,7 @@
 #include "cleave/core/error.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/kernels/array_text.h"
+#include "cleave/models/registry.h"
 #include "cleave/runtime/fill.h"
 #include "cleave/runtime/interpreter.h"
 #include "cleave/runtime/npy.h"
@@ -47,13 +48,14 @@ std::string find_entry(const Graph& graph, const std::string& asked) {
   return only;
 }
 
-// --arg I=WHAT, or --arg '*=WHAT' for all that are not given.
+// --arg I=WHAT, or --arg '*=WHAT' for all that are not listed; else what is `given`.
 std::vector<Array> make_arguments(const Graph& graph, const std::string& entry,
-                                  const std::vector<std::string>& given) {
+                                  const std::vector<std::string>& texts,
+                                  const std::vector<Tensor>& given) {
   const Function* function = graph.find_function(entry);
   if (!function) throw_user("there is no function @{} in the module", entry);
   std::map<std::string, std::string> what;
-  for (const std::string& text : given) {
+  for (const std::string& text : texts) {
     const size_t at = text.find('=');
     if (at == std::string::npos) throw_user("--arg {}: write INDEX=WHAT, such as 0=random:1", text);
     what[text.substr(0, at)] = text.substr(at + 1);
@@ -64,6 +66,10 @@ std::vector<Array> make_arguments(const Graph& graph, const std::string& entry,
     auto it = what.find(std::to_string(i));
     const bool listed = it != what.end();
     if (!listed) it = what.find("*");
+    if (it == what.end() && i < given.size()) {
+      args.push_back(given[i].to_host());
+      continue;
+    }
     if (it == what.end())
       throw_user(
           "argument {} of @{}, {}, is not given; say --arg {}=FILE.npy or random:1, or "
@@ -104,9 +110,11 @@ void listen(Recorder& recorder, const RunOptions& options) {
     };
 }
 
-void run_module(const Graph& graph, const RunOptions& options) {
+// `given`: the arguments of a model, which --arg may replace.
+void run_module(const Graph& graph, const RunOptions& options,
+                const std::vector<Tensor>& given = {}) {
   const std::string entry = find_entry(graph, options.entry);
-  const std::vector<Array> args = make_arguments(graph, entry, options.args);
+  const std::vector<Array> args = make_arguments(graph, entry, options.args, given);
   Recorder recorder;
   listen(recorder, options);
   ShardingOptions sharding = options.sharding;
@@ -135,8 +143,14 @@ void run_module(const Graph& graph, const RunOptions& options) {
 
 void run(const RunOptions& options) {
   World::of_process();  // joins the ranks, before anything is timed
-  const std::string text = read_text(options.file);
   if (!options.out.empty()) std::filesystem::create_directories(options.out);
+  if (models::is_model_name(options.file)) {
+    std::optional<Mesh> mesh;
+    if (!options.sharding.mesh.empty()) mesh = parse_mesh(options.sharding.mesh);
+    const models::BuiltModel model = models::build_model(options.file, mesh ? &*mesh : nullptr);
+    return run_module(model.graph, options, model.arguments);
+  }
+  const std::string text = read_text(options.file);
   if (!options.split) return run_module(parse_module(text, options.file), options);
   for (const SourceChunk& chunk : split_input(text)) {
     const Graph graph = parse_module(chunk.text, options.file, chunk.first_line);
@@ -151,7 +165,11 @@ void add_run_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "run",
       "Run a function of a StableHLO module; check.* ops that do not hold give exit status 1");
-  command->add_option("file", options->file, "the module, or - for standard input")->required();
+  command
+      ->add_option(
+          "file", options->file,
+          "the module, - for standard input, or a model: model:gpt?layers=2 (cleave trace --list)")
+      ->required();
   command->add_option("--entry", options->entry, "the function (default: main, or the only one)");
   command->add_option("--arg", options->args,
                       "I=FILE.npy, I=random:SEED, I=zeros, I=ones or I=iota; *=... for the rest");

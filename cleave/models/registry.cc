@@ -5,7 +5,7 @@
 
 #include <charconv>
 #include <functional>
-#include <set>
+#include <optional>
 
 #include "cleave/core/error.h"
 #include "cleave/models/mlp.h"
@@ -81,6 +81,11 @@ class Options {
     throw_user("model:{}: {}={} is not one of {}", model_, name, *it, fmt::join(choices, ", "));
   }
 
+  std::optional<std::string> text(const char* name) {
+    known_.push_back(fmt::format("{}=...", name));
+    return take(name);
+  }
+
   void finish() const {
     for (const auto& [name, value] : values_)
       throw_user("model:{} has no option '{}'; it has {}", model_, name, fmt::join(known_, " "));
@@ -104,6 +109,7 @@ class Options {
 // What every model's name may say beside its sizes.
 struct Common {
   std::string step, optimizer, dtype, sharding;
+  std::optional<Mesh> mesh;
   int64_t seed = 0;
 
   explicit Common(Options& options) {
@@ -114,6 +120,7 @@ struct Common {
     schemes.insert(schemes.end(), scheme_names().begin(), scheme_names().end());
     sharding = options.choice("sharding", schemes);
     options.read("seed", seed);
+    if (const auto text = options.text("mesh")) mesh = parse_mesh(*text);
   }
   Init init() const {
     const DType type = dtype == "f32" ? DType::F32 : dtype == "bf16" ? DType::BF16 : DType::F16;
@@ -134,7 +141,10 @@ template <typename T, typename Forward, typename Loss, typename... Inputs>
 BuiltModel make_step(const Common& common, const Mesh* mesh, T params, const Forward& forward,
                      const Loss& loss, Inputs... inputs) {
   if (common.sharding != "none") {
-    if (!mesh) throw_user("sharding={} needs a mesh; give one with --mesh", common.sharding);
+    if (common.mesh) mesh = &*common.mesh;
+    if (!mesh)
+      throw_user("sharding={} needs a mesh; say mesh=data=2,model=4, or --mesh of cleave run",
+                 common.sharding);
     const Scheme scheme = scheme_from(common.sharding);
     params = shard_weights(std::move(params), scheme, *mesh);
     ((inputs = inputs.shard(*mesh, input_spec(scheme, *mesh))), ...);

@@ -23,13 +23,15 @@ namespace cleave::models {
 //   dtype=f32|bf16|f16                of the weights
 //   seed=N                            of weights and inputs
 //   sharding=replicated|data|megatron|fsdp|mixed     needs a mesh: schemes.h
+//   mesh=data=2,model=4               for the sharding
 struct BuiltModel {
   Graph graph;                    // function "main"
   std::vector<Tensor> arguments;  // weights, optimizer state, inputs; computed when someone looks
 };
 
 bool is_model_name(std::string_view text);  // starts with "model:"
-// Throws UserError that names the model or option that does not exist, with those that do.
+// `mesh` where the name gives none. Throws UserError that names the model or option that does not
+// exist, with those that do.
 BuiltModel build_model(std::string_view text, const Mesh* mesh = nullptr);
 // The names, with their options and defaults, a line each.
 std::string describe_models();
