@@ -6,6 +6,7 @@
 
 #include "cleave/core/mesh.h"
 #include "cleave/runtime/partition_spec.h"
+#include "cleave/transforms/shard_map.h"
 #include "cleave/transforms/tree.h"
 
 namespace cleave::models {
@@ -27,6 +28,16 @@ PartitionSpec weight_spec(Scheme scheme, const Mesh& mesh, std::string_view leaf
                           const Shape& shape);
 // Of inputs, whose first dimension is that of examples.
 PartitionSpec input_spec(Scheme scheme, const Mesh& mesh);
+
+// For shard_map: by name, of weights or of what an optimizer keeps for them.
+template <typename T>
+TreeSpec tree_spec(const T& params, Scheme scheme, const Mesh& mesh) {
+  TreeSpec specs;
+  for_each_leaf(params, [&](const std::string& name, const Tensor& leaf) {
+    specs.by_name[name] = weight_spec(scheme, mesh, name, leaf.shape());
+  });
+  return specs;
+}
 
 template <typename T>
 T shard_weights(T params, Scheme scheme, const Mesh& mesh) {
