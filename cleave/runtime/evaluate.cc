@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "cleave/core/error.h"
+#include "cleave/runtime/collective_listener.h"
 #include "cleave/runtime/comm_log.h"
 #include "cleave/runtime/program_cache.h"
 #include "cleave/runtime/record.h"
@@ -52,7 +53,7 @@ class Stage {
       for (size_t device = 0; device < args.size(); ++device)
         args[device].push_back(shards[on_mesh ? device : 0]);
     }
-    std::vector<std::vector<Array>> parts = run_logged(program->executor, args);
+    std::vector<std::vector<Array>> parts = run_logged(*program, args);
     size_t next = 0;
     for (Record* record : kept_) {
       std::vector<AvalPtr> avals;
@@ -132,12 +133,16 @@ class Stage {
     return std::make_shared<const ReadyProgram>(std::move(program), std::move(results));
   }
 
-  static std::vector<std::vector<Array>> run_logged(const Executor& executor,
+  static std::vector<std::vector<Array>> run_logged(const ReadyProgram& program,
                                                     const std::vector<std::vector<Array>>& args) {
+    const Executor& executor = program.executor;
     if (!CommLog::anyone_listens()) return executor.run_shards(args);
     CommLog log(CommLog::Unheard{});
-    auto results = executor.run_shards(args, {.log = &log});
+    CollectiveListener listener(*executor.program().mesh);
+    auto results = executor.run_shards(
+        args, {.log = &log, .observer = program.calls_collectives ? &listener : nullptr});
     CommLog::tell_listeners(log.events());
+    CommLog::tell_listeners(listener.events());
     return results;
   }
 

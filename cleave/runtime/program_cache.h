@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "cleave/runtime/collective_listener.h"
 #include "cleave/runtime/executor.h"
 #include "cleave/runtime/record.h"
 
@@ -35,8 +36,11 @@ struct ProgramKey {
 // A program ready to run.
 struct ReadyProgram {
   ReadyProgram(Program program, std::vector<AvalPtr> results)
-      : executor(std::move(program)), results(std::move(results)) {}
+      : calls_collectives(cleave::calls_collectives(program.graph)),
+        executor(std::move(program)),
+        results(std::move(results)) {}
 
+  bool calls_collectives;  // of its own, in manual computations
   Executor executor;
   std::vector<AvalPtr> results;
 };

@@ -107,7 +107,11 @@ TEST(ManualComputation, runs_on_every_part_with_collectives_among_them) {
         return std::vector{all_reduce(matmul(x[0], x[1]), "model") + bias};
       },
       kMesh, {a, b}, {P("data", "model"), P("model")}, {P("data")})[0];
+  CommLog log;
   expect_same(y, matmul(a, b) + bias);
+  EXPECT_EQ(log.count("all_reduce"), 1);
+  EXPECT_EQ(log.bytes("all_reduce"), 3 * 4 * 12 * 4);
+  EXPECT_THAT(to_string(log), HasSubstr("\"model\"        x1"));
   const std::vector<Tensor> parts = manual_computation(
       [](std::span<const Tensor> x) {
         return std::vector{
