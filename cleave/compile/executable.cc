@@ -12,6 +12,7 @@
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/graph/verify.h"
+#include "cleave/kernels/library_threads.h"
 #include "cleave/passes/simplify/simplify.h"
 #include "cleave/runtime/local_transport.h"
 
@@ -40,11 +41,15 @@ class StepContext : public EvalContext {
 // Libraries use no threads of their own below this one, for as long as it lives.
 class OneLibraryThread {
  public:
-  OneLibraryThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
+  OneLibraryThread() {
+    apply_library_threads();
+    before_ = omp_get_max_threads();
+    omp_set_num_threads(1);
+  }
   ~OneLibraryThread() { omp_set_num_threads(before_); }
 
  private:
-  int before_;
+  int before_ = 1;
 };
 
 class OneAtATime : public Observer {
