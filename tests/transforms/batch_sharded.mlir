@@ -104,3 +104,10 @@ func.func @free_axis(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
   } : (tensor<4x6xf32>) -> tensor<4x6xf32>
   return %0 : tensor<4x6xf32>
 }
+func.func @cross_replica_sum(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
+  %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"x"}, {}]>] out_shardings=[<@mesh, [{"x"}, {}]>] manual_axes={"x", "y"} (%a: tensor<2x6xf32>) {
+    %1 = "stablehlo.cross-replica-sum"(%a) <{replica_groups = dense<[[0]]> : tensor<1x1xi64>}> : (tensor<2x6xf32>) -> tensor<2x6xf32>
+    sdy.return %1 : tensor<2x6xf32>
+  } : (tensor<4x6xf32>) -> tensor<4x6xf32>
+  return %0 : tensor<4x6xf32>
+}

@@ -54,8 +54,7 @@ INSTANTIATE_TEST_SUITE_P(Vmap, EveryOp, testing::Range(size_t{0}, batch_samples(
                          });
 
 // Ops that are batched in some sample. What these do is tested apart: they refuse, or draw numbers.
-const std::set<std::string> kApart{"stablehlo.outfeed", "stablehlo.send", "stablehlo.rng",
-                                   "stablehlo.cross-replica-sum"};
+const std::set<std::string> kApart{"stablehlo.outfeed", "stablehlo.send", "stablehlo.rng"};
 std::set<std::string> batched_ops() {
   std::set<std::string> ops;
   for (const BatchSample& sample : batch_samples())
