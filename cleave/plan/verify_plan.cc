@@ -41,8 +41,8 @@ bool is_local(const std::string& kind) {
   return kind == "all_slice" || kind == "relabel" || kind.ends_with("_to_unreduced");
 }
 
-// Random numbers as models have them: small weights, moments that are not negative. Rounding is not
-// blown up by an ill-conditioned step.
+// Random numbers as models have them: weights that do not blow up rounding, and moments so small,
+// and not negative, that what becomes of them shows the gradients.
 std::vector<Array> make_arguments(const Program& program, uint64_t seed) {
   const MemoryClasses classes = memory_classes(program);
   const Function& entry = program.entry_function();
@@ -55,9 +55,11 @@ std::vector<Array> make_arguments(const Program& program, uint64_t seed) {
     }
     Array array = make_array(type, fmt::format("random:{}", seed + i));
     if (is_float(type.dtype)) {
-      const Array scale = convert(Array::scalar<float>(DType::F32, 0.1F), type.dtype);
-      array = binary(BinaryOp::Multiply, array, scale.broadcast(type.shape, {}));
-      if (classes.arguments[i] == MemoryClass::OptimizerState) array = unary(UnaryOp::Abs, array);
+      const bool is_moment = classes.arguments[i] == MemoryClass::OptimizerState;
+      const Array scale = Array::scalar<float>(DType::F32, is_moment ? 1e-4F : 0.4F);
+      array =
+          binary(BinaryOp::Multiply, array, convert(scale, type.dtype).broadcast(type.shape, {}));
+      if (is_moment) array = unary(UnaryOp::Abs, array);
     }
     args.push_back(std::move(array));
   }
