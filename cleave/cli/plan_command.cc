@@ -10,6 +10,7 @@
 #include "cleave/core/error.h"
 #include "cleave/graph/json.h"
 #include "cleave/graph/text/text.h"
+#include "cleave/models/registry.h"
 #include "cleave/plan/apply.h"
 #include "cleave/plan/export.h"
 #include "cleave/plan/heuristic.h"
@@ -83,6 +84,7 @@ void print_summary(const plan::Plan& plan, const plan::PlannerStats& stats) {
 }
 
 Graph read_module(const std::string& path) {
+  if (models::is_model_name(path)) return models::build_model(path).graph;
   const std::string text = read_text(path);
   return path.ends_with(".json") ? graph_from_json(text) : parse_module(text, path);
 }
@@ -210,7 +212,7 @@ void run(const PlanArguments& arguments) {
 void add_plan_command(CLI::App& app) {
   auto a = std::make_shared<PlanArguments>();
   CLI::App* command = app.add_subcommand("plan", "The best sharding of a module, with a bound");
-  command->add_option("file", a->file, "A module: StableHLO text, or graph JSON");
+  command->add_option("file", a->file, "A module: StableHLO text, graph JSON, or model:NAME");
   command->add_option("--mesh", a->mesh, "data=8,model=8");
   command->add_option("--devices", a->devices, "try every mesh of this many devices");
   command->add_option("--axes", a->axes, "with --devices: axes at most")->capture_default_str();
