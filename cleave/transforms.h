@@ -1,0 +1,10 @@
+#pragma once
+
+// Functions of functions over tensors: what a program includes beside cleave/cleave.h.
+#include "cleave/transforms/compile.h"
+#include "cleave/transforms/flow.h"
+#include "cleave/transforms/grad.h"
+#include "cleave/transforms/shard_map.h"
+#include "cleave/transforms/trace.h"
+#include "cleave/transforms/tree.h"
+#include "cleave/transforms/vmap_function.h"

@@ -1,0 +1,98 @@
+#include "cleave/transforms/compile.h"
+
+#include "cleave/core/error.h"
+#include "cleave/rules/sharding_passes.h"
+#include "cleave/runtime/comm_log.h"
+#include "cleave/spmd/partition.h"
+
+namespace cleave::compile_detail {
+namespace {
+
+const AvalPtr& aval_of(const Tensor& tensor) {
+  return tensor.record()->signature->results[tensor.index()];
+}
+
+MeshPtr mesh_of(std::span<const Tensor> tensors, const Graph& graph) {
+  MeshPtr mesh;
+  auto meet = [&](const MeshPtr& other) {
+    if (!other || other->is_maximal() || other->is_empty()) return;
+    if (mesh && !mesh->same_devices(*other))
+      throw_user("compile: tensors are on two meshes, {} and {}", to_string(*mesh),
+                 to_string(*other));
+    if (!mesh) mesh = other;
+  };
+  for (const Tensor& tensor : tensors) meet(tensor.mesh());
+  for (const MeshPtr& each : graph.meshes) meet(each);
+  return mesh;
+}
+
+}  // namespace
+
+bool any_traced(std::span<const Tensor> leaves) {
+  for (const Tensor& leaf : leaves)
+    if (leaf.valid() && leaf.is_traced()) return true;
+  return false;
+}
+
+Compiled::Compiled(Trace trace, std::span<const Tensor> leaves, const CompileOptions& options)
+    : captures_(std::move(trace.captures)) {
+  for (const Tensor& leaf : leaves) args_.push_back(aval_of(leaf));
+  std::vector<Tensor> all(leaves.begin(), leaves.end());
+  all.insert(all.end(), captures_.begin(), captures_.end());
+  if (any_traced(captures_))
+    throw_user("compile: the function uses a tensor of an outer trace; pass it as an argument");
+  const std::vector<Type> result_types = trace.graph.functions[0].result_types;
+  const MeshPtr mesh = mesh_of(all, trace.graph);
+  if (!mesh) {
+    layouts_.resize(all.size());
+    for (const Type& type : result_types) results_.push_back(shared_aval(type, {}));
+    executable_ = std::make_unique<Executable>(trace.graph, trace.graph.functions[0].name, options);
+    return;
+  }
+  if (trace.graph.meshes.empty()) trace.graph.meshes = {mesh};
+  run_propagation_pipeline(trace.graph, {});
+  Program program = partition(
+      trace.graph, {.entry = trace.graph.functions[0].name, .mesh = mesh, .keep_results = true});
+  const RegionId body = program.entry_function().body;
+  for (ValueId arg : program.graph.region(body).args) layouts_.push_back(program.layout(arg).spec);
+  const Node end = program.graph.node(program.graph.terminator(body));
+  for (size_t i = 0; i < result_types.size(); ++i)
+    results_.push_back(shared_aval(result_types[i], program.layout(end.operands[i]).spec));
+  executable_ = std::make_unique<Executable>(std::move(program), options);
+}
+
+bool Compiled::fits(std::span<const Tensor> leaves) const {
+  if (leaves.size() != args_.size()) return false;
+  for (size_t i = 0; i < leaves.size(); ++i)
+    if (!leaves[i].valid() || aval_of(leaves[i]) != args_[i]) return false;
+  return true;
+}
+
+std::vector<Tensor> Compiled::run(std::span<const Tensor> leaves) {
+  std::vector<Tensor> inputs(leaves.begin(), leaves.end());
+  inputs.insert(inputs.end(), captures_.begin(), captures_.end());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (layouts_[i].mesh && !(inputs[i].mesh() && inputs[i].sharding().same_layout(layouts_[i])))
+      inputs[i] = inputs[i].with_sharding(layouts_[i]);
+  evaluate(inputs);
+  const auto devices = static_cast<size_t>(executable_->num_devices());
+  std::vector<std::vector<Array>> args(devices);
+  for (const Tensor& input : inputs) {
+    const std::vector<Array>& shards = input.record()->values[input.index()];
+    for (size_t d = 0; d < devices; ++d) args[d].push_back(shards[d]);
+  }
+  CommLog log(CommLog::Unheard{});
+  ExecuteOptions options;
+  if (CommLog::anyone_listens()) options.log = &log;
+  std::vector<std::vector<Array>> parts = executable_->run_shards(std::move(args), options);
+  if (options.log) CommLog::tell_listeners(log.events());
+  std::vector<Tensor> results;
+  for (size_t i = 0; i < results_.size(); ++i) {
+    std::vector<Array> shards;
+    for (auto& part : parts) shards.push_back(part.empty() ? Array() : std::move(part[i]));
+    results.push_back(make_computed(results_[i], std::move(shards)));
+  }
+  return results;
+}
+
+}  // namespace cleave::compile_detail
