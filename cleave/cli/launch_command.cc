@@ -1,12 +1,17 @@
+#include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <memory>
 #include <thread>
 
 #include "cleave/cli/commands.h"
+#include "cleave/cli/ranks.h"
 #include "cleave/core/error.h"
 
 namespace cleave::cli {
@@ -41,10 +46,34 @@ std::vector<std::string> command_line(const LaunchOptions& options) {
     line.push_back(fmt::format("OMP_NUM_THREADS={}",
                                std::max(1u, processors / static_cast<unsigned>(options.ranks))));
   }
+  line.push_back("-x");
+  line.push_back(kReportVariable);
   line.insert(line.end(), options.mpirun.begin(), options.mpirun.end());
   line.insert(line.end(), options.program.begin(), options.program.end());
   if (options.program[0] == "cleave") line[line.size() - options.program.size()] = own_path();
   return line;
+}
+
+pid_t running = -1;
+void pass_on(int signal) {
+  if (running > 0) kill(running, signal);
+}
+
+// Runs mpirun and gives its exit status; signals that ask to end are passed on to it.
+int run(std::vector<std::string>& line, const std::string& report) {
+  std::vector<char*> argv;
+  for (std::string& word : line) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  setenv(kReportVariable, report.c_str(), 1);
+  const int error = posix_spawnp(&running, argv[0], nullptr, nullptr, argv.data(), environ);
+  if (error != 0)
+    throw_user("mpirun cannot be started: {}; install Open MPI (on Debian: openmpi-bin)",
+               std::strerror(error));
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, pass_on);
+  int status = 0;
+  while (waitpid(running, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 void launch(const LaunchOptions& options) {
@@ -54,12 +83,14 @@ void launch(const LaunchOptions& options) {
     fmt::print("\n");
     return;
   }
-  std::vector<char*> argv;
-  for (std::string& word : line) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  execvp(argv[0], argv.data());
-  throw_user("mpirun cannot be started: {}; install Open MPI (on Debian: openmpi-bin)",
-             std::strerror(errno));
+  std::string report = (std::filesystem::temp_directory_path() / "cleave-launch-XXXXXX").string();
+  const int file = mkstemp(report.data());
+  if (file < 0) throw_user("{} cannot be made: {}", report, std::strerror(errno));
+  close(file);
+  const int status = run(line, report);
+  print_report(report, options.ranks);
+  std::filesystem::remove(report);
+  if (status != 0) throw CLI::RuntimeError(status);
 }
 
 }  // namespace

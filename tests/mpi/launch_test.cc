@@ -76,7 +76,7 @@ TEST(Launch, CountsAndTimelinesAreOfAllRanks) {
   const std::string file = temp("timeline.json");
   const std::string run = "run " + program("matmul") +
                           " --arg '*=random:1' --mesh x=4 --shard random:2 --quiet --stats";
-  const Outcome alone = shell(run);
+  const Outcome alone = shell(run + " --no-compile");  // ranks run op by op
   const Outcome ranks = shell("launch -n 2 -- cleave " + run + " --timeline " + file);
   EXPECT_EQ(ranks.status, 0) << ranks.err;
   const auto ops = [](const std::string& err) {
