@@ -11,7 +11,10 @@ setup:
 build: setup
 	@scripts/build release
 
-demo: build
+# Debian packages and the command alone: no .venv, no test programs.
+demo:
+	@scripts/setup --no-python
+	@scripts/build release cleave_command
 	@scripts/demo
 
 test: build

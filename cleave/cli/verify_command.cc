@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-
 #include "cleave/cli/commands.h"
 #include "cleave/cli/files.h"
 #include "cleave/core/error.h"

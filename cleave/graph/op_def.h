@@ -55,7 +55,8 @@ struct OpDef {
   PartialFn partial = nullptr;
   CostFn cost = nullptr;
   EvalFn eval = nullptr;
-  ElementLoopFn loop = nullptr;  // of an elementwise op: for chains that are computed block by block
+  ElementLoopFn loop =
+      nullptr;  // of an elementwise op: for chains that are computed block by block
   LocalizeFn localize = nullptr;  // the part of one device; null: the same op on smaller shapes
   NeedsFn needs = nullptr;        // operand elements beyond the device's own; see local_op.h
 

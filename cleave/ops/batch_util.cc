@@ -27,12 +27,8 @@ std::vector<int64_t> prepended(int64_t first, std::vector<int64_t> rest) {
   return rest;
 }
 
-Type operand_type(const BatchContext& c, size_t i) {
-  return c.b.graph().operand_type(c.node, i);
-}
-Type result_type(const BatchContext& c, size_t i) {
-  return c.b.graph().result_type(c.node, i);
-}
+Type operand_type(const BatchContext& c, size_t i) { return c.b.graph().operand_type(c.node, i); }
+Type result_type(const BatchContext& c, size_t i) { return c.b.graph().result_type(c.node, i); }
 std::vector<Type> batched_result_types(const BatchContext& c, int64_t dim) {
   std::vector<Type> types;
   for (size_t i = 0; i < c.node.results.size(); ++i)
