@@ -290,7 +290,10 @@ struct Executable::Impl {
     for (size_t i = 0; i < results.size(); ++i) {
       const CodeResult& result = device.code.results[i];
       if (result.kind == CodeResult::Kind::Argument) {
-        results[i] = args[result.argument];
+        const Array& from = args[result.argument];  // perhaps in another shape
+        results[i] =
+            Array(result.type.dtype, result.type.shape, row_major_strides(result.type.shape), 0,
+                  Buffer(from.buffer(), from.raw()));
       } else if (result.kind == CodeResult::Kind::Held) {
         results[i] = device.frame.held[result.buffer].reshape(result.type.shape);
       }

@@ -66,6 +66,26 @@ func.func @main(%a: tensor<5xf32>, %b: tensor<5xf32>, %t: tensor<8x5xf32>) -> (t
 })");
 }
 
+TEST(Executable, ArgumentsComeBackInAnotherShape) {
+  const Graph graph = parse_module(R"(
+func.func @main(%x: tensor<3x5xf32>, %k: tensor<6xf32>) -> (tensor<5x3xf32>, tensor<3x5xf32>, tensor<6xi32>, tensor<5x3xf32>) {
+  %0 = stablehlo.reshape %x : (tensor<3x5xf32>) -> tensor<5x3xf32>
+  %1 = stablehlo.bitcast_convert %k : (tensor<6xf32>) -> tensor<6xi32>
+  %2 = stablehlo.transpose %x, dims = [1, 0] : (tensor<3x5xf32>) -> tensor<5x3xf32>
+  return %0, %x, %1, %2 : tensor<5x3xf32>, tensor<3x5xf32>, tensor<6xi32>, tensor<5x3xf32>
+})",
+                                   "test");
+  const std::vector<Array> args = arguments(graph);
+  Executable executable(graph, "main");
+  const std::vector<Array> results = executable.run(args);
+  const std::vector<Array> expected = run_function(graph, "main", args);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(results[i].shape(), expected[i].shape()) << i;
+    EXPECT_EQ(results[i].dtype(), expected[i].dtype()) << i;
+  }
+  expect_same(results, expected);
+}
+
 TEST(Executable, LoopsInLoops) {
   expect_same_as_op_by_op(R"(
 func.func @main(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
