@@ -222,6 +222,12 @@ std::vector<Array> eval_dynamic_gather(EvalContext& context, const Node& node,
   for (int64_t i = 0; i < sizes.num_elements(); ++i)
     window.push_back(sizes.dtype() == DType::I32 ? sizes.data<int32_t>()[i]
                                                  : sizes.data<int64_t>()[i]);
+  require(window.size() == args[0].rank(), node, "{} slice sizes for an operand of rank {}",
+          window.size(), args[0].rank());
+  for (size_t d = 0; d < window.size(); ++d)
+    require(window[d] >= 0 && window[d] <= args[0].shape()[d], node,
+            "slice size {} of dimension {} is not between 0 and {}", window[d], d,
+            args[0].shape()[d]);
   fixed.attrs.set("slice_sizes", ints_attr(std::move(window)));
   return eval_gather(context, fixed, args.first(2));
 }
