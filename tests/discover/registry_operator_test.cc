@@ -112,13 +112,24 @@ MeshReport mesh_report(const Operator& op) {
   return check_mesh(op, discover(op, options), {2, 2}, options);
 }
 
+// Some of them under the sanitizers, where a decision takes ten times as long.
+#ifdef __SANITIZE_ADDRESS__
+const std::vector<const char*> kComposed = {"sum", "view"};
+const std::vector<const char*> kComposedOps = {"stablehlo.transpose"};
+#else
+const std::vector<const char*> kComposed = {"add",   "matmul", "sum", "softmax",
+                                            "cross", "where",  "view"};
+const std::vector<const char*> kComposedOps = {"stablehlo.reduce", "stablehlo.transpose",
+                                               "stablehlo.gather"};
+#endif
+
 TEST(Mesh, RulesOfTwoAxesCompose) {
-  for (const char* name : {"add", "matmul", "sum", "softmax", "cross", "where", "view"}) {
+  for (const char* name : kComposed) {
     const MeshReport report = mesh_report(*find_operator(name));
     EXPECT_GT(report.pairs, 20u) << name;
     EXPECT_TRUE(report.refuted.empty()) << report_mesh(report);
   }
-  for (const char* name : {"stablehlo.reduce", "stablehlo.transpose", "stablehlo.gather"}) {
+  for (const char* name : kComposedOps) {
     const MeshReport report = mesh_report(*find_registry_operator(name));
     EXPECT_GT(report.pairs, 20u) << name;
     EXPECT_TRUE(report.refuted.empty()) << report_mesh(report);
