@@ -28,11 +28,29 @@ void Formulator::run() {
   out_.definitions.assign(graph_.num_values(), -1);
   number(function.body, 1);
   count_uses();
+  check_pins();
   new_decision(1, "fixed");
   arguments();
   region(function.body);
   finish_function(graph_.terminator(function.body));
   compact();
+}
+
+void Formulator::check_pins() const {
+  std::string example = "arg0";
+  for (const std::string& name : names_.values)
+    if (!name.empty()) {
+      example = name;
+      break;
+    }
+  for (const Pin& pin : options_.pins)
+    if (std::none_of(names_.values.begin(), names_.values.end(), [&](const std::string& name) {
+          return !name.empty() && matches_pattern(name, pin.pattern);
+        }))
+      throw_user(
+          "pin {}: no value is called so; names are those of the plan file, such as {}, and * "
+          "stands for any text",
+          pin.text, example);
 }
 
 void Formulator::count_uses() {

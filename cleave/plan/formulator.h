@@ -19,6 +19,7 @@ class Formulator {
 
   // Schedule and use counts, before anything else.
   void number(RegionId region, double times);
+  void check_pins() const;  // every one names some value
   void count_uses();
 
   void arguments();

@@ -213,6 +213,18 @@ TEST(Planner, PinsThatContradictAreSaidToDoSo) {
   }
 }
 
+TEST(Planner, PinsThatNameNothingAreAnError) {
+  Case setup(mlp(64, 64, 64, 64), "x=2");
+  setup.pin("w9*", R"([{"x"}, {}])");
+  try {
+    make_plan(setup.graph, setup.options);
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find("pin w9*=[{\"x\"}, {}]: no value is called so"),
+              std::string::npos);
+  }
+}
+
 TEST(Planner, WhatDoesNotFitIsExplained) {
   Case setup(mlp(4096, 8192, 8192, 8192), "x=4");
   setup.pin("w1", "[{}, {}]").pin("w2", R"([{"x"}, {}])").memory(int64_t{300} << 20);
