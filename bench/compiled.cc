@@ -1,5 +1,5 @@
 // Runs a module many times, op by op and compiled, on one device or over the module's own mesh:
-//   bench_compiled FILE.mlir [--mesh annotations] [--seconds S] [--json]
+//   bench_compiled FILE.mlir [--mesh annotations] [--seconds S] [--passes LIST] [--json]
 // Without a file: examples/transformer.mlir, on one device and on eight. Against something outside:
 // bench/compiled_vs_jax.py.
 #include <fmt/core.h>
@@ -82,9 +82,10 @@ void report(const std::string& file, int64_t devices, bool json, const Times& ea
       describe(executable));
 }
 
-void run_whole(const Graph& graph, const std::string& file, double seconds, bool json) {
+void run_whole(const Graph& graph, const std::string& file, double seconds, bool json,
+               const CompileOptions& options) {
   const double begin = now();
-  Executable executable(graph, "main");
+  Executable executable(graph, "main", options);
   const double compile_seconds = now() - begin;
   std::vector<std::vector<Array>> args = {arguments(graph)}, results;
   const Times compiled = measure(seconds, [&] { executable.run_shards_into(args, results); });
@@ -92,12 +93,13 @@ void run_whole(const Graph& graph, const std::string& file, double seconds, bool
   report(file, 1, json, eager, compiled, compile_seconds, executable);
 }
 
-void run_sharded(const Graph& graph, const std::string& file, double seconds, bool json) {
+void run_sharded(const Graph& graph, const std::string& file, double seconds, bool json,
+                 const CompileOptions& options) {
   Graph sharded = graph;
   run_propagation_pipeline(sharded, {});
   const Program program = partition(sharded, {.entry = "main", .mesh = nullptr});
   const double begin = now();
-  Executable executable(program);
+  Executable executable(program, options);
   const double compile_seconds = now() - begin;
   const Executor executor(program);
   const std::vector<Array> whole = arguments(graph);
@@ -123,6 +125,7 @@ int main(int argc, char** argv) {
   std::string file;
   bool mesh = false, json = false;
   double seconds = 2;
+  CompileOptions options;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--json")
@@ -131,16 +134,18 @@ int main(int argc, char** argv) {
       mesh = std::strcmp(argv[++i], "annotations") == 0;
     else if (word == "--seconds" && i + 1 < argc)
       seconds = std::stod(argv[++i]);
+    else if (word == "--passes" && i + 1 < argc)
+      options.passes = argv[++i];
     else
       file = word;
   }
   try {
     if (file.empty()) {
       file = CLEAVE_SOURCE_DIR "/examples/transformer.mlir";
-      run_whole(load(file), "examples/transformer.mlir", seconds, json);
-      run_sharded(load(file), "examples/transformer.mlir", seconds, json);
+      run_whole(load(file), "examples/transformer.mlir", seconds, json, options);
+      run_sharded(load(file), "examples/transformer.mlir", seconds, json, options);
     } else {
-      (mesh ? run_sharded : run_whole)(load(file), file, seconds, json);
+      (mesh ? run_sharded : run_whole)(load(file), file, seconds, json, options);
     }
   } catch (const std::exception& error) {
     fmt::print(stderr, "error: {}\n", error.what());

@@ -184,7 +184,7 @@ void add_run_command(CLI::App& app) {
                     "what devices send each other, and for which ops");
   command->add_flag("!--no-compile", options->sharding.compile, "run op by op");
   command->add_option("--passes", options->sharding.passes,
-                      "what the compiler does (default: cleave-simplify,cleave-fuse)");
+                      "what the compiler does (default: cleave-simplify,cleave-fuse-epilogues,cleave-fuse)");
   command->add_flag("--timing", options->timing, "times of the compiler's passes, and its plan");
   command->add_flag("--verify", options->sharding.verify, "also run on one device, and compare");
   command->add_flag("--split-input-file", options->split, "run each module between // ----- lines");

@@ -15,7 +15,7 @@ struct ShardingOptions {
   std::string shard;  // "annotations", "replicated" or "random:SEED"; empty: not sharded
   bool verify = false;
   bool compile = true;                                 // else op by op
-  std::string passes = "cleave-simplify,cleave-fuse";  // of the compiler
+  std::string passes = "cleave-simplify,cleave-fuse-epilogues,cleave-fuse";  // of the compiler
   bool describe = false;       // print what was compiled, and the memory plan
   bool communication = false;  // print what was sent, and for which ops
   bool stats = false;          // also the memory of a device, measured and predicted

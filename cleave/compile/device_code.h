@@ -59,9 +59,9 @@ class CodeStep {
   virtual ~CodeStep() = default;
   virtual Next run(Frame& frame) const = 0;
 
-  NodeId node;                           // what it computes, for observers
-  std::vector<uint32_t> result_buffers;  // of the node's results, in order; empty: nothing to tell
-  std::vector<uint32_t> releases;        // held buffers that nobody reads after it
+  NodeId node;                     // what it computes, for observers
+  std::vector<CodeView> results;   // of the node, in order; empty: nothing to tell
+  std::vector<uint32_t> releases;  // held buffers that nobody reads after it
 };
 
 struct CodeBlock {
@@ -71,6 +71,7 @@ struct CodeBlock {
 struct CodeStats {
   size_t steps = 0, fusions = 0, fused_ops = 0, matmuls = 0, copies = 0, transfers = 0,
          fallbacks = 0;
+  size_t epilogues = 0, epilogue_ops = 0;  // products that do more than multiply, and what
   size_t arena_bytes = 0, arena_lower_bound = 0;
   size_t argument_bytes = 0, result_bytes = 0, constant_bytes = 0;
   size_t donated = 0;  // results that take the memory of an argument

@@ -18,7 +18,7 @@ namespace cleave {
 struct CompileOptions {
   // What runs on each device's graph before code is made of it, after calls are inlined. Empty:
   // nothing, and every op is a step.
-  std::string passes = "cleave-simplify,cleave-fuse";
+  std::string passes = "cleave-simplify,cleave-fuse-epilogues,cleave-fuse";
   // Threads that run devices; 0: one per core, but no more than devices. One device uses all
   // threads for each op.
   int threads = 0;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "cleave/compile/fusion_writer.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/kernels/loop.h"
@@ -21,35 +22,6 @@ struct Group {
   int64_t size = 0;           // R * C
   int64_t columns = 0;        // C; 0 while no member asks for one
 };
-
-bool is_static(const Graph& graph, ValueId value) {
-  const Type& type = graph.type(value);
-  return type.is_tensor() && type.has_static_shape() && has_kernels(type.dtype);
-}
-
-bool is_splat_constant(const Node& node) {
-  if (!node.def || !node.def->has(kConstantLike)) return false;
-  const Attribute* value = node.attrs.find("value");
-  const ElementsAttr* elements = value ? value->as<ElementsAttr>() : nullptr;
-  return elements && (elements->literal.splat || elements->literal.num_elements() == 1);
-}
-
-// Copied into the fusions that read it, rather than computed by itself.
-bool is_cheap_leaf(const Graph& graph, const Node& node) {
-  if (node.results.size() != 1 || !is_static(graph, node.results[0])) return false;
-  if (node.name == "stablehlo.broadcast_in_dim") return is_static(graph, node.operands[0]);
-  return node.name == "stablehlo.iota" || is_splat_constant(node);
-}
-
-// What the value reads in the end, through leaves that are copied.
-void leaf_sources(const Graph& graph, ValueId value, std::vector<ValueId>& sources) {
-  const NodeId id = graph.value(value).producer;
-  if (!id.valid() || !is_cheap_leaf(graph, graph.node(id))) {
-    sources.push_back(value);
-    return;
-  }
-  for (ValueId operand : graph.node(id).operands) leaf_sources(graph, operand, sources);
-}
 
 class RegionFusion {
  public:
@@ -101,8 +73,8 @@ class RegionFusion {
     if (!n.def || n.results.size() != 1 || n.operands.empty() || is_cheap_leaf(graph_, n))
       return false;
     for (ValueId value : n.operands)
-      if (!is_static(graph_, value)) return false;
-    if (!is_static(graph_, n.results[0]) || count(n.results[0]) == 0) return false;
+      if (!has_static_tensor(graph_, value)) return false;
+    if (!has_static_tensor(graph_, n.results[0]) || count(n.results[0]) == 0) return false;
     if (n.name == "stablehlo.reshape") return true;
     if (n.name == "stablehlo.reduce") return is_simple_reduction(n);
     if (!n.def->has(kElementwise) || !n.def->loop || n.operands.size() > kMaxLoopOperands)
@@ -423,51 +395,12 @@ class RegionFusion {
 
   NodeId write(const Group& group, const std::set<uint32_t>& read) {
     std::vector<ValueId> outputs;
-    std::vector<Type> types;
     for (NodeId id : group.nodes)
       for (ValueId result : node(id).results)
-        if (read.count(result.index)) {
-          outputs.push_back(result);
-          types.push_back(graph_.type(result));
-        }
-    const NodeId fusion = graph_.add_node("cleave.fusion", {}, types);
-    graph_.node(fusion).parent = region_;
-    const RegionId body = graph_.add_region(fusion);
-    std::vector<ValueId> operands;
-    std::map<uint32_t, ValueId> inside;
-    std::function<ValueId(ValueId)> import = [&](ValueId value) {
-      const auto it = inside.find(value.index);
-      if (it != inside.end()) return it->second;
-      const NodeId leaf = graph_.value(value).producer;
-      if (!leaf.valid() || !is_cheap_leaf(graph_, node(leaf))) {
-        operands.push_back(value);
-        return inside[value.index] = graph_.add_argument(body, graph_.type(value));
-      }
-      const Node source = node(leaf);
-      std::vector<ValueId> sources;
-      for (ValueId operand : source.operands) sources.push_back(import(operand));
-      const NodeId copy =
-          graph_.add_node(source.name, sources, {graph_.type(source.results[0])}, source.attrs);
-      graph_.append(body, copy);
-      return inside[value.index] = graph_.node(copy).results[0];
-    };
-    for (NodeId id : group.nodes) {
-      for (size_t i = 0; i < node(id).operands.size(); ++i) {
-        const ValueId operand = node(id).operands[i];
-        const ValueId imported = import(operand);
-        graph_.node(id).operands[i] = imported;
-      }
-      graph_.append(body, id);
-      for (ValueId result : node(id).results) inside[result.index] = result;
-    }
-    std::vector<ValueId> returned = outputs;
-    graph_.append(body, graph_.add_node("stablehlo.return", returned, {}));
-    graph_.node(fusion).operands = operands;
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      const ValueId result = graph_.node(fusion).results[i];
-      graph_.value(result).name = graph_.value(outputs[i]).name;
-      moved_[outputs[i].index] = result;
-    }
+        if (read.count(result.index)) outputs.push_back(result);
+    const NodeId fusion = write_fusion(graph_, region_, group.nodes, outputs);
+    for (size_t i = 0; i < outputs.size(); ++i)
+      moved_[outputs[i].index] = graph_.node(fusion).results[i];
     return fusion;
   }
 

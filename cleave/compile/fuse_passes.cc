@@ -1,3 +1,4 @@
+#include "cleave/compile/epilogue.h"
 #include "cleave/compile/fuse.h"
 #include "cleave/passes/families.h"
 
@@ -13,6 +14,9 @@ void register_fuse_passes(PassRegistry& registry) {
                   fuse_options.most_nodes = static_cast<size_t>(
                       options.get_int("most-nodes", static_cast<int64_t>(fuse_options.most_nodes)));
                   fuse(graph, fuse_options);
+                }});
+  registry.add({"cleave-fuse-epilogues", {}, [](Graph& graph, const PassOptions&, PassContext&) {
+                  fuse_epilogues(graph);
                 }});
 }
 

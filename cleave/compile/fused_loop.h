@@ -27,6 +27,8 @@ struct StridedType {
 //   FusedLoop loop(graph, node, operand_types);
 //   loop.run(operands, results, scratch, &team);
 //
+// Where the fusion has a matrix product, that is computed before, and is the last operand.
+//
 // A block is some whole rows where the fusion has rows, and a part of the elements otherwise. For
 // each block, operands that do not lie in order are packed, then every op runs over the block, with
 // its result in scratch memory or, where it leaves the fusion, in place. Sums along the rows and

@@ -63,6 +63,8 @@ class FusedLoopBuilder {
         reshape(node);
       else if (node.def->has(kElementwise))
         elementwise(node);
+      else if (node.name == "stablehlo.dot_general")  // computed before: the last operand
+        argument_[node.results[0].index] = operands_.size() - 1;
       else
         leaf_nodes_[node.results[0].index] = &node;
     }
@@ -80,6 +82,10 @@ class FusedLoopBuilder {
   const Shape& shape(ValueId value) const { return graph_.type(value).shape; }
   DType dtype(ValueId value) const { return graph_.type(value).dtype; }
 
+  static bool is_member(const Node& node) {
+    return node.def->has(kElementwise) || node.name == "stablehlo.reshape";
+  }
+
   // N = R * C is the largest count of elements that an op has or reads; C is that of the
   // reductions.
   void find_space() {
@@ -93,7 +99,7 @@ class FusedLoopBuilder {
                         asked);
         columns = std::max(columns, asked);
         size = std::max(size, num_elements(shape(node.operands[0])));
-      } else if (!node.results.empty()) {
+      } else if (is_member(node)) {
         size = std::max(size, num_elements(shape(node.results[0])));
       }
     }

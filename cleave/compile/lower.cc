@@ -1,12 +1,9 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <map>
-#include <optional>
 #include <set>
 
-#include "cleave/compile/buffer_table.h"
-#include "cleave/compile/steps.h"
+#include "cleave/compile/lowering.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/ops/literal_array.h"
@@ -78,464 +75,321 @@ bool can_lower_region(const Graph& graph, RegionId region) {
   return true;
 }
 
-class Lowering {
- public:
-  Lowering(Instance instance, const LowerOptions& options)
-      : options_(options), views_(instance.graph.num_values()) {
-    code_.graph = std::move(instance.graph);
-    code_.transfers = std::move(instance.transfers);
-    code_.origin = std::move(instance.origin);
-    code_.transfers.resize(code_.graph.num_nodes());
-    code_.origin.resize(code_.graph.num_nodes());
-    size_t largest = 0;
-    for (uint32_t v = 0; v < graph().num_values(); ++v)
-      if (is_static(graph().type({v})))
-        largest = std::max(largest, static_cast<size_t>(graph().type({v}).byte_count()));
-    addresses_ = address_space(largest * 2);
-    uses_.emplace(code_.graph);
-    entry_ = instance.entry;
-  }
-
-  DeviceCode run() {
-    const Function& function = *graph().find_function(entry_);
-    const Region& body = graph().region(function.body);
-    for (size_t i = 0; i < body.args.size(); ++i) argument(function, i, body.args[i]);
-    const std::vector<CodeView> returned = region(function.body, code_.main);
-    for (size_t i = 0; i < returned.size(); ++i) result(i, returned[i]);
-    table_.next_position();
-    for (const CodeResult& result : code_.results)
-      if (result.kind != CodeResult::Kind::Argument) table_.touch(result.buffer);
-    table_.share_memory();
-    table_.donate(code_);
-    table_.plan(code_);
-    code_.schedule = std::make_shared<const Schedule>(graph());
-    return std::move(code_);
-  }
-
- private:
-  Graph& graph() { return code_.graph; }
-  CodeView fresh(const Type& type, CodeBuffer::Kind kind = CodeBuffer::Kind::Arena) {
-    CodeBuffer buffer;
-    buffer.kind = kind;
-    buffer.bytes = static_cast<size_t>(type.byte_count());
-    return {table_.add(std::move(buffer)), 0, packed(type)};
-  }
-  void argument(const Function& function, size_t i, ValueId value) {
-    CodeBuffer b;
-    b.kind = CodeBuffer::Kind::Argument;
-    b.argument = i;
-    b.bytes = static_cast<size_t>(graph().type(value).byte_count());
-    if (i < function.arg_attrs.size()) {
-      b.donated = function.arg_attrs[i].has("tf.aliasing_output") ||
-                  function.arg_attrs[i].get_bool("jax.buffer_donor", false);
-      b.aliased = function.arg_attrs[i].get_int("tf.aliasing_output", -1);
-    }
-    code_.stats.argument_bytes += b.bytes;
-    b.begin = 0;
-    views_[value.index] = {table_.add(std::move(b)), 0, packed(graph().type(value))};
-    table_.touch(views_[value.index].buffer);
-    code_.arguments.push_back(graph().type(value));
-  }
-
-  // ---- steps ----
-
-  CodeStep* add(CodeBlock& block, std::unique_ptr<CodeStep> step,
-                const std::vector<CodeView>& reads, const std::vector<CodeView>& writes,
-                std::vector<BufferTable::InPlace> in_place = {}) {
-    table_.add_step(step.get(), reads, writes, std::move(in_place));
-    step->node = current_;
-    block.steps.push_back(std::move(step));
-    ++code_.stats.steps;
-    return block.steps.back().get();
-  }
-
-  CodeView copy(CodeBlock& block, const CodeView& from, CodeView to) {
-    std::vector<BufferTable::InPlace> in_place;
-    if (from.is_contiguous() && to.is_contiguous() && from.offset == 0)
-      in_place.push_back({from.buffer, to.buffer});
-    add(block, std::make_unique<CopyStep>(from, to), {from}, {to}, std::move(in_place));
-    ++code_.stats.copies;
-    return to;
-  }
-  // Without gaps; row-major, or with the given strides.
-  CodeView packed_copy(CodeBlock& block, const CodeView& from, const Shape& strides = {}) {
-    CodeView to = fresh(Type::tensor(from.type.dtype, from.type.shape));
-    if (!strides.empty()) to.type.strides = strides;
-    std::vector<int64_t> key = from_key(from);
-    key.insert(key.end(), to.type.strides.begin(), to.type.strides.end());
-    const auto [it, made] = copies_.try_emplace(std::pair(&block, std::move(key)), to);
-    if (made) copy(block, from, to);
-    return it->second;
-  }
-  static std::vector<int64_t> from_key(const CodeView& view) {
-    std::vector<int64_t> key = {view.buffer, view.offset};
-    key.insert(key.end(), view.type.shape.begin(), view.type.shape.end());
-    key.push_back(-1);
-    key.insert(key.end(), view.type.strides.begin(), view.type.strides.end());
-    return key;
-  }
-  CodeView contiguous(CodeBlock& block, const CodeView& view) {
-    return view.is_contiguous() ? view : packed_copy(block, view);
-  }
-
-  // Lowers the nodes of a region and gives what its terminator returns.
-  std::vector<CodeView> region(RegionId id, CodeBlock& block) {
-    const std::vector<NodeId> nodes = graph().region(id).nodes;
-    for (NodeId node : nodes) {
-      const Node& n = graph().node(node);
-      if (n.def->has(kTerminator)) {
-        current_ = {};
-        return operands(n);
-      }
-      current_ = node;
-      lower_node(node, block);
-    }
-    return {};
-  }
-
-  std::vector<CodeView> operands(const Node& node) const {
-    std::vector<CodeView> result;
-    for (ValueId operand : node.operands) result.push_back(views_[operand.index]);
-    return result;
-  }
-
-  void lower_node(NodeId id, CodeBlock& block) {
-    const Node& node = graph().node(id);
-    if (node.def->has(kConstantLike)) return constant(node);
-    if (node.def->has(kDataFlow) && node.regions.empty()) {
-      for (size_t i = 0; i < node.results.size(); ++i)
-        views_[node.results[i].index] = views_[node.operands[i].index];
-      return;
-    }
-    if (node.def->has(kViewLike)) return view(node, block);
-    if (node.name == "cleave.fusion") return fusion(node, block);
-    if (node.name == "stablehlo.dot_general" && dot(node, block)) return;
-    if (node.name == "stablehlo.while") return loop(id, block);
-    if (is_branch(node)) return branches(node, block);
-    if (node.name == "cleave.transfer") return transfer(id, block);
-    if (node.name == "stablehlo.dynamic_slice") return dynamic_slice(node, block);
-    if (node.name == "stablehlo.dynamic_update_slice") return update_slice(node, block);
-    if (node.name == "stablehlo.concatenate") return concatenate(node, block);
-    kernel(node, block);
-  }
-
-  void constant(const Node& node) {
-    NoContext context(graph());
-    const Array array = node.def->eval(context, node, {})[0];
-    CodeBuffer b;
-    b.kind = CodeBuffer::Kind::Constant;
-    b.constant = array;
-    b.bytes = array.num_bytes();
-    int64_t stored = 1;
-    for (size_t d = 0; d < array.rank(); ++d)
-      if (array.strides()[d] != 0) stored *= array.shape()[d];
-    code_.stats.constant_bytes += static_cast<size_t>(stored * byte_size(array.dtype()));
-    views_[node.results[0].index] = {
-        table_.add(std::move(b)), 0, {array.dtype(), array.shape(), array.strides()}};
-  }
-
-  // What moves no elements is a view; what has to move them copies first.
-  void view(const Node& node, CodeBlock& block) {
-    NoContext context(graph());
-    CodeView from = views_[node.operands[0].index];
-    for (int attempt = 0; attempt < 2; ++attempt) {
-      const Array array(from.type.dtype, from.type.shape, from.type.strides, 0, addresses_);
-      if (node.name != "stablehlo.reshape" || attempt == 1 || can_reshape(from, node)) {
-        const Array result = node.def->eval(context, node, {&array, 1})[0];
-        if (result.buffer() == addresses_) {
-          const int64_t moved = (result.raw() - addresses_.get()) / byte_size(result.dtype());
-          views_[node.results[0].index] = {
-              from.buffer, from.offset + moved, {result.dtype(), result.shape(), result.strides()}};
-          return;
-        }
-      }
-      from = packed_copy(block, from);
-    }
-    throw_internal("{} of a packed array is no view", node.name);
-  }
-  // Without trying: a reshape that is no view would copy addresses that have no memory.
-  bool can_reshape(const CodeView& from, const Node& node) {
-    if (from.is_contiguous()) return true;
-    if (num_elements(from.type.shape) == 0) return false;
-    // Only dimensions of size one come or go.
-    auto sizes = [](const Shape& shape) {
-      Shape result;
-      for (int64_t size : shape)
-        if (size != 1) result.push_back(size);
-      return result;
-    };
-    return sizes(from.type.shape) == sizes(graph().result_type(node).shape);
-  }
-
-  void fusion(const Node& node, CodeBlock& block) {
-    std::vector<CodeView> in = operands(node);
-    std::vector<StridedType> types;
-    for (CodeView& operand : in) {
-      if (is_crossed(operand)) operand = packed_copy(block, operand);
-      types.push_back(operand.type);
-    }
-    FusedLoop loop(graph(), node, types);
-    std::vector<CodeView> out;
-    for (ValueId result : node.results) {
-      out.push_back(fresh(graph().type(result)));
-      views_[result.index] = out.back();
-    }
-    std::vector<BufferTable::InPlace> in_place;
-    for (const FusedLoop::Pair& pair : loop.in_place())
-      if (in[pair.operand].offset == 0)
-        in_place.push_back({in[pair.operand].buffer, out[pair.result].buffer});
-    code_.scratch_bytes = std::max(code_.scratch_bytes, loop.scratch_bytes(options_.threads));
-    ++code_.stats.fusions;
-    code_.stats.fused_ops += graph().region(node.regions[0]).nodes.size() - 1;
-    CodeStep* step = add(block, std::make_unique<FusedStep>(std::move(loop), in, out), in, out,
-                         std::move(in_place));
-    tell_results(step, out);
-  }
-  // Packing it block by block would read every cache line many times.
-  static bool is_crossed(const CodeView& view) {
-    if (num_elements(view.type.shape) < 1024) return false;
-    for (size_t d = view.type.shape.size(); d-- > 0;)
-      if (view.type.shape[d] != 1) return std::abs(view.type.strides[d]) > 1;
-    return false;
-  }
-
-  static void tell_results(CodeStep* step, const std::vector<CodeView>& results) {
-    for (const CodeView& view : results) step->result_buffers.push_back(view.buffer);
-  }
-
-  bool dot(const Node& node, CodeBlock& block) {
-    std::vector<CodeView> in = operands(node);
-    if (in[0].type.dtype != DType::F32 || in[1].type.dtype != DType::F32 ||
-        graph().result_type(node).dtype != DType::F32)
-      return false;
-    for (size_t i : {0, 1})
-      if (!is_matrix_like(node, i, in[i].type))
-        in[i] = packed_copy(block, in[i], matrix_strides(node, i, in[i].type.shape));
-    CodeView out = fresh(graph().result_type(node));
-    std::unique_ptr<CodeStep> step;
-    if (const Shape strides = wanted_strides(node); !strides.empty()) {
-      CodeView other = out;
-      other.type.strides = strides;
-      step = make_dot_step(graph(), node, in[0], in[1], other, options_.threads);
-      if (step) out = other;
-    }
-    if (!step) step = make_dot_step(graph(), node, in[0], in[1], out, options_.threads);
-    if (!step) return false;
-    ++code_.stats.matmuls;
-    views_[node.results[0].index] = out;
-    tell_results(add(block, std::move(step), in, {out}), {out});
-    return true;
-  }
-
-  // Where only products read a product, one of them may need its elements in another order: then it
-  // is written in that order at once.
-  Shape wanted_strides(const Node& node) {
-    StridedType type = packed(graph().result_type(node));
-    auto all_fit = [&](Shape* wanted) {
-      for (const Use& use : uses_->uses(node.results[0])) {
-        const Node& user = graph().node(use.node);
-        if (user.name != "stablehlo.dot_general") return false;
-        if (is_matrix_like(user, use.operand, type)) continue;
-        if (!wanted) return false;
-        if (wanted->empty()) *wanted = matrix_strides(user, use.operand, type.shape);
-      }
-      return true;
-    };
-    Shape wanted;
-    if (!all_fit(&wanted) || wanted.empty()) return {};
-    type.strides = wanted;
-    return all_fit(nullptr) ? wanted : Shape();
-  }
-
-  void dynamic_slice(const Node& node, CodeBlock& block) {
-    std::vector<CodeView> in = operands(node);
-    const CodeView out = fresh(graph().result_type(node));
-    auto step = std::make_unique<DynamicSliceStep>(
-        in[0], std::vector<CodeView>(in.begin() + 1, in.end()), out);
-    views_[node.results[0].index] = out;
-    tell_results(add(block, std::move(step), in, {out}), {out});
-  }
-
-  void update_slice(const Node& node, CodeBlock& block) {
-    std::vector<CodeView> in = operands(node);
-    const CodeView out = fresh(graph().result_type(node));
-    auto step = std::make_unique<UpdateSliceStep>(
-        in[0], in[1], std::vector<CodeView>(in.begin() + 2, in.end()), out);
-    std::vector<BufferTable::InPlace> in_place;
-    if (in[0].is_contiguous() && in[0].offset == 0) in_place = {{in[0].buffer, out.buffer}};
-    views_[node.results[0].index] = out;
-    tell_results(add(block, std::move(step), in, {out}, std::move(in_place)), {out});
-  }
-
-  void concatenate(const Node& node, CodeBlock& block) {
-    const CodeView out = fresh(graph().result_type(node));
-    const auto dim = static_cast<size_t>(node.attrs.get_int("dimension"));
-    int64_t start = 0;
-    for (const CodeView& in : operands(node)) {
-      CodeView part = out;
-      part.type.shape[dim] = in.type.shape[dim];
-      part.offset = start * out.type.strides[dim];
-      start += in.type.shape[dim];
-      add(block, std::make_unique<CopyStep>(in, part), {in}, {out});
-    }
-    views_[node.results[0].index] = out;
-  }
-
-  void kernel(const Node& node, CodeBlock& block) {
-    std::vector<CodeView> in = operands(node), out;
-    std::vector<uint32_t> buffers;
-    for (ValueId result : node.results) {
-      out.push_back(fresh(graph().type(result), CodeBuffer::Kind::Held));
-      buffers.push_back(out.back().buffer);
-      views_[result.index] = out.back();
-    }
-    const bool alone = node.def->has(kPure) && !node.def->has(kCollective);
-    if (node.def->has(kCollective) || !node.def->has(kPure)) code_.needs_threads = true;
-    ++code_.stats.fallbacks;
-    CodeStep* step = add(block, std::make_unique<KernelStep>(in, buffers, alone), in, out);
-    tell_results(step, out);
-  }
-
-  void transfer(NodeId id, CodeBlock& block) {
-    const Node& node = graph().node(id);
-    const Transfer* plan = code_.transfers[id.index].get();
-    internal_check(plan != nullptr, "a transfer without a plan");
-    const CodeView in = contiguous(block, views_[node.operands[0].index]);
-    const bool shared = plan->group.size() > 1 && plan->is_all_reduce;
-    const CodeView out =
-        fresh(graph().result_type(node), shared ? CodeBuffer::Kind::Held : CodeBuffer::Kind::Arena);
-    auto step = std::make_unique<TransferStep>(*plan, in, out);
-    step->is_shared = shared;
-    step->state = code_.num_states++;
-    ++code_.stats.transfers;
-    views_[node.results[0].index] = out;
-    tell_results(add(block, std::move(step), {in}, {out}), {out});
-  }
-  // ---- control flow ----
-
-  void loop(NodeId id, CodeBlock& block) {
-    const Node& node = graph().node(id);
-    auto step = std::make_unique<WhileStep>();
-    step->state = code_.num_states++;
-    std::vector<CodeView> carried;
-    for (ValueId operand : node.operands) {
-      const CodeView& from = views_[operand.index];
-      carried.push_back(copy(block, from, fresh(graph().type(operand))));
-    }
-    const int64_t begin = table_.begin_loop();
-    for (size_t r : {0, 1})
-      for (size_t i = 0; i < carried.size(); ++i)
-        views_[graph().region(node.regions[r]).args[i].index] = carried[i];
-    for (const CodeView& view : carried) table_.touch(view.buffer);
-    step->predicate = region(node.regions[0], step->condition)[0];
-    table_.next_position();
-    table_.touch(step->predicate.buffer);
-    const std::vector<CodeView> results = region(node.regions[1], step->body);
-    carry(*step, carried, results, begin);
-    table_.next_position();
-    table_.end_loop(begin);
-    for (const CodeView& view : carried) table_.touch(view.buffer);
-    for (size_t i = 0; i < carried.size(); ++i) views_[node.results[i].index] = carried[i];
-    block.steps.push_back(std::move(step));
-  }
-
-  // The values of the next turn come into the buffers of the carried ones: written there at once
-  // where nobody reads the old ones any more, by trading places otherwise.
-  void carry(WhileStep& step, const std::vector<CodeView>& carried,
-             const std::vector<CodeView>& results, int64_t begin) {
-    std::vector<CodeView> next = results;
-    std::set<uint32_t> taken;
-    for (const CodeView& view : carried) taken.insert(table_.root(view.buffer));
-    for (size_t i = 0; i < carried.size(); ++i) {
-      const CodeView& from = results[i];
-      if (from.buffer == carried[i].buffer && from.is_contiguous() && from.offset == 0) continue;
-      const CodeBuffer& b = table_.whole(from.buffer);
-      const bool own = b.kind == CodeBuffer::Kind::Arena && b.begin > begin &&
-                       from.is_contiguous() && from.offset == 0 && !table_.is_pinned(from.buffer) &&
-                       static_cast<int64_t>(b.bytes) == from.num_bytes() &&
-                       taken.insert(table_.root(from.buffer)).second;
-      if (!own) {
-        CodeView temporary = fresh(Type::tensor(from.type.dtype, from.type.shape));
-        add(step.body, std::make_unique<CopyStep>(from, temporary), {from}, {temporary});
-        next[i] = temporary;
-      }
-    }
-    table_.next_position();
-    for (size_t i = 0; i < carried.size(); ++i) {
-      const uint32_t a = table_.root(carried[i].buffer), b = table_.root(next[i].buffer);
-      if (a == b) continue;
-      if (table_.is_dead_before(a, b)) {
-        table_.unite(a, b);
-        continue;
-      }
-      table_.rotate(a, b, begin);
-      step.rotated.emplace_back(carried[i].buffer, next[i].buffer);
-    }
-  }
-
-  void branches(const Node& node, CodeBlock& block) {
-    auto step = std::make_unique<CaseStep>();
-    step->state = code_.num_states++;
-    step->index = views_[node.operands[0].index];
-    table_.next_position();
-    table_.touch(step->index.buffer);
-    std::vector<CodeView> results;
-    for (ValueId result : node.results) {
-      results.push_back(fresh(graph().type(result)));
-      table_.touch(results.back().buffer);
-    }
-    step->branches.resize(node.regions.size());
-    for (size_t r = 0; r < node.regions.size(); ++r) {
-      const std::vector<CodeView> returned = region(node.regions[r], step->branches[r]);
-      for (size_t i = 0; i < returned.size(); ++i)
-        add(step->branches[r], std::make_unique<CopyStep>(returned[i], results[i]), {returned[i]},
-            {results[i]});
-    }
-    table_.next_position();
-    for (size_t i = 0; i < results.size(); ++i) {
-      table_.touch(results[i].buffer);
-      views_[node.results[i].index] = results[i];
-    }
-    block.steps.push_back(std::move(step));
-  }
-
-  // ---- results and memory ----
-
-  void result(size_t i, const CodeView& view) {
-    CodeResult result;
-    result.type = Type::tensor(view.type.dtype, view.type.shape);
-    const CodeBuffer& b = table_.whole(view.buffer);
-    const bool whole = view.is_contiguous() && view.offset == 0 &&
-                       static_cast<int64_t>(b.bytes) == view.num_bytes();
-    result.buffer = view.buffer;
-    if (whole && b.kind == CodeBuffer::Kind::Argument && !b.donated) {
-      result.kind = CodeResult::Kind::Argument;
-      result.argument = b.argument;
-    } else if (whole && b.kind == CodeBuffer::Kind::Held &&
-               view.buffer == table_.root(view.buffer)) {
-      result.kind = CodeResult::Kind::Held;
-    } else {
-      if (!whole || b.kind != CodeBuffer::Kind::Arena || b.output >= 0 ||
-          table_.is_pinned(view.buffer))
-        result.buffer = copy(code_.main, view, fresh(result.type)).buffer;
-      table_.whole(result.buffer).output = static_cast<int64_t>(i);
-    }
-    code_.stats.result_bytes += static_cast<size_t>(result.type.byte_count());
-    code_.results.push_back(std::move(result));
-  }
-
-  const LowerOptions options_;
-  std::string entry_;
-  DeviceCode code_;
-  Buffer addresses_;
-  std::optional<UseMap> uses_;
-  std::vector<CodeView> views_;  // by value
-  BufferTable table_;
-  std::map<std::pair<CodeBlock*, std::vector<int64_t>>, CodeView> copies_;
-  NodeId current_;
-};
+std::vector<int64_t> from_key(const CodeView& view) {
+  std::vector<int64_t> key = {view.buffer, view.offset};
+  key.insert(key.end(), view.type.shape.begin(), view.type.shape.end());
+  key.push_back(-1);
+  key.insert(key.end(), view.type.strides.begin(), view.type.strides.end());
+  return key;
+}
+// Packing it block by block would read every cache line many times.
+bool is_crossed(const CodeView& view) {
+  if (num_elements(view.type.shape) < 1024) return false;
+  for (size_t d = view.type.shape.size(); d-- > 0;)
+    if (view.type.shape[d] != 1) return std::abs(view.type.strides[d]) > 1;
+  return false;
+}
 
 }  // namespace
+
+Lowering::Lowering(Instance instance, const LowerOptions& options)
+    : options_(options), views_(instance.graph.num_values()) {
+  code_.graph = std::move(instance.graph);
+  code_.transfers = std::move(instance.transfers);
+  code_.origin = std::move(instance.origin);
+  code_.transfers.resize(code_.graph.num_nodes());
+  code_.origin.resize(code_.graph.num_nodes());
+  size_t largest = 0;
+  for (uint32_t v = 0; v < graph().num_values(); ++v)
+    if (is_static(graph().type({v})))
+      largest = std::max(largest, static_cast<size_t>(graph().type({v}).byte_count()));
+  addresses_ = address_space(largest * 2);
+  uses_.emplace(code_.graph);
+  entry_ = instance.entry;
+}
+
+DeviceCode Lowering::run() {
+  const Function& function = *graph().find_function(entry_);
+  const Region& body = graph().region(function.body);
+  for (size_t i = 0; i < body.args.size(); ++i) argument(function, i, body.args[i]);
+  const std::vector<CodeView> returned = region(function.body, code_.main);
+  for (size_t i = 0; i < returned.size(); ++i) result(i, returned[i]);
+  table_.next_position();
+  for (const CodeResult& result : code_.results)
+    if (result.kind != CodeResult::Kind::Argument) table_.touch(result.buffer);
+  table_.share_memory();
+  table_.donate(code_);
+  table_.plan(code_);
+  code_.schedule = std::make_shared<const Schedule>(graph());
+  return std::move(code_);
+}
+
+CodeView Lowering::fresh(const Type& type, CodeBuffer::Kind kind) {
+  CodeBuffer buffer;
+  buffer.kind = kind;
+  buffer.bytes = static_cast<size_t>(type.byte_count());
+  return {table_.add(std::move(buffer)), 0, packed(type)};
+}
+void Lowering::argument(const Function& function, size_t i, ValueId value) {
+  CodeBuffer b;
+  b.kind = CodeBuffer::Kind::Argument;
+  b.argument = i;
+  b.bytes = static_cast<size_t>(graph().type(value).byte_count());
+  if (i < function.arg_attrs.size()) {
+    b.donated = function.arg_attrs[i].has("tf.aliasing_output") ||
+                function.arg_attrs[i].get_bool("jax.buffer_donor", false);
+    b.aliased = function.arg_attrs[i].get_int("tf.aliasing_output", -1);
+  }
+  code_.stats.argument_bytes += b.bytes;
+  b.begin = 0;
+  views_[value.index] = {table_.add(std::move(b)), 0, packed(graph().type(value))};
+  table_.touch(views_[value.index].buffer);
+  code_.arguments.push_back(graph().type(value));
+}
+
+// ---- steps ----
+
+CodeStep* Lowering::add(CodeBlock& block, std::unique_ptr<CodeStep> step,
+                        const std::vector<CodeView>& reads, const std::vector<CodeView>& writes,
+                        std::vector<BufferTable::InPlace> in_place) {
+  table_.add_step(step.get(), reads, writes, std::move(in_place));
+  step->node = current_;
+  block.steps.push_back(std::move(step));
+  ++code_.stats.steps;
+  return block.steps.back().get();
+}
+
+void Lowering::add_node_step(CodeBlock& block, std::unique_ptr<CodeStep> step,
+                             const std::vector<CodeView>& reads,
+                             const std::vector<CodeView>& writes,
+                             std::vector<BufferTable::InPlace> in_place) {
+  add(block, std::move(step), reads, writes, std::move(in_place))->results = writes;
+}
+
+CodeView Lowering::copy(CodeBlock& block, const CodeView& from, CodeView to) {
+  std::vector<BufferTable::InPlace> in_place;
+  if (from.is_contiguous() && to.is_contiguous() && from.offset == 0)
+    in_place.push_back({from.buffer, to.buffer});
+  add(block, std::make_unique<CopyStep>(from, to), {from}, {to}, std::move(in_place));
+  ++code_.stats.copies;
+  return to;
+}
+CodeView Lowering::packed_copy(CodeBlock& block, const CodeView& from, const Shape& strides) {
+  CodeView to = fresh(Type::tensor(from.type.dtype, from.type.shape));
+  if (!strides.empty()) to.type.strides = strides;
+  std::vector<int64_t> key = from_key(from);
+  key.insert(key.end(), to.type.strides.begin(), to.type.strides.end());
+  const auto [it, made] = copies_.try_emplace(std::pair(&block, std::move(key)), to);
+  if (made) copy(block, from, to);
+  return it->second;
+}
+CodeView Lowering::contiguous(CodeBlock& block, const CodeView& view) {
+  return view.is_contiguous() ? view : packed_copy(block, view);
+}
+
+std::vector<CodeView> Lowering::region(RegionId id, CodeBlock& block) {
+  const std::vector<NodeId> nodes = graph().region(id).nodes;
+  for (NodeId node : nodes) {
+    const Node& n = graph().node(node);
+    if (n.def->has(kTerminator)) {
+      current_ = {};
+      return operands(n);
+    }
+    current_ = node;
+    lower_node(node, block);
+  }
+  return {};
+}
+
+std::vector<CodeView> Lowering::operands(const Node& node) const {
+  std::vector<CodeView> result;
+  for (ValueId operand : node.operands) result.push_back(views_[operand.index]);
+  return result;
+}
+
+void Lowering::lower_node(NodeId id, CodeBlock& block) {
+  const Node& node = graph().node(id);
+  if (node.def->has(kConstantLike)) return constant(node);
+  if (node.def->has(kDataFlow) && node.regions.empty()) {
+    for (size_t i = 0; i < node.results.size(); ++i)
+      views_[node.results[i].index] = views_[node.operands[i].index];
+    return;
+  }
+  if (node.def->has(kViewLike)) return view(node, block);
+  if (node.name == "cleave.fusion") {
+    const Node* dot = product_of_fusion(graph(), node);
+    return dot ? dot_fusion(node, *dot, block) : fusion(node, block);
+  }
+  if (node.name == "stablehlo.dot_general" && dot(node, block)) return;
+  if (node.name == "stablehlo.while") return loop(id, block);
+  if (is_branch(node)) return branches(node, block);
+  if (node.name == "cleave.transfer") return transfer(id, block);
+  if (node.name == "stablehlo.dynamic_slice") return dynamic_slice(node, block);
+  if (node.name == "stablehlo.dynamic_update_slice") return update_slice(node, block);
+  if (node.name == "stablehlo.concatenate") return concatenate(node, block);
+  kernel(node, block);
+}
+
+void Lowering::constant(const Node& node) {
+  NoContext context(graph());
+  const Array array = node.def->eval(context, node, {})[0];
+  CodeBuffer b;
+  b.kind = CodeBuffer::Kind::Constant;
+  b.constant = array;
+  b.bytes = array.num_bytes();
+  int64_t stored = 1;
+  for (size_t d = 0; d < array.rank(); ++d)
+    if (array.strides()[d] != 0) stored *= array.shape()[d];
+  code_.stats.constant_bytes += static_cast<size_t>(stored * byte_size(array.dtype()));
+  views_[node.results[0].index] = {
+      table_.add(std::move(b)), 0, {array.dtype(), array.shape(), array.strides()}};
+}
+
+// What moves no elements is a view; what has to move them copies first.
+void Lowering::view(const Node& node, CodeBlock& block) {
+  NoContext context(graph());
+  CodeView from = views_[node.operands[0].index];
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const Array array(from.type.dtype, from.type.shape, from.type.strides, 0, addresses_);
+    if (node.name != "stablehlo.reshape" || attempt == 1 || can_reshape(from, node)) {
+      const Array result = node.def->eval(context, node, {&array, 1})[0];
+      if (result.buffer() == addresses_) {
+        const int64_t moved = (result.raw() - addresses_.get()) / byte_size(result.dtype());
+        views_[node.results[0].index] = {
+            from.buffer, from.offset + moved, {result.dtype(), result.shape(), result.strides()}};
+        return;
+      }
+    }
+    from = packed_copy(block, from);
+  }
+  throw_internal("{} of a packed array is no view", node.name);
+}
+// Without trying: a reshape that is no view would copy addresses that have no memory.
+bool Lowering::can_reshape(const CodeView& from, const Node& node) {
+  if (from.is_contiguous()) return true;
+  if (num_elements(from.type.shape) == 0) return false;
+  // Only dimensions of size one come or go.
+  auto sizes = [](const Shape& shape) {
+    Shape result;
+    for (int64_t size : shape)
+      if (size != 1) result.push_back(size);
+    return result;
+  };
+  return sizes(from.type.shape) == sizes(graph().result_type(node).shape);
+}
+
+void Lowering::fusion(const Node& node, CodeBlock& block, const CodeView* product) {
+  std::vector<CodeView> in = operands(node);
+  if (product) in.push_back(*product);
+  std::vector<StridedType> types;
+  for (CodeView& operand : in) {
+    if (is_crossed(operand)) operand = packed_copy(block, operand);
+    types.push_back(operand.type);
+  }
+  FusedLoop loop(graph(), node, types);
+  std::vector<CodeView> out;
+  for (ValueId result : node.results) {
+    out.push_back(fresh(graph().type(result)));
+    views_[result.index] = out.back();
+  }
+  std::vector<BufferTable::InPlace> in_place;
+  for (const FusedLoop::Pair& pair : loop.in_place())
+    if (in[pair.operand].offset == 0)
+      in_place.push_back({in[pair.operand].buffer, out[pair.result].buffer});
+  code_.scratch_bytes = std::max(code_.scratch_bytes, loop.scratch_bytes(options_.threads));
+  ++code_.stats.fusions;
+  code_.stats.fused_ops += graph().region(node.regions[0]).nodes.size() - 1;
+  add_node_step(block, std::make_unique<FusedStep>(std::move(loop), in, out), in, out,
+                std::move(in_place));
+}
+void Lowering::dynamic_slice(const Node& node, CodeBlock& block) {
+  std::vector<CodeView> in = operands(node);
+  const CodeView out = fresh(graph().result_type(node));
+  auto step = std::make_unique<DynamicSliceStep>(
+      in[0], std::vector<CodeView>(in.begin() + 1, in.end()), out);
+  views_[node.results[0].index] = out;
+  add_node_step(block, std::move(step), in, {out});
+}
+
+void Lowering::update_slice(const Node& node, CodeBlock& block) {
+  std::vector<CodeView> in = operands(node);
+  const CodeView out = fresh(graph().result_type(node));
+  auto step = std::make_unique<UpdateSliceStep>(
+      in[0], in[1], std::vector<CodeView>(in.begin() + 2, in.end()), out);
+  std::vector<BufferTable::InPlace> in_place;
+  if (in[0].is_contiguous() && in[0].offset == 0) in_place = {{in[0].buffer, out.buffer}};
+  views_[node.results[0].index] = out;
+  add_node_step(block, std::move(step), in, {out}, std::move(in_place));
+}
+
+void Lowering::concatenate(const Node& node, CodeBlock& block) {
+  const CodeView out = fresh(graph().result_type(node));
+  const auto dim = static_cast<size_t>(node.attrs.get_int("dimension"));
+  int64_t start = 0;
+  for (const CodeView& in : operands(node)) {
+    CodeView part = out;
+    part.type.shape[dim] = in.type.shape[dim];
+    part.offset = start * out.type.strides[dim];
+    start += in.type.shape[dim];
+    add(block, std::make_unique<CopyStep>(in, part), {in}, {out});
+  }
+  views_[node.results[0].index] = out;
+}
+
+void Lowering::kernel(const Node& node, CodeBlock& block) {
+  std::vector<CodeView> in = operands(node), out;
+  std::vector<uint32_t> buffers;
+  for (ValueId result : node.results) {
+    out.push_back(fresh(graph().type(result), CodeBuffer::Kind::Held));
+    buffers.push_back(out.back().buffer);
+    views_[result.index] = out.back();
+  }
+  const bool alone = node.def->has(kPure) && !node.def->has(kCollective);
+  if (node.def->has(kCollective) || !node.def->has(kPure)) code_.needs_threads = true;
+  ++code_.stats.fallbacks;
+  add_node_step(block, std::make_unique<KernelStep>(in, buffers, alone), in, out);
+}
+
+void Lowering::transfer(NodeId id, CodeBlock& block) {
+  const Node& node = graph().node(id);
+  const Transfer* plan = code_.transfers[id.index].get();
+  internal_check(plan != nullptr, "a transfer without a plan");
+  const CodeView in = contiguous(block, views_[node.operands[0].index]);
+  const bool shared = plan->group.size() > 1 && plan->is_all_reduce;
+  const CodeView out =
+      fresh(graph().result_type(node), shared ? CodeBuffer::Kind::Held : CodeBuffer::Kind::Arena);
+  auto step = std::make_unique<TransferStep>(*plan, in, out);
+  step->is_shared = shared;
+  step->state = code_.num_states++;
+  ++code_.stats.transfers;
+  views_[node.results[0].index] = out;
+  add_node_step(block, std::move(step), {in}, {out});
+}
+// ---- control flow ----
+
+// ---- results and memory ----
+
+void Lowering::result(size_t i, const CodeView& view) {
+  CodeResult result;
+  result.type = Type::tensor(view.type.dtype, view.type.shape);
+  const CodeBuffer& b = table_.whole(view.buffer);
+  const bool whole =
+      view.is_contiguous() && view.offset == 0 && static_cast<int64_t>(b.bytes) == view.num_bytes();
+  result.buffer = view.buffer;
+  if (whole && b.kind == CodeBuffer::Kind::Argument && !b.donated) {
+    result.kind = CodeResult::Kind::Argument;
+    result.argument = b.argument;
+  } else if (whole && b.kind == CodeBuffer::Kind::Held && view.buffer == table_.root(view.buffer)) {
+    result.kind = CodeResult::Kind::Held;
+  } else {
+    if (!whole || b.kind != CodeBuffer::Kind::Arena || b.output >= 0 ||
+        table_.is_pinned(view.buffer))
+      result.buffer = copy(code_.main, view, fresh(result.type)).buffer;
+    table_.whole(result.buffer).output = static_cast<int64_t>(i);
+  }
+  code_.stats.result_bytes += static_cast<size_t>(result.type.byte_count());
+  code_.results.push_back(std::move(result));
+}
 
 bool can_lower(const Graph& graph, std::string_view entry) {
   const Function* function = graph.find_function(entry);

@@ -56,11 +56,7 @@ int64_t clamped_offset(const Frame& frame, const std::vector<CodeView>& starts, 
 void tell(Frame& frame, const CodeStep& step, double begin) {
   std::vector<Array> results;
   const Node& node = frame.code->graph.node(step.node);
-  for (size_t i = 0; i < step.result_buffers.size(); ++i) {
-    const Type& type = frame.code->graph.type(node.results[i]);
-    results.push_back(frame.array(
-        {step.result_buffers[i], 0, {type.dtype, type.shape, row_major_strides(type.shape)}}));
-  }
+  for (const CodeView& view : step.results) results.push_back(frame.array(view));
   frame.observer->executed(frame.code->graph, node, frame.device, results, begin, seconds_now());
 }
 
@@ -96,8 +92,7 @@ bool advance(Frame& frame) {
     // Where the device waits, somebody else may run it from here on.
     if (next == CodeStep::Next::Wait) return false;
     if (next == CodeStep::Next::Block) continue;
-    if (frame.observer && step.node.valid() && !step.result_buffers.empty())
-      tell(frame, step, begin);
+    if (frame.observer && step.node.valid() && !step.results.empty()) tell(frame, step, begin);
     for (uint32_t buffer : step.releases) frame.held[buffer] = Array();
     ++frame.stack.back().step;
   }
@@ -107,9 +102,10 @@ bool advance(Frame& frame) {
 CodeStep::Next FusedStep::run(Frame& frame) const {
   constexpr size_t kMost = 512;
   std::array<std::byte*, kMost> in, out;
-  for (size_t i = 0; i < operands.size(); ++i) in[i] = frame.data(operands[i]);
-  for (size_t i = 0; i < results.size(); ++i) out[i] = frame.data(results[i]);
-  loop.run({in.data(), operands.size()}, {out.data(), results.size()}, frame.scratch, frame.team);
+  for (size_t i = 0; i < operands_.size(); ++i) in[i] = frame.data(operands_[i]);
+  for (size_t i = 0; i < written_.size(); ++i) out[i] = frame.data(written_[i]);
+  loop_.run({in.data(), operands_.size()}, {out.data(), written_.size()}, frame.scratch,
+            frame.team);
   return Next::Continue;
 }
 

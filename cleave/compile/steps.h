@@ -8,12 +8,13 @@ namespace cleave {
 
 class FusedStep : public CodeStep {
  public:
-  FusedStep(FusedLoop loop, std::vector<CodeView> operands, std::vector<CodeView> results)
-      : loop(std::move(loop)), operands(std::move(operands)), results(std::move(results)) {}
+  FusedStep(FusedLoop loop, std::vector<CodeView> operands, std::vector<CodeView> written)
+      : loop_(std::move(loop)), operands_(std::move(operands)), written_(std::move(written)) {}
   Next run(Frame& frame) const override;
 
-  FusedLoop loop;
-  std::vector<CodeView> operands, results;
+ private:
+  FusedLoop loop_;
+  std::vector<CodeView> operands_, written_;
 };
 
 // Skips itself where both lie at the same place.
@@ -26,14 +27,6 @@ class CopyStep : public CodeStep {
   CodeView from_, to_;
   StridedCopy copy_;
 };
-
-// A matrix product by oneDNN, over strided views; null where it does not take the types.
-std::unique_ptr<CodeStep> make_dot_step(const Graph& graph, const Node& node, const CodeView& lhs,
-                                        const CodeView& rhs, const CodeView& result, int threads);
-// Whether oneDNN reads the operand without rearranging it first.
-bool is_matrix_like(const Node& node, size_t operand, const StridedType& type);
-// Strides of a packed copy that it does read: batch, rows, columns.
-Shape matrix_strides(const Node& node, size_t operand, const Shape& shape);
 
 // `to` gets `operand` with `update` at the place that the scalars say.
 class UpdateSliceStep : public CodeStep {

@@ -77,17 +77,6 @@ Array permuted(const Array& array, const std::vector<int64_t>& a, const std::vec
   return array.transpose(order);
 }
 
-// The dtype to compute in.
-DType compute_type(DType lhs, DType rhs, DType result) {
-  if (result == DType::Bool) return DType::I32;
-  if (is_integer(result)) return result;
-  const bool is_double = lhs == DType::F64 || rhs == DType::F64 || result == DType::F64 ||
-                         lhs == DType::C128 || rhs == DType::C128 || result == DType::C128;
-  if (is_complex(lhs) || is_complex(rhs) || is_complex(result))
-    return is_double ? DType::C128 : DType::C64;
-  return is_double ? DType::F64 : DType::F32;
-}
-
 // A product of two packed matrices, which needs none of the rearrangement below.
 std::optional<Array> plain_product(const Array& lhs, const Array& rhs, const DotDims& dims,
                                    DType result) {
@@ -110,10 +99,20 @@ std::optional<Array> plain_product(const Array& lhs, const Array& rhs, const Dot
 
 }  // namespace
 
+DType dot_compute_type(DType lhs, DType rhs, DType result) {
+  if (result == DType::Bool) return DType::I32;
+  if (is_integer(result)) return result;
+  const bool is_double = lhs == DType::F64 || rhs == DType::F64 || result == DType::F64 ||
+                         lhs == DType::C128 || rhs == DType::C128 || result == DType::C128;
+  if (is_complex(lhs) || is_complex(rhs) || is_complex(result))
+    return is_double ? DType::C128 : DType::C64;
+  return is_double ? DType::F64 : DType::F32;
+}
+
 int64_t dot_workspace(const Array& lhs, const Array& rhs, const DotDims& dims, DType result_type) {
   const bool bf16 = lhs.dtype() == DType::BF16 && rhs.dtype() == DType::BF16 &&
                     (result_type == DType::BF16 || result_type == DType::F32) && has_bf16_gemm();
-  const DType type = bf16 ? DType::BF16 : compute_type(lhs.dtype(), rhs.dtype(), result_type);
+  const DType type = bf16 ? DType::BF16 : dot_compute_type(lhs.dtype(), rhs.dtype(), result_type);
   const auto lhs_free = free_dims(lhs.rank(), dims.lhs_batch, dims.lhs_contract);
   const auto rhs_free = free_dims(rhs.rank(), dims.rhs_batch, dims.rhs_contract);
   int64_t bytes = 0;
@@ -143,7 +142,7 @@ Array dot_general(const Array& lhs, const Array& rhs, const DotDims& dims, DType
   if (auto product = plain_product(lhs, rhs, dims, result_type)) return *product;
   const bool bf16 = lhs.dtype() == DType::BF16 && rhs.dtype() == DType::BF16 &&
                     (result_type == DType::BF16 || result_type == DType::F32) && has_bf16_gemm();
-  const DType type = bf16 ? DType::BF16 : compute_type(lhs.dtype(), rhs.dtype(), result_type);
+  const DType type = bf16 ? DType::BF16 : dot_compute_type(lhs.dtype(), rhs.dtype(), result_type);
   const auto lhs_free = free_dims(lhs.rank(), dims.lhs_batch, dims.lhs_contract);
   const auto rhs_free = free_dims(rhs.rank(), dims.rhs_batch, dims.rhs_contract);
 

@@ -12,6 +12,10 @@ struct DotDims {
   std::vector<int64_t> lhs_contract, rhs_contract;
 };
 
+// The dtype in which a product is computed where no library takes the operands as they are: they are
+// converted to it before, and the product to `result` after.
+DType dot_compute_type(DType lhs, DType rhs, DType result);
+
 // result[batch..., lhs free..., rhs free...] = sum over the contracted dimensions of lhs * rhs.
 // Operands are any strided views; they are copied only where their free or contracted dimensions do
 // not form a matrix that a library takes. Sums of F16 and BF16 are F32; Bool means or of ands;

@@ -1,0 +1,79 @@
+#include "cleave/compile/fusion_writer.h"
+
+#include <functional>
+#include <map>
+
+#include "cleave/graph/op_def.h"
+
+namespace cleave {
+
+bool has_static_tensor(const Graph& graph, ValueId value) {
+  const Type& type = graph.type(value);
+  return type.is_tensor() && type.has_static_shape() && has_kernels(type.dtype);
+}
+
+bool is_splat_constant(const Node& node) {
+  if (!node.def || !node.def->has(kConstantLike)) return false;
+  const Attribute* value = node.attrs.find("value");
+  const ElementsAttr* elements = value ? value->as<ElementsAttr>() : nullptr;
+  return elements && (elements->literal.splat || elements->literal.num_elements() == 1);
+}
+
+bool is_cheap_leaf(const Graph& graph, const Node& node) {
+  if (node.results.size() != 1 || !has_static_tensor(graph, node.results[0])) return false;
+  if (node.name == "stablehlo.broadcast_in_dim") return has_static_tensor(graph, node.operands[0]);
+  return node.name == "stablehlo.iota" || is_splat_constant(node);
+}
+
+void leaf_sources(const Graph& graph, ValueId value, std::vector<ValueId>& sources) {
+  const NodeId id = graph.value(value).producer;
+  if (!id.valid() || !is_cheap_leaf(graph, graph.node(id))) {
+    sources.push_back(value);
+    return;
+  }
+  for (ValueId operand : graph.node(id).operands) leaf_sources(graph, operand, sources);
+}
+
+NodeId write_fusion(Graph& graph, RegionId region, const std::vector<NodeId>& nodes,
+                    const std::vector<ValueId>& outputs) {
+  std::vector<Type> types;
+  for (ValueId value : outputs) types.push_back(graph.type(value));
+  const NodeId fusion = graph.add_node("cleave.fusion", {}, types);
+  graph.node(fusion).parent = region;
+  const RegionId body = graph.add_region(fusion);
+  std::vector<ValueId> operands;
+  std::map<uint32_t, ValueId> inside;
+  std::function<ValueId(ValueId)> import = [&](ValueId value) {
+    const auto it = inside.find(value.index);
+    if (it != inside.end()) return it->second;
+    const NodeId leaf = graph.value(value).producer;
+    if (!leaf.valid() || !is_cheap_leaf(graph, graph.node(leaf))) {
+      operands.push_back(value);
+      return inside[value.index] = graph.add_argument(body, graph.type(value));
+    }
+    const Node source = graph.node(leaf);
+    std::vector<ValueId> sources;
+    for (ValueId operand : source.operands) sources.push_back(import(operand));
+    const NodeId copy =
+        graph.add_node(source.name, sources, {graph.type(source.results[0])}, source.attrs);
+    graph.append(body, copy);
+    return inside[value.index] = graph.node(copy).results[0];
+  };
+  for (NodeId id : nodes) {
+    for (size_t i = 0; i < graph.node(id).operands.size(); ++i) {
+      const ValueId imported = import(graph.node(id).operands[i]);
+      graph.node(id).operands[i] = imported;
+    }
+    graph.append(body, id);
+    for (ValueId result : graph.node(id).results) inside[result.index] = result;
+  }
+  graph.append(body, graph.add_node("stablehlo.return", outputs, {}));
+  graph.node(fusion).operands = operands;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const ValueId result = graph.node(fusion).results[i];
+    graph.value(result).name = graph.value(outputs[i]).name;
+  }
+  return fusion;
+}
+
+}  // namespace cleave

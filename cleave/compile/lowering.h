@@ -1,0 +1,79 @@
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "cleave/compile/buffer_table.h"
+#include "cleave/compile/dot_step.h"
+#include "cleave/compile/steps.h"
+
+namespace cleave {
+
+// Turns the graph of one device into steps: each node becomes a view of what is there, or a step
+// that writes a new buffer. One use.
+class Lowering {
+ public:
+  Lowering(Instance instance, const LowerOptions& options);
+  DeviceCode run();
+
+ private:
+  Graph& graph() { return code_.graph; }
+  CodeView fresh(const Type& type, CodeBuffer::Kind kind = CodeBuffer::Kind::Arena);
+  void argument(const Function& function, size_t i, ValueId value);
+  void result(size_t i, const CodeView& view);
+
+  CodeStep* add(CodeBlock& block, std::unique_ptr<CodeStep> step,
+                const std::vector<CodeView>& reads, const std::vector<CodeView>& writes,
+                std::vector<BufferTable::InPlace> in_place = {});
+  // The step of the node that is lowered, whose results are `writes`.
+  void add_node_step(CodeBlock& block, std::unique_ptr<CodeStep> step,
+                     const std::vector<CodeView>& reads, const std::vector<CodeView>& writes,
+                     std::vector<BufferTable::InPlace> in_place = {});
+  CodeView copy(CodeBlock& block, const CodeView& from, CodeView to);
+  // Without gaps; row-major, or with the given strides.
+  CodeView packed_copy(CodeBlock& block, const CodeView& from, const Shape& strides = {});
+  CodeView contiguous(CodeBlock& block, const CodeView& view);
+
+  // Lowers the nodes of a region and gives what its terminator returns.
+  std::vector<CodeView> region(RegionId id, CodeBlock& block);
+  std::vector<CodeView> operands(const Node& node) const;
+  void lower_node(NodeId id, CodeBlock& block);
+
+  void constant(const Node& node);
+  void view(const Node& node, CodeBlock& block);
+  bool can_reshape(const CodeView& from, const Node& node);
+  void fusion(const Node& node, CodeBlock& block, const CodeView* product = nullptr);
+  void dynamic_slice(const Node& node, CodeBlock& block);
+  void update_slice(const Node& node, CodeBlock& block);
+  void concatenate(const Node& node, CodeBlock& block);
+  void kernel(const Node& node, CodeBlock& block);
+  void transfer(NodeId id, CodeBlock& block);
+
+  // lower_dot.cc
+  bool dot(const Node& node, CodeBlock& block);
+  void dot_fusion(const Node& fusion, const Node& dot, CodeBlock& block);
+  // The product in a fresh buffer; nothing where only the kernel takes it.
+  std::optional<CodeView> product(const Node& node, CodeBlock& block);
+  std::optional<std::vector<DotEpilogue>> epilogue(const Node& fusion, const Node& dot,
+                                                   CodeBlock& block);
+  CodeView converted(CodeBlock& block, const CodeView& view, DType dtype);
+  Shape wanted_strides(const Node& node);
+
+  // lower_flow.cc
+  void loop(NodeId id, CodeBlock& block);
+  void carry(WhileStep& step, const std::vector<CodeView>& carried,
+             const std::vector<CodeView>& results, int64_t begin);
+  void branches(const Node& node, CodeBlock& block);
+
+  const LowerOptions options_;
+  std::string entry_;
+  DeviceCode code_;
+  Buffer addresses_;
+  std::optional<UseMap> uses_;
+  std::vector<CodeView> views_;  // by value
+  BufferTable table_;
+  std::map<std::pair<CodeBlock*, std::vector<int64_t>>, CodeView> copies_;
+  NodeId current_;
+};
+
+}  // namespace cleave
