@@ -9,11 +9,83 @@ bool contains(const std::vector<int64_t>& list, int64_t value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
-// Dimensions that are cut have the full slice size, where any start index is clamped to 0.
+// The slice is as long as the dimension, or at most half of it: then a device takes the elements
+// that it has, and parts of the slice are fewer bytes than the operand.
+bool dynamic_slice_shardable(const Graph& graph, const Node& node, const OpShardingRule& rule,
+                             FactorIndex factor) {
+  const Shape& whole = graph.operand_type(node, 0).shape;
+  const Shape& size = graph.result_type(node).shape;
+  for (size_t d = 0; d < whole.size(); ++d)
+    if (rule.operands[0][d] == DimFactors{factor})
+      return size[d] == whole[d] || 2 * size[d] <= whole[d];
+  return false;
+}
+
+// Start indices in 64 bits, moved as the whole op moves them so that the slice fits.
+ValueId clamped_start(LocalOp& op, ValueId start, int64_t last) {
+  const Type index = Type::tensor(DType::I64, {});
+  if (op.type(start).dtype != DType::I64) start = op.emit("stablehlo.convert", {start}, index);
+  auto number = [&](int64_t value) { return op.splat(index, static_cast<double>(value)); };
+  return op.emit("stablehlo.clamp", {number(0), start, number(last)}, index);
+}
+
+// Puts `margin` elements that a sum leaves as they are (-0 for floats) on both sides.
+ValueId with_margins(LocalOp& op, ValueId value, const std::vector<int64_t>& margin) {
+  Type type = op.type(value);
+  const Type scalar = Type::tensor(type.dtype, {});
+  for (size_t d = 0; d < margin.size(); ++d) type.shape[d] += 2 * margin[d];
+  AttrDict pad;
+  pad.set("edge_padding_low", ints_attr(margin));
+  pad.set("edge_padding_high", ints_attr(margin));
+  pad.set("interior_padding", ints_attr(std::vector<int64_t>(margin.size(), 0)));
+  return op.emit("stablehlo.pad", {value, op.splat(scalar, -0.0)}, type, std::move(pad));
+}
+
+// Where the operand is cut along a dimension that the slice does not fill, this device takes the
+// elements that it has, at their places, and the parts are summed. Of 12 elements over 3 devices,
+// the slice of 4 from 6 on is, before the sum:
+//   device 0: 0 0 0 0     device 1: 6 7 0 0     device 2: 0 0 8 9
+// A piece as long as the slice that lies nearest to it is taken first, and shifted between margins.
 std::vector<ValueId> local_dynamic_slice(LocalOp& op) {
+  const Shape& whole = op.operand_shape(0);
+  const ShardSlice& box = op.operand_boxes[0];
+  const Shape& size = op.result_boxes[0].size;
+  const size_t rank = whole.size();
+  std::vector<int64_t> margin(rank, 0);
+  for (size_t d = 0; d < rank; ++d)
+    if (box.size[d] != whole[d] && op.result_shape()[d] != whole[d]) margin[d] = size[d];
   AttrDict attrs = op.attrs();
-  attrs.set("slice_sizes", ints_attr(op.result_boxes[0].size));
-  return op.emit_self(std::move(attrs));
+  attrs.set("slice_sizes", ints_attr(size));
+  if (std::all_of(margin.begin(), margin.end(), [](int64_t m) { return m == 0; }))
+    return op.emit_self(std::move(attrs));
+  if (num_elements(box.size) == 0) return {op.splat(op.result_type(), -0.0)};
+
+  const Type index = Type::tensor(DType::I64, {});
+  auto number = [&](int64_t value) { return op.splat(index, static_cast<double>(value)); };
+  Type piece_type = op.result_type();
+  std::vector<ValueId> first = {op.operands[0]}, second;
+  for (size_t d = 0; d < rank; ++d) {
+    ValueId start = op.operands[1 + d];
+    start = clamped_start(op, start, whole[d] - op.result_shape()[d]);
+    if (margin[d] == 0) {
+      first.push_back(start);
+      second.push_back(number(0));
+      continue;
+    }
+    start = op.emit("stablehlo.subtract", {start, number(box.offset[d])}, index);
+    piece_type.shape[d] = std::min(size[d], box.size[d]);
+    const ValueId near = op.emit(
+        "stablehlo.clamp", {number(0), start, number(box.size[d] - piece_type.shape[d])}, index);
+    first.push_back(near);
+    const ValueId shift = op.emit("stablehlo.subtract", {start, near}, index);
+    second.push_back(op.emit("stablehlo.add", {shift, number(margin[d])}, index));
+  }
+  AttrDict piece_attrs = op.attrs();
+  piece_attrs.set("slice_sizes", ints_attr(piece_type.shape));
+  const ValueId piece =
+      op.emit("stablehlo.dynamic_slice", std::move(first), piece_type, std::move(piece_attrs));
+  second.insert(second.begin(), with_margins(op, piece, margin));
+  return {op.emit("stablehlo.dynamic_slice", std::move(second), op.result_type(), attrs)};
 }
 
 // Where the operand is cut along a dimension that the update does not fill, the device's part is
@@ -28,24 +100,14 @@ std::vector<ValueId> local_dynamic_update_slice(LocalOp& op) {
     if (box.size[d] != whole[d] && update[d] != whole[d]) margin[d] = update[d];
   if (std::all_of(margin.begin(), margin.end(), [](int64_t m) { return m == 0; }))
     return op.emit_self(op.attrs());
-  Type type = op.type(op.operands[0]);
-  const Type scalar = Type::tensor(type.dtype, {});
-  for (size_t d = 0; d < rank; ++d) type.shape[d] += 2 * margin[d];
-  AttrDict pad;
-  pad.set("edge_padding_low", ints_attr(margin));
-  pad.set("edge_padding_high", ints_attr(margin));
-  pad.set("interior_padding", ints_attr(std::vector<int64_t>(rank, 0)));
-  std::vector<ValueId> operands = {
-      op.emit("stablehlo.pad", {op.operands[0], op.splat(scalar, 0)}, type, std::move(pad)),
-      op.operands[1]};
-  const Type index = Type::tensor(DType::I64, {});
-  auto number = [&](int64_t value) { return op.splat(index, static_cast<double>(value)); };
+  std::vector<ValueId> operands = {with_margins(op, op.operands[0], margin), op.operands[1]};
+  const Type type = op.type(operands[0]), index = Type::tensor(DType::I64, {});
   for (size_t d = 0; d < rank; ++d) {
-    ValueId start = op.operands[2 + d];
-    if (op.type(start).dtype != DType::I64) start = op.emit("stablehlo.convert", {start}, index);
-    start = op.emit("stablehlo.clamp", {number(0), start, number(whole[d] - update[d])}, index);
-    if (margin[d] != 0)
-      start = op.emit("stablehlo.subtract", {start, number(box.offset[d] - margin[d])}, index);
+    ValueId start = clamped_start(op, op.operands[2 + d], whole[d] - update[d]);
+    if (margin[d] != 0) {
+      const ValueId shift = op.splat(index, static_cast<double>(box.offset[d] - margin[d]));
+      start = op.emit("stablehlo.subtract", {start, shift}, index);
+    }
     operands.push_back(start);
   }
   const ValueId updated = op.emit("stablehlo.dynamic_update_slice", operands, type);
@@ -187,8 +249,10 @@ std::vector<ValueId> local_gather(LocalOp& op) {
 }  // namespace
 
 void add_local_index_forms(OpRegistry& registry) {
-  registry.extend("stablehlo.dynamic_slice",
-                  [](OpDef& def) { def.localize = local_dynamic_slice; });
+  registry.extend("stablehlo.dynamic_slice", [](OpDef& def) {
+    def.localize = local_dynamic_slice;
+    def.shardable = dynamic_slice_shardable;
+  });
   registry.extend("stablehlo.dynamic_update_slice",
                   [](OpDef& def) { def.localize = local_dynamic_update_slice; });
   registry.extend("stablehlo.gather", [](OpDef& def) { def.localize = local_gather; });

@@ -99,6 +99,78 @@ bool convolution_shardable(const Graph&, const Node& node, const OpShardingRule&
   return true;
 }
 
+// The windows that touch elements [begin, begin + count).
+struct Windows {
+  int64_t first = 0, count = 0;
+};
+Windows windows_over(const Window::Dim& window, int64_t begin, int64_t count, int64_t windows) {
+  if (count == 0) return {};
+  const int64_t first = std::max<int64_t>(
+      0, ceil_of(begin + window.low - (window.size - 1) * window.dilation, window.stride));
+  const int64_t last =
+      std::min(windows - 1, floor_of(begin + count - 1 + window.low, window.stride));
+  return first <= last ? Windows{first, last - first + 1} : Windows{};
+}
+
+// An element gets what windows over it send, and each of those windows chooses among all of its
+// elements: the device needs them, and the source of those windows.
+void select_and_scatter_needs(const Graph& graph, const Node& node,
+                              std::span<const ShardSlice> results, std::span<ShardSlice> operands) {
+  const Shape& shape = graph.operand_type(node, 0).shape;
+  const Shape& windows = graph.operand_type(node, 1).shape;
+  const Window window = window_of(node, shape.size());
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const Windows over =
+        windows_over(window.dims[d], results[0].offset[d], results[0].size[d], windows[d]);
+    const WindowPart part = window_part(window.dims[d], shape[d], over.first, over.count);
+    operands[0].offset[d] = part.offset;
+    operands[0].size[d] = part.size;
+    operands[1].offset[d] = over.first;
+    operands[1].size[d] = over.count;
+  }
+}
+
+// The op on what the device's windows see; of its result the device's own elements, and the initial
+// value where no window is.
+std::vector<ValueId> local_select_and_scatter(LocalOp& op) {
+  std::vector<ShardSlice> needed = op.operand_boxes;
+  select_and_scatter_needs(op.whole(), op.node(), op.result_boxes, needed);
+  const ShardSlice box = op.result_boxes[0];
+  const Type scalar = Type::tensor(op.result_type().dtype, {});
+  ValueId init = op.operands[2];
+  if (op.type(init).dtype != scalar.dtype) init = op.emit("stablehlo.convert", {init}, scalar);
+  if (num_elements(needed[0].size) == 0 || num_elements(needed[1].size) == 0)
+    return {op.broadcast_scalar(init, box.size)};
+  const Window window = window_of(op.node(), box.size.size());
+  std::vector<int64_t> padding, low, high;
+  for (size_t d = 0; d < box.size.size(); ++d) {
+    const WindowPart part =
+        window_part(window.dims[d], op.operand_shape(0)[d], needed[1].offset[d], needed[1].size[d]);
+    padding.insert(padding.end(), {part.low, part.high});
+    low.push_back(needed[0].offset[d] - box.offset[d]);
+    high.push_back(box.offset[d] + box.size[d] - needed[0].offset[d] - needed[0].size[d]);
+  }
+  const bool is_own = std::all_of(low.begin(), low.end(), [](int64_t n) { return n == 0; }) &&
+                      std::all_of(high.begin(), high.end(), [](int64_t n) { return n == 0; });
+  AttrDict attrs = op.attrs();
+  attrs.set("padding", padding_attr(padding));
+  std::vector<ValueId> operands = {op.operand_part(0, needed[0]), op.operand_part(1, needed[1]),
+                                   op.operands[2]};
+  if (is_own) return op.emit_self(std::move(operands), std::move(attrs));
+  const Type own = op.result_type();
+  op.result_boxes[0] = needed[0];
+  const ValueId scattered = op.emit_self(std::move(operands), std::move(attrs))[0];
+  AttrDict crop;
+  crop.set("edge_padding_low", ints_attr(low));
+  crop.set("edge_padding_high", ints_attr(high));
+  crop.set("interior_padding", ints_attr(std::vector<int64_t>(low.size(), 0)));
+  return {op.emit("stablehlo.pad", {scattered, init}, own, std::move(crop))};
+}
+
+bool always_shardable(const Graph&, const Node&, const OpShardingRule&, FactorIndex) {
+  return true;
+}
+
 }  // namespace
 
 WindowPart window_part(const Window::Dim& window, int64_t size, int64_t begin, int64_t count) {
@@ -133,6 +205,11 @@ void add_local_window_forms(OpRegistry& registry) {
   registry.extend("stablehlo.reduce_window", [](OpDef& def) {
     def.localize = local_reduce_window;
     def.needs = reduce_window_needs;
+  });
+  registry.extend("stablehlo.select_and_scatter", [](OpDef& def) {
+    def.localize = local_select_and_scatter;
+    def.needs = select_and_scatter_needs;
+    def.shardable = always_shardable;
   });
   registry.extend("stablehlo.convolution", [](OpDef& def) {
     def.localize = local_convolution;

@@ -67,6 +67,75 @@ Pending carry_partials(const Graph& graph, const Node& node, std::span<const Sha
   return pending;
 }
 
+bool has_factor(const std::vector<TensorFactors>& tensors, FactorIndex factor) {
+  for (const TensorFactors& tensor : tensors)
+    for (const DimFactors& dim : tensor)
+      if (std::find(dim.begin(), dim.end(), factor) != dim.end()) return true;
+  return false;
+}
+
+// Whether an op says that it runs along a factor which its rule, for propagation, calls replicated.
+bool runs_all_the_same(const Graph& graph, const Node& node, const OpShardingRule& rule,
+                       FactorIndex factor) {
+  return rule.factors[factor].kind == FactorKind::NeedReplication && node.def &&
+         node.def->shardable && node.def->shardable(graph, node, rule, factor);
+}
+
+// Without `needs`, such an op computes what its part of the operand gives, and the parts are
+// summed: the factor is a reduction, and the result has a factor of its own.
+//   dynamic_slice 12 -> 4: ([i])->([i]) {i=12} becomes ([i])->([j]) {i=12, j=4} reduction={i}
+void make_reductions(const Graph& graph, const Node& node, OpShardingRule& rule) {
+  if (!node.def || !node.def->shardable || node.def->needs) return;
+  const size_t count = rule.factors.size();
+  for (size_t f = 0; f < count; ++f) {
+    const auto factor = static_cast<FactorIndex>(f);
+    if (!runs_all_the_same(graph, node, rule, factor) || !has_factor(rule.results, factor))
+      continue;
+    const DType dtype = graph.result_type(node).dtype;
+    rule.factors[f].kind = FactorKind::Reduction;
+    rule.factors[f].reduce = dtype == DType::Bool ? ReduceOp::Or : ReduceOp::Sum;
+    Factor own = rule.factors[f];
+    own.kind = FactorKind::NeedReplication;
+    for (size_t i = 0; i < rule.results.size(); ++i)
+      for (size_t d = 0; d < rule.results[i].size(); ++d)
+        for (FactorIndex& place : rule.results[i][d])
+          if (place == factor) {
+            own.size = graph.result_type(node, i).shape[d];
+            place = static_cast<FactorIndex>(rule.factors.size());
+          }
+    rule.factors.push_back(own);
+  }
+}
+
+// With `needs`, dimensions that only an operand has (the source of a select_and_scatter) stay as
+// they are laid out: each device asks for the elements that its part of the result takes.
+void keep_own_dims(const Graph& graph, const Node& node, const OpShardingRule& rule,
+                   std::span<const ShardingSpec> have, OpPartition& how) {
+  if (!node.def || !node.def->needs || !node.def->shardable) return;
+  for (size_t i = 0; i < have.size(); ++i) {
+    if (!have[i].mesh || !how.operands[i].mesh) continue;
+    AxisList used;
+    for (const DimSpec& dim : how.operands[i].dims)
+      used.insert(used.end(), dim.axes.begin(), dim.axes.end());
+    for (size_t d = 0; d < rule.operands[i].size(); ++d) {
+      const DimFactors& factors = rule.operands[i][d];
+      if (factors.size() != 1 || has_factor(rule.results, factors[0]) ||
+          !runs_all_the_same(graph, node, rule, factors[0]))
+        continue;
+      const AxisList& axes = have[i].dims[d].axes;
+      const bool free = std::all_of(axes.begin(), axes.end(), [&](const AxisRef& ref) {
+        return !overlaps_any(ref, have[i].partial) &&
+               std::all_of(used.begin(), used.end(), [&](const AxisRef& other) {
+                 return can_coexist(ref, other) && !overlaps(ref, other);
+               });
+      });
+      if (!free) continue;
+      how.operands[i].dims[d].axes = axes;
+      used.insert(used.end(), axes.begin(), axes.end());
+    }
+  }
+}
+
 }  // namespace
 
 std::optional<OpShardingRule> rule_of(const Graph& graph, const Node& node) {
@@ -91,10 +160,11 @@ OpPartition partition_op(const Graph& graph, const Node& node, const MeshPtr& me
     result.results[0].partial.clear();
     return result;
   }
-  const std::optional<OpShardingRule> rule = rule_of(graph, node);
+  std::optional<OpShardingRule> rule = rule_of(graph, node);
   if (!rule || rule->operands.size() != node.operands.size() ||
       rule->results.size() != node.results.size())
     return run_whole(graph, node, mesh);
+  make_reductions(graph, node, *rule);
 
   FactorChooser chooser(graph, node, *rule);
   for (size_t i = 0; i < operands.size(); ++i)
@@ -126,6 +196,7 @@ OpPartition partition_op(const Graph& graph, const Node& node, const MeshPtr& me
     reduced = sorted_union(std::move(reduced), axes[f]);
     reduction = rule->factors[f].reduce;
   }
+  if (result.halo) keep_own_dims(graph, node, *rule, operands, result);
   if (node.def && node.def->needs && !used.empty()) result.halo = true;
 
   const Pending pending = carry_partials(graph, node, operands, used, reduction);

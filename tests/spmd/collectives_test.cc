@@ -189,5 +189,58 @@ TEST(Collectives, a_convolution_exchanges_borders_only) {
   EXPECT_EQ(run.log.bytes(), 2 * 8 * 3 * 4) << "a row from each neighbour";
 }
 
+// A cache of keys whose sequence is cut: the new entry goes to the device that has its place, and a
+// read of some entries moves these, not the cache.
+TEST(Collectives, a_cache_that_is_cut_along_its_sequence_is_updated_in_place) {
+  const std::string args = arg("cache", "2x64x8xf32", R"([{"x"}, {"y"}, {}])") + ", " +
+                           arg("new", "2x1x8xf32", R"([{"x"}, {}, {}])") + ", " +
+                           "%at: tensor<i32>";
+  const ShardedRun run(fmt::format(R"({}
+    func.func @main({}) -> (tensor<2x64x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{"y"}}, {{}}]>}}) {{
+      %z = stablehlo.constant dense<0> : tensor<i32>
+      %0 = stablehlo.dynamic_update_slice %cache, %new, %z, %at, %z : (tensor<2x64x8xf32>, tensor<2x1x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<2x64x8xf32>
+      return %0 : tensor<2x64x8xf32>
+    }})",
+                                   kMesh, args));
+  EXPECT_EQ(run.log.count(), 0);
+}
+
+TEST(Collectives, a_dynamic_slice_along_a_cut_dimension_moves_the_slice) {
+  const std::string args =
+      arg("a", "64x8xf32", R"([{"y"}, {}])") + ", %at: tensor<i32>, %z: tensor<i32>";
+  const ShardedRun run(fmt::format(R"({}
+    func.func @main({}) -> tensor<6x8xf32> {{
+      %0 = stablehlo.dynamic_slice %a, %at, %z, sizes = [6, 8] : (tensor<64x8xf32>, tensor<i32>, tensor<i32>) -> tensor<6x8xf32>
+      return %0 : tensor<6x8xf32>
+    }})",
+                                   kMesh, args));
+  EXPECT_EQ(run.log.count("all_reduce"), 1);
+  EXPECT_EQ(run.log.count(), 1);
+  EXPECT_EQ(run.log.bytes(), 3 * 6 * 8 * 4) << "the slice, not the 64 rows that it comes from";
+}
+
+TEST(Collectives, the_derivative_of_max_pooling_exchanges_borders_only) {
+  const std::string args = arg("a", "1x64x8xf32", R"([{}, {"y"}, {}])") + ", " +
+                           arg("g", "1x32x8xf32", R"([{}, {"y"}, {}])");
+  const ShardedRun run(fmt::format(R"({}
+    func.func @main({}) -> (tensor<1x64x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{}}, {{"y"}}, {{}}]>}}) {{
+      %z = stablehlo.constant dense<0.0> : tensor<f32>
+      %0 = "stablehlo.select_and_scatter"(%a, %g, %z) <{{padding = dense<[[0, 0], [1, 0], [0, 0]]> : tensor<3x2xi64>, window_dimensions = array<i64: 1, 3, 1>, window_strides = array<i64: 1, 2, 1>}}> ({{
+        ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+          %s = stablehlo.compare GE, %x, %y : (tensor<f32>, tensor<f32>) -> tensor<i1>
+          stablehlo.return %s : tensor<i1>
+      }}, {{
+        ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+          %s = stablehlo.add %x, %y : tensor<f32>
+          stablehlo.return %s : tensor<f32>
+      }}) : (tensor<1x64x8xf32>, tensor<1x32x8xf32>, tensor<f32>) -> tensor<1x64x8xf32>
+      return %0 : tensor<1x64x8xf32>
+    }})",
+                                   kMesh, args));
+  EXPECT_EQ(run.log.count("halo"), 2) << "of the operand and of the gradient";
+  EXPECT_EQ(run.log.count(), 2);
+  EXPECT_LE(run.log.bytes(), 4 * 8 * 4) << "a few rows of neighbours";
+}
+
 }  // namespace
 }  // namespace cleave

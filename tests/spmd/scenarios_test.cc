@@ -87,6 +87,38 @@ constexpr Scenario kScenarios[] = {
        %0 = stablehlo.dynamic_update_slice %a, %u, %i, %j : (tensor<9x6xi32>, tensor<4x6xi32>, tensor<i32>, tensor<i32>) -> tensor<9x6xi32>
        %1 = stablehlo.dynamic_slice %a, %i, %j, sizes = [3, 6] : (tensor<9x6xi32>, tensor<i32>, tensor<i32>) -> tensor<3x6xi32>
        return %0, %1 : tensor<9x6xi32>, tensor<3x6xi32> })"},
+    {"dynamic slices of a few elements",
+     R"(func.func @main(%a: tensor<17x6xf32>, %i: tensor<ui8>, %j: tensor<ui8>) -> (tensor<5x6xf32>, tensor<1x2xf32>, tensor<3x1xi1>) {
+       %0 = stablehlo.dynamic_slice %a, %i, %j, sizes = [5, 6] : (tensor<17x6xf32>, tensor<ui8>, tensor<ui8>) -> tensor<5x6xf32>
+       %1 = stablehlo.dynamic_slice %a, %i, %j, sizes = [1, 2] : (tensor<17x6xf32>, tensor<ui8>, tensor<ui8>) -> tensor<1x2xf32>
+       %z = stablehlo.constant dense<0.0> : tensor<17x6xf32>
+       %p = stablehlo.compare LT, %a, %z : (tensor<17x6xf32>, tensor<17x6xf32>) -> tensor<17x6xi1>
+       %2 = stablehlo.dynamic_slice %p, %i, %j, sizes = [3, 1] : (tensor<17x6xi1>, tensor<ui8>, tensor<ui8>) -> tensor<3x1xi1>
+       return %0, %1, %2 : tensor<5x6xf32>, tensor<1x2xf32>, tensor<3x1xi1> })"},
+    {"max pooling backward, overlapping windows and padding",
+     R"(func.func @main(%a: tensor<11x5xf32>, %g: tensor<6x5xf32>, %i: tensor<f32>) -> tensor<11x5xf32> {
+       %0 = "stablehlo.select_and_scatter"(%a, %g, %i) <{padding = dense<[[1, 1], [0, 0]]> : tensor<2x2xi64>, window_dimensions = array<i64: 3, 1>, window_strides = array<i64: 2, 1>}> ({
+         ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+           %s = stablehlo.compare GE, %x, %y : (tensor<f32>, tensor<f32>) -> tensor<i1>
+           stablehlo.return %s : tensor<i1>
+       }, {
+         ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+           %s = stablehlo.add %x, %y : tensor<f32>
+           stablehlo.return %s : tensor<f32>
+       }) : (tensor<11x5xf32>, tensor<6x5xf32>, tensor<f32>) -> tensor<11x5xf32>
+       return %0 : tensor<11x5xf32> })"},
+    {"max pooling backward with gaps between windows, in two dimensions",
+     R"(func.func @main(%a: tensor<2x14x10xi32>, %g: tensor<2x4x3xi32>, %i: tensor<i32>) -> tensor<2x14x10xi32> {
+       %0 = "stablehlo.select_and_scatter"(%a, %g, %i) <{padding = dense<[[0, 0], [0, -1], [2, 1]]> : tensor<3x2xi64>, window_dimensions = array<i64: 1, 2, 4>, window_strides = array<i64: 1, 3, 4>}> ({
+         ^bb0(%x: tensor<i32>, %y: tensor<i32>):
+           %s = stablehlo.compare GE, %x, %y : (tensor<i32>, tensor<i32>) -> tensor<i1>
+           stablehlo.return %s : tensor<i1>
+       }, {
+         ^bb0(%x: tensor<i32>, %y: tensor<i32>):
+           %s = stablehlo.add %x, %y : tensor<i32>
+           stablehlo.return %s : tensor<i32>
+       }) : (tensor<2x14x10xi32>, tensor<2x4x3xi32>, tensor<i32>) -> tensor<2x14x10xi32>
+       return %0 : tensor<2x14x10xi32> })"},
     {"gather and scatter with duplicates",
      R"(func.func @main(%t: tensor<10x4xi32>, %ids: tensor<7x1xi32>, %u: tensor<7x4xi32>) -> (tensor<7x4xi32>, tensor<10x4xi32>) {
        %0 = "stablehlo.gather"(%t, %ids) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 4>}> : (tensor<10x4xi32>, tensor<7x1xi32>) -> tensor<7x4xi32>
