@@ -51,6 +51,7 @@ std::vector<ValueId> emit_constraint(GraphBuilder& b, const char* op,
 Tensor constrain(const Tensor& x, const ShardingSpec& spec, std::string_view op) {
   if (!spec.mesh) throw_user("{}: the sharding has no mesh", op);
   verify(spec, x.shape());
+  if (const std::optional<Tensor> made = made_in_layout(x, spec)) return *made;
   const std::vector<int64_t> params = spec_params(spec);
   const FormFn form =
       op == "sdy.reshard"

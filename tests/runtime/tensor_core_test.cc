@@ -166,6 +166,23 @@ TEST(Tensor, results_do_not_depend_on_what_else_is_held) {
   for (const Tensor& tensor : held) EXPECT_TRUE(tensor.is_computed());
 }
 
+TEST(Tensor, what_is_drawn_for_a_mesh_is_drawn_there) {
+  const Tensor numbers[] = {randn({50, 33}, 7), randn({50, 33}, 8) * 0.02 + 1,
+                            rand({50, 33}, 9, DType::F64), iota({50, 33}, 1) * 2,
+                            randint(random_key(3), {50, 33}, -5, 5)};
+  for (const Tensor& whole : numbers) {
+    std::vector<Array> drawn;
+    for (const PartitionSpec& spec : {P("data"), P({}, "model"), P({"model", "data"}, {}), P()}) {
+      const Tensor parts = whole.shard(kMesh, spec);
+      drawn.push_back(parts.to_host());
+      EXPECT_FALSE(whole.is_computed()) << "the whole was drawn first";
+      for (const TensorShard& shard : parts.addressable_shards())
+        EXPECT_EQ(shard.data.shape(), shard.index.size);
+    }
+    for (const Array& array : drawn) EXPECT_TRUE(identical(array, whole.to_host()));
+  }
+}
+
 TEST(Tensor, meshes_do_not_mix) {
   const Tensor x = zeros({8}).shard(kMesh, P("data")), y = zeros({8}).shard(Mesh{{"x", 3}}, P("x"));
   EXPECT_THAT(error_of([&] { x + y; }), HasSubstr("two meshes"));
