@@ -21,6 +21,9 @@ constexpr int64_t kTinyWork = 2048;
 // to 150 ms with AVX-512; OpenBLAS's first call takes 15 us, and its later ones are as fast or
 // faster up to here. So a program of small products never waits for the generator.
 constexpr int64_t kSmallWork = 256 * 256 * 256;
+// A few rows times a matrix that fills more than the second-level cache: OpenBLAS packs the matrix,
+// which takes longer than the product.
+constexpr int64_t kLargeMatrix = 512 * 512;
 
 // Rows of B are combined into rows of C, in blocks that stay in the cache; B is packed once per
 // block where it is transposed. T is unsigned, so that overflow wraps.
@@ -88,10 +91,30 @@ blasint blas_size(int64_t size) {
   return static_cast<blasint>(size);
 }
 
+// A vector times a matrix, either way round: y = matrix * x by a function such as cblas_sgemv.
+template <typename T, typename Function>
+bool vector_product(const Gemm& g, const T* a, const T* b, T* c, Function gemv) {
+  if (g.m != 1 && g.n != 1) return false;
+  const bool row = g.m == 1;
+  const T *matrix = row ? b : a, *x = row ? a : b;
+  const int64_t leading = row ? g.ldb : g.lda;
+  const int64_t step = row ? (g.trans_a ? g.lda : 1) : (g.trans_b ? 1 : g.ldb);
+  // As it is stored, rows by columns; the sum goes along columns where it is not transposed.
+  const bool sums_rows = row ? !g.trans_b : g.trans_a;
+  const int64_t outer = row ? g.n : g.m;
+  std::fill_n(c, outer, T{0});
+  gemv(CblasRowMajor, blas_trans(sums_rows), blas_size(sums_rows ? g.k : outer),
+       blas_size(sums_rows ? outer : g.k), T{1}, matrix, blas_size(leading), x, blas_size(step),
+       T{1}, c, 1);
+  return true;
+}
+
 void gemm_f32(const Gemm& g, const float* a, const float* b, float* c) {
   if (is_tiny(g)) return tiny_gemm(g, a, b, c);
   apply_library_threads();
-  if (g.m * g.n * g.k < kSmallWork)
+  if (vector_product(g, a, b, c, cblas_sgemv)) return;
+  const bool is_skinny = std::max(g.m * g.k, g.k * g.n) > kLargeMatrix;
+  if (g.m * g.n * g.k < kSmallWork && !is_skinny)
     return cblas_sgemm(CblasRowMajor, blas_trans(g.trans_a), blas_trans(g.trans_b), blas_size(g.m),
                        blas_size(g.n), blas_size(g.k), 1.0f, a, blas_size(g.lda), b,
                        blas_size(g.ldb), 0.0f, c, blas_size(g.n));
@@ -103,6 +126,7 @@ void gemm_f32(const Gemm& g, const float* a, const float* b, float* c) {
 void gemm_f64(const Gemm& g, const double* a, const double* b, double* c) {
   if (is_tiny(g)) return tiny_gemm(g, a, b, c);
   apply_library_threads();
+  if (vector_product(g, a, b, c, cblas_dgemv)) return;
   cblas_dgemm(CblasRowMajor, blas_trans(g.trans_a), blas_trans(g.trans_b), blas_size(g.m),
               blas_size(g.n), blas_size(g.k), 1.0, a, blas_size(g.lda), b, blas_size(g.ldb), 0.0, c,
               blas_size(g.n));

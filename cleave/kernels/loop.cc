@@ -1,5 +1,9 @@
 #include "cleave/kernels/loop.h"
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -14,6 +18,9 @@ namespace cleave {
 namespace {
 
 constexpr int64_t kChunkBytes = 8192;
+// Results that no cache holds are written past it: a line that is written whole need not be read
+// first, which is a third of the traffic of an op on one operand.
+constexpr int64_t kStreamedBytes = 24 << 20;
 
 // A view without size-1 dimensions, neighbours that lie behind each other merged.
 struct Collapsed {
@@ -128,6 +135,24 @@ class ChunkReader {
   std::unique_ptr<std::byte[]> converted_;
 };
 
+// Copies whole chunks to a target that begins at a multiple of 16 bytes.
+void stream(std::byte* target, const std::byte* source, int64_t bytes) {
+  int64_t done = 0;
+#ifdef __SSE2__
+  for (; done + 16 <= bytes; done += 16)
+    _mm_stream_si128(reinterpret_cast<__m128i*>(target + done),
+                     _mm_load_si128(reinterpret_cast<const __m128i*>(source + done)));
+#endif
+  std::memcpy(target + done, source + done, static_cast<size_t>(bytes - done));
+}
+
+struct alignas(64) Line {
+  std::byte bytes[64];
+};
+std::unique_ptr<Line[]> lines(int64_t bytes) {
+  return std::make_unique_for_overwrite<Line[]>(static_cast<size_t>(bytes + 63) / 64);
+}
+
 // The elements of a contiguous array as uninitialised ones of another dtype of the same size.
 Array memory_of(const Array& x, DType dtype) {
   const int64_t offset = (x.raw() - x.buffer().get()) / byte_size(dtype);
@@ -168,21 +193,30 @@ Array run_loop(Loop loop, std::span<const Array> operands, std::span<const DType
   const Loop store = out == result_dtype ? nullptr : convert_loop(out, result_dtype);
   const bool direct = !store && std::all_of(readers.begin(), readers.end(),
                                             [](const ChunkReader& r) { return r.in_place(); });
-  const int64_t step = direct ? count : chunk;
-  const auto staging = store ? std::make_unique<std::byte[]>(chunk * byte_size(out)) : nullptr;
+  std::byte* target = result.raw();
+  const bool streams = !fits && static_cast<int64_t>(result.num_bytes()) >= kStreamedBytes &&
+                       reinterpret_cast<uintptr_t>(target) % 16 == 0;
+  const int64_t step = direct && !streams ? count : chunk;
+  const auto staging = store ? lines(chunk * byte_size(out)) : nullptr;
+  const auto streamed = streams ? lines(chunk * byte_size(result_dtype)) : nullptr;
 
   std::array<const std::byte*, kMaxLoopOperands> pointers{};
-  std::byte* target = result.raw();
   for (int64_t begin = 0; begin < count; begin += step) {
     const int64_t n = std::min(step, count - begin);
     for (size_t i = 0; i < readers.size(); ++i) pointers[i] = readers[i].next(n);
-    loop(pointers.data(), store ? staging.get() : target, n);
+    std::byte* made = streams ? streamed[0].bytes : target;
+    loop(pointers.data(), store ? staging[0].bytes : made, n);
     if (store) {
-      const std::byte* staged = staging.get();
-      store(&staged, target, n);
+      const std::byte* staged = staging[0].bytes;
+      store(&staged, made, n);
     }
-    target += n * byte_size(result_dtype);
+    const int64_t bytes = n * byte_size(result_dtype);
+    if (streams) stream(target, made, bytes);
+    target += bytes;
   }
+#ifdef __SSE2__
+  if (streams) _mm_sfence();
+#endif
   return result;
 }
 

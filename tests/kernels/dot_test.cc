@@ -96,6 +96,25 @@ TEST(Dot, LargeEnoughForTheLibraries) {
     }
 }
 
+TEST(Dot, VectorsTimesMatricesEitherWayRound) {
+  std::mt19937 random(7);
+  for (DType dtype : {DType::F32, DType::F64, DType::C64})
+    for (auto [m, n] : {std::pair{1, 61}, {61, 1}, {3, 61}, {1, 1}})
+      for (int mode = 0; mode < 4; ++mode) {
+        constexpr int64_t k = 70;
+        const Array lhs = random_array(random, dtype, mode & 1 ? Shape{k, m} : Shape{m, k});
+        const Array rhs = random_array(random, dtype, mode & 2 ? Shape{n, k} : Shape{k, n});
+        // As views of wider matrices too.
+        const Array wide = random_array(random, dtype, {k + 9, k + 9});
+        const Array part = wide.slice({2, 3}, rhs.shape());
+        const DotDims dims{{}, {}, {mode & 1 ? 0 : 1}, {mode & 2 ? 1 : 0}};
+        for (const Array& other : {rhs, part})
+          EXPECT_EQ(elements(dot_general(lhs, other, dims, dtype)),
+                    reference(lhs, other, dims, dtype))
+              << name(dtype) << " " << m << " x " << n << " mode " << mode;
+      }
+}
+
 TEST(Dot, ResultsOfAnotherDtype) {
   std::mt19937 random(3);
   const std::vector<std::pair<DType, DType>> pairs{
