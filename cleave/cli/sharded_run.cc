@@ -138,7 +138,8 @@ std::vector<Array> run_sharded(const Graph& graph, const std::string& entry,
   } else {
     throw_user("--shard {}: say annotations, replicated or random:SEED", shard);
   }
-  Program program = partition(sharded, {.entry = entry, .mesh = mesh});
+  Program program =
+      partition(sharded, {.entry = entry, .mesh = mesh, .wide_sums = options.wide_sums});
   CommLog log;
   std::vector<Array> results;
   const ExecuteOptions execute{.log = &log, .observer = observer};

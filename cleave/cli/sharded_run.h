@@ -17,6 +17,7 @@ struct ShardingOptions {
   bool compile = true;                                 // else op by op
   std::string passes = "cleave-simplify,cleave-fuse-epilogues,cleave-fuse";  // of the compiler
   bool describe = false;       // print what was compiled, and the memory plan
+  bool wide_sums = true;       // pending sums of 16-bit floats in 32 bits
   bool communication = false;  // print what was sent, and for which ops
   bool stats = false;          // also the memory of a device, measured and predicted
 

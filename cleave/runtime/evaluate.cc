@@ -40,7 +40,8 @@ class Stage {
     next_value_ += static_cast<uint32_t>(record->signature->results.size());
     steps_.push_back({record, std::move(operands)});
   }
-  void keep(Record* record) { kept_.push_back(record); }
+  // `completes`: its pending sum is completed too.
+  void keep(Record* record, bool completes) { kept_.push_back({record, completes}); }
 
   void run() {
     if (kept_.empty()) return;
@@ -55,7 +56,7 @@ class Stage {
     }
     std::vector<std::vector<Array>> parts = run_logged(*program, args);
     size_t next = 0;
-    for (Record* record : kept_) {
+    for (const auto& [record, completes] : kept_) {
       std::vector<AvalPtr> avals;
       std::vector<std::vector<Array>> values;
       for (size_t i = 0; i < record->signature->results.size(); ++i, ++next) {
@@ -95,7 +96,8 @@ class Stage {
       key.add(step.record->signature);
       for (uint32_t operand : step.operands) key.add(operand);
     }
-    for (Record* record : kept_) key.add(first_result_.at(record));
+    for (const auto& [record, completes] : kept_)
+      key.add(2 * first_result_.at(record) + (completes ? 1 : 0));
     return key;
   }
 
@@ -118,10 +120,18 @@ class Stage {
         values.push_back(result);
     }
     std::vector<ValueId> outputs;
-    for (Record* record : kept_)
-      for (size_t i = 0; i < record->signature->results.size(); ++i)
+    std::vector<AttrDict> layouts;
+    for (const auto& [record, completes] : kept_)
+      for (size_t i = 0; i < record->signature->results.size(); ++i) {
         outputs.push_back(values[first_result_.at(record) + i]);
+        layouts.emplace_back();
+        ShardingSpec spec = record->aval(i).spec;
+        if (!completes || !spec.is_partial()) continue;
+        spec.partial.clear();
+        layouts.back().set("sdy.sharding", ShardingAttr{std::move(spec)});
+      }
     builder.finish(outputs);
+    graph.functions[0].result_attrs = std::move(layouts);
 
     const std::vector<Type> result_types = graph.functions[0].result_types;
     Program program = partition(graph, {.entry = "main", .mesh = mesh_, .keep_results = true});
@@ -151,9 +161,20 @@ class Stage {
   std::vector<Tensor> inputs_;
   std::unordered_map<Record*, uint32_t> first_result_;
   std::unordered_map<Record*, std::vector<std::pair<uint32_t, uint32_t>>> inputs_of_;
-  std::vector<Record*> kept_;
+  std::vector<std::pair<Record*, bool>> kept_;
   uint32_t next_value_ = 0;
 };
+
+// Parts of a pending sum of 16-bit floats are kept in 32 bits only inside a program: who is looked
+// at is completed there.
+bool has_half_sum(const Record& record) {
+  for (size_t i = 0; i < record.signature->results.size(); ++i) {
+    const Aval& aval = record.aval(i);
+    const bool half = aval.type.dtype == DType::F16 || aval.type.dtype == DType::BF16;
+    if (half && aval.spec.is_partial()) return true;
+  }
+  return false;
+}
 
 [[noreturn]] void throw_traced(const Record& record) {
   throw_user(
@@ -199,7 +220,7 @@ void evaluate(std::span<const Tensor> tensors) {
     const auto inner = inner_handles.find(record);
     const uint32_t held = inner == inner_handles.end() ? 0 : inner->second;
     if (asked || crosses.count(record) || record->handles.load() > held)
-      stage_of(*record).keep(record);
+      stage_of(*record).keep(record, asked && has_half_sum(*record));
   }
   for (Stage& stage : stages) stage.run();
 }

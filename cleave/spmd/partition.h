@@ -53,6 +53,10 @@ struct PartitionOptions {
   // Results without an attribute stay as the program has them, pending reductions included; one
   // that something in the program completed is returned completed.
   bool keep_results = false;
+  // Sums of 16-bit floats that are pending over devices are kept in 32 bits until they are
+  // completed, which moves twice the bytes; off: each device rounds its part first. Planned ops
+  // always round, as their communication was priced.
+  bool wide_sums = true;
 };
 
 // Graph + shardings -> Program. Shardings are the attributes `sdy.sharding` of arguments, results

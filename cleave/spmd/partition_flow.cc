@@ -16,7 +16,7 @@ void Partitioner::visit_call(NodeId id, RegionId target) {
   for (ValueId operand : node.operands) args.push_back(spec_of(current(operand)));
   const Special special = specialize(*function, args, wanted_results(node), callee);
   std::vector<ValueId> operands;
-  for (ValueId operand : node.operands) operands.push_back(current(operand));
+  for (ValueId operand : node.operands) operands.push_back(use_as_is(operand, target));
   std::vector<ShardingSpec> results;
   std::vector<Type> types;
   for (size_t i = 0; i < node.results.size(); ++i) {
@@ -91,7 +91,7 @@ void Partitioner::visit_barrier(NodeId id, RegionId target) {
   std::vector<ValueId> operands;
   std::vector<ShardingSpec> results;
   for (ValueId operand : node.operands) {
-    operands.push_back(current(operand));
+    operands.push_back(use_as_is(operand, target));
     results.push_back(spec_of(operands.back()));
   }
   if (results.size() != node.results.size()) return visit_plain(id, target);

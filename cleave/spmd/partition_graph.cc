@@ -3,6 +3,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/spmd/partition_width.h"
 #include "cleave/spmd/partitioner.h"
 
 namespace cleave {
@@ -211,9 +212,10 @@ void Partitioner::visit(NodeId id, RegionId target) {
     if (!sharding || !usable(sharding->spec, program_.mesh)) continue;
     if (!node.attrs.has("cleave.separate"))
       return define(node.results[0], use(node.operands[0], sharding->spec, target));
-    const ValueId from = current(node.operands[0]);
+    const ValueId from = use_as_is(node.operands[0], target);
     if (spec_of(from).same_layout(sharding->spec)) return define(node.results[0], from);
-    return define(node.results[0], reshard(from, sharding->spec, target));
+    const DType dtype = source_.type(node.results[0]).dtype;
+    return define(node.results[0], reshard(from, sharding->spec, target, dtype));
   }
   if (node.name == "sdy.named_computation") return visit_named(id, target);
   if (node.name == "sdy.propagation_barrier" || node.name.ends_with("data_flow_edge"))
@@ -243,9 +245,11 @@ void Partitioner::visit_plain(NodeId id, RegionId target) {
     if (!planned && has_several_users(operand)) have.back().partial.clear();
   }
   const OpPartition how = partition_op(source_, node, program_.mesh, have, wanted);
+  const Width width = width_of(node, how);
   std::vector<ValueId> operands;
   for (size_t i = 0; i < node.operands.size(); ++i)
-    operands.push_back(use(node.operands[i], how.operands[i], target));
+    operands.push_back(width == Width::Wide ? use_wide(node.operands[i], how.operands[i], target)
+                                            : use(node.operands[i], how.operands[i], target));
   if (how.halo && node.def && node.def->needs) {
     const int64_t devices = program_.mesh->num_devices();
     std::vector<std::vector<ShardSlice>> boxes(operands.size());
@@ -263,7 +267,7 @@ void Partitioner::visit_plain(NodeId id, RegionId target) {
     for (size_t i = 0; i < operands.size(); ++i)
       operands[i] = halo(operands[i], std::move(boxes[i]), node, target);
   }
-  define_results(node, emit(node, std::move(operands), how.results, target), wanted, target);
+  define_results(node, emit(node, std::move(operands), how.results, target, width), wanted, target);
 }
 
 void Partitioner::define_results(const Node& node, NodeId emitted, const Wanted& wanted,
@@ -314,22 +318,34 @@ ValueId Partitioner::use(ValueId source, const ShardingSpec& spec, RegionId targ
   std::vector<ValueId>& versions = versions_[source.index];
   internal_check(!versions.empty(), "a value is used before it is partitioned");
   if (!spec.mesh) return versions.back();
-  for (ValueId version : versions)
-    if (spec_of(version).mesh && spec_of(version).same_layout(spec)) return version;
+  const Type& type = source_.type(source);
+  auto keep = [&](ValueId made) {
+    versions.push_back(made);
+    made_.push_back(source);
+    return made;
+  };
+  ValueId wide;
+  for (ValueId version : versions) {
+    if (!spec_of(version).mesh || !spec_of(version).same_layout(spec)) continue;
+    if (!is_wide(source, version)) return version;
+    wide = version;
+  }
+  if (wide.valid()) return keep(convert(wide, type.dtype, target));
   ValueId from = versions.back();
   if (versions.size() > 1) {
-    const Type& type = source_.type(source);
+    const bool has_wide_sum = has_wide(source);
     double best = std::numeric_limits<double>::infinity();
     for (ValueId version : versions) {
-      const double seconds = resharder_.seconds(spec_of(version), spec, type.shape, type.dtype);
+      // Parts that have been rounded already are no source while there are others.
+      if (has_wide_sum && !is_wide(source, version) && spec_of(version).is_partial()) continue;
+      const double seconds = resharder_.seconds(spec_of(version), spec, type.shape,
+                                                program_.graph.type(version).dtype);
       if (seconds < best) from = version;
       best = std::min(best, seconds);
     }
   }
-  const ValueId made = reshard(from, spec, target);
-  versions_[source.index].push_back(made);
-  made_.push_back(source);
-  return made;
+  const ValueId made = keep(reshard(from, spec, target, type.dtype));
+  return is_wide(source, made) ? keep(convert(made, type.dtype, target)) : made;
 }
 
 ShardingSpec Partitioner::complete_spec(ValueId source) const {
@@ -365,9 +381,12 @@ Partitioner::Wanted Partitioner::wanted_results(const Node& node) const {
 }
 
 NodeId Partitioner::emit(const Node& like, std::vector<ValueId> operands,
-                         std::vector<ShardingSpec> results, RegionId target) {
+                         std::vector<ShardingSpec> results, RegionId target, Width width) {
   std::vector<Type> types;
-  for (ValueId result : like.results) types.push_back(source_.type(result));
+  for (ValueId result : like.results) {
+    types.push_back(source_.type(result));
+    if (width != Width::AsIs && is_half(types.back().dtype)) types.back().dtype = DType::F32;
+  }
   AttrDict attrs = like.attrs;
   attrs.erase("sdy.sharding");
   attrs.erase("cleave.planned");
@@ -380,8 +399,11 @@ NodeId Partitioner::emit(const Node& like, std::vector<ValueId> operands,
   const bool flows = like.def && like.def->has(kDataFlow);
   if (flows || like.regions.empty()) return id;
   // Regions of scalar code see only their own arguments, and values from outside as they are.
-  for (RegionId region : like.regions)
-    copy_region(source_, region, program_.graph, program_.graph.add_region(id), latest_);
+  if (width == Width::Wide)
+    add_sum_body(program_.graph, program_.graph.add_region(id));
+  else
+    for (RegionId region : like.regions)
+      copy_region(source_, region, program_.graph, program_.graph.add_region(id), latest_);
   program_.layouts.resize(program_.graph.num_values());
   return id;
 }

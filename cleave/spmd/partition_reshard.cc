@@ -59,8 +59,9 @@ std::string step_op(const ReshardStep& step, AttrDict& attrs) {
 
 }  // namespace
 
-ValueId Partitioner::reshard(ValueId value, const ShardingSpec& spec, RegionId target) {
-  const Type type = program_.graph.type(value);
+ValueId Partitioner::reshard(ValueId value, const ShardingSpec& spec, RegionId target,
+                             DType dtype) {
+  Type type = program_.graph.type(value);
   const ReshardPlan plan = resharder_.plan(spec_of(value), spec, type.shape, type.dtype);
   for (const ReshardStep& step : plan.steps) {
     AttrDict attrs;
@@ -70,6 +71,9 @@ ValueId Partitioner::reshard(ValueId value, const ShardingSpec& spec, RegionId t
     attrs.set("cleave.for", string_attr(asking_));
     const NodeId id = add(op, {value}, {type}, std::move(attrs), {step.after}, target);
     value = program_.graph.node(id).results[0];
+    if (type.dtype == dtype || step.after.is_partial()) continue;
+    value = convert(value, dtype, target);
+    type.dtype = dtype;
   }
   internal_check(spec_of(value).same_layout(spec), "a reshard ends in another layout");
   return value;

@@ -50,7 +50,19 @@ class Partitioner {
 
   // The value in a layout: an existing version, or a new one by the steps of a reshard.
   ValueId use(ValueId source, const ShardingSpec& spec, RegionId target);
-  ValueId reshard(ValueId value, const ShardingSpec& spec, RegionId target);
+  // The same as it is now, in the type that the source says.
+  ValueId use_as_is(ValueId source, RegionId target);
+  // A sum that this completes is rounded to `dtype` then.
+  ValueId reshard(ValueId value, const ShardingSpec& spec, RegionId target, DType dtype);
+
+  // Sums of 16-bit floats that are pending over devices are kept in 32 bits (partition_width.cc;
+  // docs/decisions/0008): a version of a source value may be wide.
+  bool is_wide(ValueId source, ValueId version) const;
+  bool has_wide(ValueId source) const;
+  ValueId convert(ValueId value, DType dtype, RegionId target);
+  ValueId use_wide(ValueId source, const ShardingSpec& spec, RegionId target);
+  enum class Width { AsIs, WideResult, Wide };
+  Width width_of(const Node& node, const OpPartition& how) const;
   ValueId current(ValueId source) const { return versions_[source.index].back(); }
   const ShardingSpec& spec_of(ValueId value) const { return program_.layouts[value.index].spec; }
   // Source values in layouts without pending reductions, as they are now.
@@ -61,7 +73,7 @@ class Partitioner {
   ValueId halo(ValueId value, std::vector<ShardSlice> boxes, const Node& user, RegionId target);
 
   NodeId emit(const Node& like, std::vector<ValueId> operands, std::vector<ShardingSpec> results,
-              RegionId target);
+              RegionId target, Width width = Width::AsIs);
   NodeId add(std::string_view op, std::vector<ValueId> operands, std::vector<Type> types,
              AttrDict attrs, std::vector<ShardingSpec> layouts, RegionId target);
   ValueId add_argument(RegionId region, ValueId source, const ShardingSpec& spec);
