@@ -13,6 +13,7 @@
 #include "cleave/runtime/ops_random.h"
 #include "cleave/runtime/ops_reduction.h"
 #include "cleave/runtime/ops_shape.h"
+#include "cleave/runtime/ops_stablehlo.h"
 #include "cleave/runtime/partition_spec.h"
 #include "cleave/runtime/tensor.h"
 #include "cleave/runtime/tensor_text.h"

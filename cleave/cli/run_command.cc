@@ -143,7 +143,11 @@ void run_module(const Graph& graph, const RunOptions& options,
 
 void run(const RunOptions& options) {
   World::of_process();  // joins the ranks, before anything is timed
-  if (!options.out.empty()) std::filesystem::create_directories(options.out);
+  if (!options.out.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(options.out, error);
+    if (error) throw_user("--out {}: {}", options.out, error.message());
+  }
   if (models::is_model_name(options.file)) {
     std::optional<Mesh> mesh;
     if (!options.sharding.mesh.empty()) mesh = parse_mesh(options.sharding.mesh);
@@ -182,6 +186,8 @@ void add_run_command(CLI::App& app) {
                       "annotations (and what follows from them), replicated or random:SEED");
   command->add_flag("--communication", options->sharding.communication,
                     "what devices send each other, and for which ops");
+  command->add_flag("!--narrow-sums", options->sharding.wide_sums,
+                    "reduce 16-bit floats in 16 bits: half the bytes, parts rounded first");
   command->add_flag("!--no-compile", options->sharding.compile, "run op by op");
   command->add_option("--passes", options->sharding.passes,
                       "what the compiler does (default: cleave-simplify,cleave-fuse-epilogues,cleave-fuse)");

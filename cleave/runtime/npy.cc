@@ -45,6 +45,7 @@ Shape parse_shape(const std::string& text, const std::string& file) {
   Shape shape;
   const char* end = text.data() + text.size();
   for (const char* at = text.data(); at < end;) {
+    if (*at == '-') throw_user("{}: the shape {} has a negative size", file, text);
     if (*at < '0' || *at > '9') {
       ++at;
       continue;
@@ -93,11 +94,20 @@ Array load_npy(const std::filesystem::path& path, std::optional<DType> expected)
   const bool fortran = field(header, "fortran_order", file).starts_with("True");
   Shape shape = parse_shape(field(header, "shape", file), file);
   if (fortran) std::reverse(shape.begin(), shape.end());
+  // Before memory is asked for: a file that says it is larger than it is.
+  const std::streamoff data = in.tellg();
+  in.seekg(0, std::ios::end);
+  const int64_t held = in.tellg() - data;
+  in.seekg(data);
+  int64_t wanted = byte_size(dtype);
+  for (int64_t size : shape)
+    if (__builtin_mul_overflow(wanted, size, &wanted))
+      throw_user("{}: the shape {} is too large", file, to_string(shape));
+  if (held < wanted)
+    throw_user("{}: has {} of the {} bytes that its shape asks for", file, held, wanted);
   Array array(dtype, shape);
-  in.read(reinterpret_cast<char*>(array.raw()), static_cast<std::streamsize>(array.num_bytes()));
-  if (static_cast<size_t>(in.gcount()) != array.num_bytes())
-    throw_user("{}: has {} of the {} bytes that its shape asks for", file, in.gcount(),
-               array.num_bytes());
+  in.read(reinterpret_cast<char*>(array.raw()), static_cast<std::streamsize>(wanted));
+  if (!in) throw_user("{}: cannot be read", file);
   if (!fortran) return array;
   Shape permutation;
   for (size_t d = shape.size(); d-- > 0;) permutation.push_back(static_cast<int64_t>(d));

@@ -25,6 +25,12 @@ ValueId plus(GraphBuilder& b, ValueId x, double term) {
 // The type to compute in.
 DType wide(DType dtype) { return dtype == DType::F64 || is_complex(dtype) ? dtype : DType::F32; }
 
+// Integers as F32, like all functions of real numbers.
+ValueId as_real(GraphBuilder& b, ValueId x) {
+  const DType dtype = b.dtype(x);
+  return cast_to(b, x, is_float(dtype) || is_complex(dtype) ? dtype : DType::F32);
+}
+
 ValueId minus_stretched(GraphBuilder& b, ValueId x, ValueId y) {
   return b.binary("stablehlo.subtract", x, stretch(b, y, b.shape(x)));
 }
@@ -118,7 +124,7 @@ Tensor gelu(const Tensor& x, bool approximate) {
   const int64_t params[] = {approximate};
   return record_one(
       [](GraphBuilder& b, Params params) -> Values {
-        const ValueId x = b.arg(0);
+        const ValueId x = as_real(b, b.arg(0));
         ValueId part;
         if (params[0]) {
           const ValueId cube =
@@ -136,7 +142,8 @@ Tensor gelu(const Tensor& x, bool approximate) {
 Tensor silu(const Tensor& x) {
   return record_one(
       [](GraphBuilder& b, Params) -> Values {
-        return {b.binary("stablehlo.multiply", b.arg(0), b.emit("stablehlo.logistic", {b.arg(0)}))};
+        const ValueId x = as_real(b, b.arg(0));
+        return {b.binary("stablehlo.multiply", x, b.emit("stablehlo.logistic", {x}))};
       },
       {}, {&x, 1});
 }

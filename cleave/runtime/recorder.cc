@@ -29,20 +29,27 @@ void Recorder::executed(const Graph& graph, const Node& node, int64_t device,
                         std::span<const Array> results, double begin, double end) {
   begin -= start_;
   end -= start_;
-  Event event{name_of(node), device, begin, end, 0};
+  Event event{name_of(node), device, begin, end, 0, {}, {}};
+  if (node.attrs.has("cleave.step")) {
+    event.axes = node.attrs.get_string("cleave.axes");
+    event.asked_by = node.attrs.get_string("cleave.for");
+  }
   for (const Array& result : results)
     if (result.valid()) event.bytes += static_cast<int64_t>(result.num_bytes());
   std::lock_guard lock(mutex_);
   if (on_trace)
-    on_trace(fmt::format("device {}  {:10.3f} ms  {:9.3f} ms  {}  {}", device, begin * 1e3,
-                         (end - begin) * 1e3, event.op, types_text(graph, node)));
+    on_trace(fmt::format(
+        "device {}  {:10.3f} ms  {:9.3f} ms  {}  {}{}", device, begin * 1e3, (end - begin) * 1e3,
+        event.op, types_text(graph, node),
+        event.asked_by.empty() ? "" : fmt::format("  over {} for {}", event.axes, event.asked_by)));
   if (record_ops) events_.push_back(std::move(event));
 }
 
 void Recorder::merge(World& world) {
   nlohmann::json own = nlohmann::json::array();
   for (const Event& event : events_)
-    own.push_back({event.op, event.device, event.begin, event.end, event.bytes});
+    own.push_back(
+        {event.op, event.device, event.begin, event.end, event.bytes, event.axes, event.asked_by});
   const std::vector<uint8_t> bytes = nlohmann::json::to_cbor(own);
   const Array text =
       Array::from_bytes(DType::U8, {static_cast<int64_t>(bytes.size())}, bytes.data());
@@ -61,7 +68,8 @@ void Recorder::merge(World& world) {
     const double later = *clocks[rank][0].data<double>() - *clock.data<double>();
     const auto* begin = texts[rank][0].data<uint8_t>();
     for (const auto& e : nlohmann::json::from_cbor(begin, begin + texts[rank][0].num_elements()))
-      events_.push_back({e[0], e[1], e[2].get<double>() + later, e[3].get<double>() + later, e[4]});
+      events_.push_back(
+          {e[0], e[1], e[2].get<double>() + later, e[3].get<double>() + later, e[4], e[5], e[6]});
   }
 }
 
@@ -113,14 +121,20 @@ std::string Recorder::timeline() const {
                       {"pid", 0},
                       {"tid", device},
                       {"args", {{"name", fmt::format("device {}", device)}}}});
-  for (const Event& event : events_)
+  for (const Event& event : events_) {
+    nlohmann::json args{{"bytes", event.bytes}};
+    if (!event.asked_by.empty()) {
+      args["axes"] = event.axes;
+      args["for"] = event.asked_by;
+    }
     events.push_back({{"name", event.op},
                       {"ph", "X"},
                       {"pid", 0},
                       {"tid", event.device},
                       {"ts", event.begin * 1e6},
                       {"dur", (event.end - event.begin) * 1e6},
-                      {"args", {{"bytes", event.bytes}}}});
+                      {"args", std::move(args)}});
+  }
   return nlohmann::json{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}}.dump();
 }
 

@@ -21,6 +21,8 @@ class Recorder : public Observer {
     int64_t device;
     double begin, end;  // seconds since the recorder was made
     int64_t bytes;      // of the results
+    // Of a change of layout: the axes that it goes over, and the op that asked for it.
+    std::string axes, asked_by;
   };
 
   // Called with each line of the trace as it happens, and with what the program prints.

@@ -73,6 +73,39 @@ TEST(Run, ReadsAndWritesNpy) {
             "tensor<2x2xi32> {\n  [\n    [2, 4],\n    [6, 8]\n  ]\n}");
 }
 
+TEST(Run, AFolderThatCannotBeMadeIsAnError) {
+  const Outcome outcome = run(kDouble, "--quiet --arg 0=iota --out /dev/null/results");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.text, HasSubstr("--out /dev/null/results"));
+}
+
+TEST(Run, TheTraceSaysWhatIsSentAndWhy) {
+  const std::string module = R"(
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%x: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<f32> {
+  %z = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.reduce(%x init: %z) applies stablehlo.add across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+  %1 = stablehlo.tanh %0 : tensor<f32>
+  return %1 : tensor<f32>
+})";
+  for (const char* how : {"", " --no-compile"})
+    EXPECT_THAT(
+        run(module, std::string("--arg 0=iota --shard annotations --trace --quiet") + how).text,
+        HasSubstr("cleave.all_reduce  tensor<f32>  over \"x\" for stablehlo.tanh"));
+}
+
+TEST(Run, SumsOf16BitsMoveFourBytesOrTwo) {
+  const std::string module = R"(
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%a: tensor<8x4xbf16> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}, %b: tensor<4x8xbf16>) -> tensor<8x8xbf16> {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<8x4xbf16>, tensor<4x8xbf16>) -> tensor<8x8xbf16>
+  return %0 : tensor<8x8xbf16>
+})";
+  const std::string options = "--arg '*=random:1' --shard annotations --communication --quiet";
+  EXPECT_THAT(run(module, options).text, HasSubstr("256 B  for func.return"));
+  EXPECT_THAT(run(module, options + " --narrow-sums").text, HasSubstr("128 B  for func.return"));
+}
+
 TEST(Run, StatisticsCountOps) {
   EXPECT_THAT(run(kDouble, "--quiet --arg 0=zeros --stats --no-compile").text,
               HasSubstr("stablehlo.add"));

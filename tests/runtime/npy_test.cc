@@ -71,6 +71,21 @@ TEST(Npy, BadFilesAreNamed) {
   EXPECT_THAT(failure(path), testing::HasSubstr("of the 800 bytes"));
 }
 
+TEST(Npy, ShapesThatNoFileHoldsAreErrors) {
+  const auto path = temporary("shape.npy");
+  for (const char* shape :
+       {"(9999999999999999,)", "(4294967296, 4294967296)", "(-4,)", "(99999999999999999999,)"}) {
+    std::string header =
+        fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': {}, }}", shape);
+    header.resize(117, ' ');
+    header += '\n';
+    std::ofstream out(path, std::ios::binary);
+    out << std::string("\x93NUMPY\x01\x00", 8) << static_cast<char>(118) << '\0' << header;
+    out.close();
+    EXPECT_THAT(failure(path), testing::HasSubstr("shape")) << shape;
+  }
+}
+
 TEST(Fill, SaysWhatItUnderstands) {
   const Type type = Type::tensor(DType::I32, {2});
   EXPECT_EQ(to_text(make_array(type, "iota")), "tensor<2xi32> {\n  [0, 1]\n}");
