@@ -1,0 +1,94 @@
+#include "cleave/models/options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+
+#include "cleave/core/error.h"
+
+namespace cleave::models {
+
+Options::Options(std::string model, std::string_view text) : model_(std::move(model)) {
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('&'), text.size());
+    const std::string_view item = text.substr(0, end);
+    text.remove_prefix(std::min(text.size(), end + 1));
+    const size_t equals = item.find('=');
+    if (equals == std::string_view::npos || equals == 0)
+      throw_user("model:{}: '{}' is not option=value", model_, item);
+    if (!values_.emplace(item.substr(0, equals), item.substr(equals + 1)).second)
+      throw_user("model:{}: '{}' is given twice", model_, item.substr(0, equals));
+  }
+}
+
+void Options::read(const char* name, int64_t& value) {
+  known_.push_back(fmt::format("{}={}", name, value));
+  const auto it = take(name);
+  if (!it) return;
+  const auto [end, error] = std::from_chars(it->data(), it->data() + it->size(), value);
+  if (error != std::errc() || end != it->data() + it->size())
+    throw_user("model:{}: {}='{}' is not an integer", model_, name, *it);
+  if (value < 1 && std::string_view(name) != "seed")
+    throw_user("model:{}: {}={} must be at least 1", model_, name, value);
+}
+
+void Options::read(const char* name, double& value) {
+  known_.push_back(fmt::format("{}={}", name, value));
+  const auto it = take(name);
+  if (!it) return;
+  try {
+    size_t used = 0;
+    value = std::stod(*it, &used);
+    if (used == it->size() && value > 0) return;
+  } catch (const std::exception&) {
+  }
+  throw_user("model:{}: {}='{}' is not a positive number", model_, name, *it);
+}
+
+void Options::read(const char* name, std::vector<int64_t>& values) {
+  known_.push_back(fmt::format("{}={}", name, fmt::join(values, ",")));
+  const auto it = take(name);
+  if (!it) return;
+  values.clear();
+  for (size_t at = 0; at <= it->size();) {
+    const size_t end = std::min(it->find(',', at), it->size());
+    int64_t value = 0;
+    const auto [stop, error] = std::from_chars(it->data() + at, it->data() + end, value);
+    if (error != std::errc() || stop != it->data() + end || value < 1)
+      throw_user("model:{}: {}='{}' is not a list of positive integers", model_, name, *it);
+    values.push_back(value);
+    at = end + 1;
+  }
+}
+
+std::string Options::choice(const char* name, const std::vector<std::string>& choices) {
+  known_.push_back(fmt::format("{}={}", name, fmt::join(choices, "|")));
+  const auto it = take(name);
+  if (!it) return choices.front();
+  for (const std::string& each : choices)
+    if (each == *it) return each;
+  throw_user("model:{}: {}={} is not one of {}", model_, name, *it, fmt::join(choices, ", "));
+}
+
+std::optional<std::string> Options::text(const char* name) {
+  known_.push_back(fmt::format("{}=...", name));
+  return take(name);
+}
+
+void Options::finish() const {
+  for (const auto& [name, value] : values_)
+    throw_user("model:{} has no option '{}'; it has {}", model_, name, fmt::join(known_, " "));
+}
+
+std::string Options::describe() const { return fmt::format("{}", fmt::join(known_, " ")); }
+
+std::optional<std::string> Options::take(const char* name) {
+  const auto it = values_.find(name);
+  if (it == values_.end()) return std::nullopt;
+  std::string value = it->second;
+  values_.erase(it);
+  return value;
+}
+
+}  // namespace cleave::models

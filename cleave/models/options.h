@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cleave::models {
+
+// The options of a model's name, "layers=2&d=128". Whoever builds the model asks for every option
+// that it has, with its default; `finish` throws a UserError that names an option that nobody asked
+// for, and lists those that there are.
+class Options {
+ public:
+  Options(std::string model, std::string_view text);
+
+  void read(const char* name, int64_t& value);
+  void read(const char* name, double& value);
+  void read(const char* name, std::vector<int64_t>& values);                      // "2,2"
+  std::string choice(const char* name, const std::vector<std::string>& choices);  // the first
+  std::optional<std::string> text(const char* name);
+
+  void finish() const;
+  std::string describe() const;  // the options with their defaults
+
+ private:
+  std::optional<std::string> take(const char* name);
+
+  std::string model_;
+  std::map<std::string, std::string, std::less<>> values_;
+  std::vector<std::string> known_;
+};
+
+}  // namespace cleave::models
