@@ -19,6 +19,8 @@
 namespace cleave::models {
 
 Tensor mean_squared_error(const Tensor& value, const Tensor& target);
+// For every position of tokens [b, s] the token after it; the last has the first.
+Tensor shift(const Tensor& tokens);
 // Logits [b, s, vocab] against the tokens [b, s] that follow: position i predicts i + 1.
 Tensor next_token_loss(const Tensor& logits, const Tensor& tokens);
 

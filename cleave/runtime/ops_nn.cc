@@ -6,6 +6,7 @@
 #include "cleave/core/error.h"
 #include "cleave/runtime/form_util.h"
 #include "cleave/runtime/ops_elementwise.h"
+#include "cleave/runtime/ops_reduction.h"
 #include "cleave/runtime/ops_shape.h"
 #include "cleave/runtime/promotion.h"
 #include "cleave/runtime/record.h"
@@ -210,7 +211,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
   return record_one(attention_form, params, operands);
 }
 
-Tensor cross_entropy(const Tensor& logits, const Tensor& labels) {
+Tensor cross_entropies(const Tensor& logits, const Tensor& labels) {
   if (!is_integer(labels.dtype()) || logits.rank() == 0 ||
       labels.shape() != Shape(logits.shape().begin(), logits.shape().end() - 1))
     throw_user(
@@ -230,6 +231,10 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels) {
         return {b.emit("stablehlo.negate", {fold(b, picked, "stablehlo.add", {last})})};
       },
       {}, operands);
+}
+
+Tensor cross_entropy(const Tensor& logits, const Tensor& labels) {
+  return mean(cross_entropies(logits, labels));
 }
 
 }  // namespace cleave

@@ -34,6 +34,8 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
 
 // For every row of logits [..., c], minus the log of the probability of its label; f32. Also where
 // the classes are sharded: no device needs all of them.
+Tensor cross_entropies(const Tensor& logits, const Tensor& labels);
+// The mean of them over all rows: one number, a loss.
 Tensor cross_entropy(const Tensor& logits, const Tensor& labels);
 
 enum class ImageLayout : uint8_t { ChannelsLast, ChannelsFirst };  // [b, ..., c]; [b, c, ...]
