@@ -145,4 +145,18 @@ ValueId expand(GraphBuilder& b, ValueId value, int64_t dim) {
   return b.reshape(value, std::move(shape));
 }
 
+ValueId count_constant(GraphBuilder& b, DType dtype, std::vector<int64_t> sizes, double less) {
+  double count = -less;
+  int64_t product = 1;
+  for (int64_t size : sizes) product *= size;
+  count += static_cast<double>(product);
+  Literal literal = splat_literal(Type::tensor(dtype, {}), count);
+  const Type type = literal.type;
+  AttrDict attrs;
+  attrs.set(kSizes, ints_attr(std::move(sizes)));
+  if (less != 0) attrs.set(kSizesLess, FloatAttr{less, Type::tensor(DType::F64, {})});
+  attrs.set("value", literal_attr(std::move(literal)));
+  return b.emit_as(type, "stablehlo.constant", {}, std::move(attrs));
+}
+
 }  // namespace cleave

@@ -72,6 +72,13 @@ ValueId highest_constant(GraphBuilder& b, DType dtype, const Shape& shape = {});
 ValueId fold(GraphBuilder& b, ValueId x, std::string_view op, const std::vector<int64_t>& dims,
              bool keep = false);
 
+// A count that comes from sizes says from which: stablehlo.constant {cleave.sizes = array<i64: 8,
+// 32>} dense<2.56e+02>, their product, less cleave.sizes_less where it stands. A trace that is
+// replayed with other sizes counts anew (cleave/transforms/resize.h).
+inline constexpr std::string_view kSizes = "cleave.sizes";
+inline constexpr std::string_view kSizesLess = "cleave.sizes_less";
+ValueId count_constant(GraphBuilder& b, DType dtype, std::vector<int64_t> sizes, double less);
+
 // A copy of the value with dimension `dim` of size 1 put in.
 ValueId expand(GraphBuilder& b, ValueId value, int64_t dim);
 

@@ -22,10 +22,18 @@ DType sum_type(DType dtype) {
   return is_signed_integer(dtype) ? DType::I32 : DType::U32;
 }
 
-int64_t count_of(const Shape& shape, const Dims& dims) {
-  int64_t count = 1;
-  for (int64_t d : dims) count *= shape[static_cast<size_t>(d)];
-  return count;
+// x divided by the number of elements along some dimensions of a shape, less a correction.
+Tensor by_count(const Tensor& x, const Shape& shape, const Dims& dims, double less = 0) {
+  std::vector<int64_t> params{real_param(less)};
+  for (int64_t d : dims) params.push_back(shape[static_cast<size_t>(d)]);
+  return record_one(
+      [](GraphBuilder& b, Params params) -> Values {
+        const ValueId sum = b.arg(0);
+        const ValueId count = count_constant(b, b.dtype(sum), {params.begin() + 1, params.end()},
+                                             real_from(params[0]));
+        return {b.emit("stablehlo.divide", {sum, stretch(b, count, b.shape(sum))})};
+      },
+      params, {&x, 1});
 }
 
 // keep, then the dimensions.
@@ -184,8 +192,7 @@ Tensor all(const Tensor& x, const Dims& dims, bool keep) {
 
 Tensor mean(const Tensor& x, const Dims& dims, bool keep) {
   const Over over("mean", x, dims, keep);
-  return div(sum(cast(x, real_type(x.dtype())), dims, keep),
-             static_cast<double>(count_of(x.shape(), over.dims)));
+  return by_count(sum(cast(x, real_type(x.dtype())), dims, keep), x.shape(), over.dims);
 }
 
 Tensor var(const Tensor& x, const Dims& dims, bool keep, double correction) {
@@ -193,8 +200,7 @@ Tensor var(const Tensor& x, const Dims& dims, bool keep, double correction) {
   const Tensor real = cast(x, real_type(x.dtype()));
   const Tensor centered = sub(real, mean(real, dims, true));
   const Tensor squares = is_complex(x.dtype()) ? square(abs(centered)) : mul(centered, centered);
-  return div(sum(squares, dims, keep),
-             static_cast<double>(count_of(x.shape(), over.dims)) - correction);
+  return by_count(sum(squares, dims, keep), x.shape(), over.dims, correction);
 }
 
 Tensor stddev(const Tensor& x, const Dims& dims, bool keep, double correction) {

@@ -19,9 +19,13 @@ struct Trace {
 
   size_t num_args() const { return arg_names.size(); }
   std::string text() const;  // as StableHLO
-  // The same ops on other tensors: of the traced types, laid out in any way, or of other shapes
-  // where every op takes them (attributes that hold sizes do not change: UserError names the op).
-  std::vector<Tensor> operator()(std::span<const Tensor> args) const;
+  // The same ops on other tensors, one per leaf, without running the function again: of the traced
+  // types, laid out in any way, or of other sizes as far as the trace does not depend on them
+  // (cleave/transforms/resize.h; a UserError names the op and the number that does).
+  std::vector<Tensor> replay(std::span<const Tensor> args) const;
+  // The same, for arguments as the function takes them: t(params, x).
+  template <typename... Args>
+  std::vector<Tensor> operator()(const Args&... args) const;
 };
 
 namespace trace_detail {
@@ -38,6 +42,15 @@ std::vector<Tensor> flatten(const Args&... args) {
   (add(args), ...);
   return result;
 }
+
+}  // namespace trace_detail
+
+template <typename... Args>
+std::vector<Tensor> Trace::operator()(const Args&... args) const {
+  return replay(trace_detail::flatten(args...));
+}
+
+namespace trace_detail {
 
 // A trace with what a caller needs to put results together again.
 template <typename R>
@@ -75,7 +88,8 @@ auto trace_call(const F& f, const Args&... args) {
 
 // trace(f)(args...): runs f once on arguments without values, and gives its graph.
 //   Trace t = trace(loss)(params, tokens);
-//   t.text();   // func.func @main(%w: tensor<...>, ...) { ... }
+//   t.text();                      // func.func @main(%w: tensor<...>, ...) { ... }
+//   t(other_params, more_tokens);  // its results: other values, layouts, batch size
 template <typename F>
 auto trace(F f) {
   return [f = std::move(f)](const auto&... args) {
