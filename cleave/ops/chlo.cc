@@ -3,17 +3,13 @@
 #include "cleave/ops/elementwise_util.h"
 #include "cleave/ops/families.h"
 #include "cleave/ops/literal_array.h"
-#include "cleave/ops/rule_util.h"
 
 namespace cleave {
 namespace {
 
-constexpr uint32_t kTraits = kElementwise | kPure;
 constexpr unsigned kFunctions = kFloats | kComplexes;
 
 // ---- ops that broadcast their operands ----
-
-constexpr std::string_view kBroadcastPrefix = "chlo.broadcast_";
 
 // chlo.broadcast_add -> the definition of stablehlo.add.
 const OpDef& base_op(const Node& node) {
@@ -140,87 +136,45 @@ std::vector<Array> eval_constant_like(EvalContext&, const Node& node, std::span<
   return {splat(convert(scalar, value.dtype), in[0].shape())};
 }
 
-template <UnaryOp op, unsigned domain>
-void add_unary(OpRegistry& registry, const char* name, PartialFn partial = nullptr,
-               CostFn cost = function_cost) {
-  registry.add({.name = name,
-                .traits = kTraits,
-                .infer = infer_elementwise<domain, 1>,
-                .rule = pointwise_rule,
-                .partial = partial,
-                .cost = cost,
-                .eval = eval_unary<op>,
-                .loop = loop_unary<op>});
-}
 template <UnaryOp op>
 void add_test(OpRegistry& registry, const char* name) {
   registry.add({.name = name,
-                .traits = kTraits,
+                .traits = kElementwiseTraits,
                 .infer = infer_elementwise_to<kFloats, 1, to_bool>,
                 .rule = pointwise_rule,
                 .eval = eval_unary<op>,
                 .loop = loop_unary<op>});
 }
-template <BinaryOp op, unsigned domain>
-void add_binary(OpRegistry& registry, const char* name, CostFn cost = function_cost) {
-  registry.add({.name = name,
-                .traits = kTraits,
-                .infer = infer_elementwise<domain, 2>,
-                .rule = pointwise_rule,
-                .cost = cost,
-                .eval = eval_binary<op>,
-                .loop = loop_binary<op>});
-}
 
 }  // namespace
 
 void register_chlo_ops(OpRegistry& r) {
-  add_unary<UnaryOp::Acos, kFunctions>(r, "chlo.acos");
-  add_unary<UnaryOp::Acosh, kFunctions>(r, "chlo.acosh", increasing_above_partial);
-  add_unary<UnaryOp::Asin, kFunctions>(r, "chlo.asin");
-  add_unary<UnaryOp::Asinh, kFunctions>(r, "chlo.asinh", increasing_partial);
-  add_unary<UnaryOp::Atan, kFunctions>(r, "chlo.atan", increasing_partial);
-  add_unary<UnaryOp::Atanh, kFunctions>(r, "chlo.atanh");
-  add_unary<UnaryOp::Cosh, kFunctions>(r, "chlo.cosh");
-  add_unary<UnaryOp::Sinh, kFunctions>(r, "chlo.sinh", increasing_partial);
-  add_unary<UnaryOp::Tan, kFunctions>(r, "chlo.tan");
-  add_unary<UnaryOp::BesselI1e, kFloats>(r, "chlo.bessel_i1e");
-  add_unary<UnaryOp::Digamma, kFloats>(r, "chlo.digamma");
-  add_unary<UnaryOp::Erf, kFloats>(r, "chlo.erf", increasing_partial);
-  add_unary<UnaryOp::Erfc, kFloats>(r, "chlo.erfc", decreasing_partial);
-  add_unary<UnaryOp::ErfInv, kFloats>(r, "chlo.erf_inv");
-  add_unary<UnaryOp::Lgamma, kFloats>(r, "chlo.lgamma");
-  add_unary<UnaryOp::Conj, kFunctions>(r, "chlo.conj", linear_partial, nullptr);
-  add_unary<UnaryOp::Square, kFunctions | kInts>(r, "chlo.square", nullptr, nullptr);
+  add_function<UnaryOp::Acos, kFunctions>(r, "chlo.acos");
+  add_function<UnaryOp::Acosh, kFunctions>(r, "chlo.acosh", increasing_above_partial);
+  add_function<UnaryOp::Asin, kFunctions>(r, "chlo.asin");
+  add_function<UnaryOp::Asinh, kFunctions>(r, "chlo.asinh", increasing_partial);
+  add_function<UnaryOp::Atan, kFunctions>(r, "chlo.atan", increasing_partial);
+  add_function<UnaryOp::Atanh, kFunctions>(r, "chlo.atanh");
+  add_function<UnaryOp::Cosh, kFunctions>(r, "chlo.cosh");
+  add_function<UnaryOp::Sinh, kFunctions>(r, "chlo.sinh", increasing_partial);
+  add_function<UnaryOp::Tan, kFunctions>(r, "chlo.tan");
+  add_function<UnaryOp::BesselI1e, kFloats>(r, "chlo.bessel_i1e");
+  add_function<UnaryOp::Digamma, kFloats>(r, "chlo.digamma");
+  add_function<UnaryOp::Erf, kFloats>(r, "chlo.erf", increasing_partial);
+  add_function<UnaryOp::Erfc, kFloats>(r, "chlo.erfc", decreasing_partial);
+  add_function<UnaryOp::ErfInv, kFloats>(r, "chlo.erf_inv");
+  add_function<UnaryOp::Lgamma, kFloats>(r, "chlo.lgamma");
+  add_unary<UnaryOp::Conj, kFunctions>(r, "chlo.conj", linear_partial);
+  add_unary<UnaryOp::Square, kFunctions | kInts>(r, "chlo.square");
   add_test<UnaryOp::IsInf>(r, "chlo.is_inf");
   add_test<UnaryOp::IsPosInf>(r, "chlo.is_pos_inf");
   add_test<UnaryOp::IsNegInf>(r, "chlo.is_neg_inf");
-  add_binary<BinaryOp::NextAfter, kFloats>(r, "chlo.next_after", nullptr);
-  add_binary<BinaryOp::Polygamma, kFloats>(r, "chlo.polygamma");
-  add_binary<BinaryOp::Zeta, kFloats>(r, "chlo.zeta");
-  add_binary<BinaryOp::MulHi, kInts>(r, "chlo.mulhi", nullptr);
+  add_binary<BinaryOp::NextAfter, kFloats>(r, "chlo.next_after");
+  add_binary<BinaryOp::Polygamma, kFloats>(r, "chlo.polygamma", nullptr, 0, function_cost);
+  add_binary<BinaryOp::Zeta, kFloats>(r, "chlo.zeta", nullptr, 0, function_cost);
+  add_binary<BinaryOp::MulHi, kInts>(r, "chlo.mulhi");
 
-  for (const char* base : {"add",
-                           "atan2",
-                           "divide",
-                           "maximum",
-                           "minimum",
-                           "multiply",
-                           "next_after",
-                           "polygamma",
-                           "power",
-                           "remainder",
-                           "shift_left",
-                           "shift_right_arithmetic",
-                           "shift_right_logical",
-                           "subtract",
-                           "zeta",
-                           "and",
-                           "or",
-                           "xor",
-                           "complex",
-                           "compare",
-                           "select"})
+  for (const char* base : kBroadcastingOps)
     r.add({.name = std::string(kBroadcastPrefix) + base,
            .traits = kPure,
            .infer = infer_broadcast,

@@ -1,6 +1,7 @@
 #include "cleave/ops/conv_attr.h"
 
 #include "cleave/ops/infer_util.h"
+#include "cleave/ops/window_attr.h"
 
 namespace cleave {
 ConvDims conv_dims(const Node& node) {
@@ -21,23 +22,11 @@ ConvDims conv_dims(const Node& node) {
 
 ConvWindow conv_window(const Node& node, const ConvDims& dims, const Shape& kernel) {
   const size_t spatial = dims.kernel_spatial.size();
-  auto entries = [&](const char* name, size_t count, int64_t fallback) {
-    std::vector<int64_t> values = node.attrs.get_ints_or_empty(name);
-    if (values.empty()) values.assign(count, fallback);
-    require(values.size() == count, node, "{} {} must have {} entries", name, ints_text(values),
-            count);
-    return values;
-  };
-  auto positive = [&](const char* name) {
-    std::vector<int64_t> values = entries(name, spatial, 1);
-    for (int64_t value : values)
-      require(value > 0, node, "{} {} must be positive", name, ints_text(values));
-    return values;
-  };
+  auto positive = [&](const char* name) { return positive_window_entries(node, name, spatial); };
   const auto stride = positive("window_strides"), base = positive("lhs_dilation");
   const auto dilation = positive("rhs_dilation");
-  const auto padding = entries("padding", 2 * spatial, 0);
-  const auto reversal = entries("window_reversal", spatial, 0);
+  const auto padding = window_entries(node, "padding", 2 * spatial, 0);
+  const auto reversal = window_entries(node, "window_reversal", spatial, 0);
   ConvWindow window;
   for (size_t i = 0; i < spatial; ++i) {
     window.window.dims.push_back({kernel[dims.kernel_spatial[i]], stride[i], base[i], dilation[i],

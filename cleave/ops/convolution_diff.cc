@@ -150,16 +150,6 @@ Expr kernel_cotangent(const DiffContext& c, Expr g) {
   return reverse(convolve(operand_expr(c, 0), g, back, c.node), reversed_dims(c));
 }
 
-std::vector<ValueId> jvp_convolution(const DiffContext& c, std::span<const ValueId> t) {
-  ValueId total;
-  for (size_t i = 0; i < 2; ++i) {
-    if (!t[i].valid()) continue;
-    std::vector<ValueId> operands(c.operands.begin(), c.operands.end());
-    operands[i] = t[i];
-    total = add_tangents(c.b, total, reemit(c.b, c.node, std::move(operands))[0]);
-  }
-  return {total};
-}
 std::vector<ValueId> vjp_convolution(const DiffContext& c, std::span<const ValueId> ct) {
   const Expr g = expr(c.b, ct[0]);
   return {c.wants(0) ? input_cotangent(c, g).id : ValueId{},
@@ -170,7 +160,7 @@ std::vector<ValueId> vjp_convolution(const DiffContext& c, std::span<const Value
 
 void add_convolution_derivatives(OpRegistry& r) {
   r.extend("stablehlo.convolution", [](OpDef& def) {
-    def.jvp = jvp_convolution;
+    def.jvp = jvp_bilinear;
     def.vjp = vjp_convolution;
   });
 }

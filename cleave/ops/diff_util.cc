@@ -21,6 +21,17 @@ std::vector<ValueId> jvp_linear(const DiffContext& c, std::span<const ValueId> t
   return results;
 }
 
+std::vector<ValueId> jvp_bilinear(const DiffContext& c, std::span<const ValueId> t) {
+  ValueId total;
+  for (size_t i = 0; i < 2; ++i) {
+    if (!t[i].valid()) continue;
+    std::vector<ValueId> operands(c.operands.begin(), c.operands.end());
+    operands[i] = t[i];
+    total = add_tangents(c.b, total, reemit(c.b, c.node, std::move(operands))[0]);
+  }
+  return {total};
+}
+
 std::vector<ValueId> jvp_zero(const DiffContext& c, std::span<const ValueId>) {
   return std::vector<ValueId>(c.node.results.size());
 }

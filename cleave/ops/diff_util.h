@@ -71,6 +71,9 @@ void set_binary(OpRegistry& registry, const char* name) {
 
 // The op itself, on tangents; integer operands stay.
 std::vector<ValueId> jvp_linear(const DiffContext& c, std::span<const ValueId> tangents);
+// Linear in each of two operands, as products and convolutions are: the op on one tangent at a
+// time, added up.
+std::vector<ValueId> jvp_bilinear(const DiffContext& c, std::span<const ValueId> tangents);
 // The op is flat wherever it has a derivative: sign, floor.
 std::vector<ValueId> jvp_zero(const DiffContext& c, std::span<const ValueId> tangents);
 std::vector<ValueId> vjp_zero(const DiffContext& c, std::span<const ValueId> cotangents);

@@ -23,18 +23,6 @@ Attribute dims_attr(const DotDims& dims) {
                                      {"rhs_contracting_dimensions", ints_attr(dims.rhs_contract)}});
 }
 
-// Linear in each operand. A result of another element type than the operands takes that of the op.
-std::vector<ValueId> jvp_product(const DiffContext& c, std::span<const ValueId> t) {
-  ValueId total;
-  for (size_t i = 0; i < 2; ++i) {
-    if (!t[i].valid()) continue;
-    std::vector<ValueId> operands(c.operands.begin(), c.operands.end());
-    operands[i] = t[i];
-    total = add_tangents(c.b, total, reemit(c.b, c.node, std::move(operands))[0]);
-  }
-  return {total};
-}
-
 std::vector<int64_t> joined(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
   std::vector<int64_t> all = a;
   all.insert(all.end(), b.begin(), b.end());
@@ -125,7 +113,7 @@ std::vector<ValueId> vjp_einsum(const DiffContext& c, std::span<const ValueId> c
 void add_dot_derivatives(OpRegistry& r) {
   auto set = [&](const char* name, VjpFn vjp) {
     r.extend(name, [&](OpDef& def) {
-      def.jvp = jvp_product;
+      def.jvp = jvp_bilinear;
       def.vjp = vjp;
     });
   };

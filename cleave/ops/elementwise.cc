@@ -2,12 +2,10 @@
 
 #include "cleave/ops/elementwise_util.h"
 #include "cleave/ops/families.h"
-#include "cleave/ops/rule_util.h"
 
 namespace cleave {
 namespace {
 
-constexpr uint32_t kTraits = kElementwise | kPure;
 constexpr unsigned kNumbers = kInts | kFloats | kComplexes;
 constexpr unsigned kAnything = kNumbers | kBools;
 constexpr unsigned kFunctions = kFloats | kComplexes;
@@ -352,38 +350,10 @@ std::vector<Array> eval_map(EvalContext& context, const Node& node, std::span<co
   return context.map_region(node.regions[0], in);
 }
 
-template <UnaryOp op, unsigned domain>
-void add_unary(OpRegistry& registry, const char* name, PartialFn partial = nullptr,
-               CostFn cost = nullptr) {
-  registry.add({.name = name,
-                .traits = kTraits,
-                .infer = infer_elementwise<domain, 1>,
-                .rule = pointwise_rule,
-                .partial = partial,
-                .cost = cost,
-                .eval = eval_unary<op>,
-                .loop = loop_unary<op>});
-}
-template <UnaryOp op>
-void add_function(OpRegistry& registry, const char* name, PartialFn partial = nullptr) {
-  add_unary<op, kFunctions>(registry, name, partial, function_cost);
-}
-template <BinaryOp op, unsigned domain>
-void add_binary(OpRegistry& registry, const char* name, PartialFn partial = nullptr,
-                uint32_t more_traits = 0, CostFn cost = nullptr) {
-  registry.add({.name = name,
-                .traits = kTraits | more_traits,
-                .infer = infer_elementwise<domain, 2>,
-                .rule = pointwise_rule,
-                .partial = partial,
-                .cost = cost,
-                .eval = eval_binary<op>,
-                .loop = loop_binary<op>});
-}
 template <UnaryOp op, unsigned domain, DType (*result)(DType)>
 void add_unary_to(OpRegistry& registry, const char* name, PartialFn partial = nullptr) {
   registry.add({.name = name,
-                .traits = kTraits,
+                .traits = kElementwiseTraits,
                 .infer = infer_elementwise_to<domain, 1, result>,
                 .rule = pointwise_rule,
                 .partial = partial,
@@ -411,7 +381,7 @@ void register_arithmetic(OpRegistry& r) {
   add_binary<BinaryOp::Atan2, kFunctions>(r, "stablehlo.atan2", nullptr, 0, function_cost);
   add_binary<BinaryOp::Power, kNumbers>(r, "stablehlo.power", nullptr, 0, function_cost);
   r.add({.name = "stablehlo.complex",
-         .traits = kTraits,
+         .traits = kElementwiseTraits,
          .infer = infer_elementwise_to<kFloats, 2, complex_of>,
          .rule = pointwise_rule,
          .partial = linear_partial,
@@ -434,18 +404,19 @@ void register_arithmetic(OpRegistry& r) {
 }
 
 void register_functions(OpRegistry& r) {
-  add_function<UnaryOp::Cbrt>(r, "stablehlo.cbrt", increasing_partial);
-  add_function<UnaryOp::Cos>(r, "stablehlo.cosine");
-  add_function<UnaryOp::Exp>(r, "stablehlo.exponential", increasing_partial);
-  add_function<UnaryOp::Expm1>(r, "stablehlo.exponential_minus_one", increasing_partial);
-  add_function<UnaryOp::Log>(r, "stablehlo.log", increasing_above_partial);
-  add_function<UnaryOp::Log1p>(r, "stablehlo.log_plus_one", increasing_above_partial);
-  add_function<UnaryOp::Logistic>(r, "stablehlo.logistic", increasing_partial);
-  add_function<UnaryOp::Rsqrt>(r, "stablehlo.rsqrt", rsqrt_partial);
-  add_function<UnaryOp::Sin>(r, "stablehlo.sine");
-  add_function<UnaryOp::Sqrt>(r, "stablehlo.sqrt", increasing_above_partial);
-  add_function<UnaryOp::Tan>(r, "stablehlo.tan");
-  add_function<UnaryOp::Tanh>(r, "stablehlo.tanh", increasing_partial);
+  add_function<UnaryOp::Cbrt, kFunctions>(r, "stablehlo.cbrt", increasing_partial);
+  add_function<UnaryOp::Cos, kFunctions>(r, "stablehlo.cosine");
+  add_function<UnaryOp::Exp, kFunctions>(r, "stablehlo.exponential", increasing_partial);
+  add_function<UnaryOp::Expm1, kFunctions>(r, "stablehlo.exponential_minus_one",
+                                           increasing_partial);
+  add_function<UnaryOp::Log, kFunctions>(r, "stablehlo.log", increasing_above_partial);
+  add_function<UnaryOp::Log1p, kFunctions>(r, "stablehlo.log_plus_one", increasing_above_partial);
+  add_function<UnaryOp::Logistic, kFunctions>(r, "stablehlo.logistic", increasing_partial);
+  add_function<UnaryOp::Rsqrt, kFunctions>(r, "stablehlo.rsqrt", rsqrt_partial);
+  add_function<UnaryOp::Sin, kFunctions>(r, "stablehlo.sine");
+  add_function<UnaryOp::Sqrt, kFunctions>(r, "stablehlo.sqrt", increasing_above_partial);
+  add_function<UnaryOp::Tan, kFunctions>(r, "stablehlo.tan");
+  add_function<UnaryOp::Tanh, kFunctions>(r, "stablehlo.tanh", increasing_partial);
 }
 
 }  // namespace
@@ -454,7 +425,7 @@ void register_elementwise_ops(OpRegistry& r) {
   register_arithmetic(r);
   register_functions(r);
   r.add({.name = "stablehlo.convert",
-         .traits = kTraits,
+         .traits = kElementwiseTraits,
          .infer = infer_convert,
          .rule = pointwise_rule,
          .partial = convert_partial,
@@ -466,27 +437,27 @@ void register_elementwise_ops(OpRegistry& r) {
          .rule = bitcast_rule,
          .eval = eval_bitcast});
   r.add({.name = "stablehlo.compare",
-         .traits = kTraits,
+         .traits = kElementwiseTraits,
          .infer = infer_compare,
          .rule = pointwise_rule,
          .partial = compare_partial,
          .eval = eval_compare,
          .loop = loop_compare});
   r.add({.name = "stablehlo.select",
-         .traits = kTraits,
+         .traits = kElementwiseTraits,
          .infer = infer_select,
          .rule = pointwise_rule,
          .partial = select_partial,
          .eval = eval_select,
          .loop = loop_select});
   r.add({.name = "stablehlo.clamp",
-         .traits = kTraits,
+         .traits = kElementwiseTraits,
          .infer = infer_clamp,
          .rule = pointwise_rule,
          .partial = clamp_partial,
          .eval = eval_clamp});
   r.add({.name = "stablehlo.reduce_precision",
-         .traits = kTraits,
+         .traits = kElementwiseTraits,
          .infer = infer_elementwise<kFloats, 1>,
          .verify = verify_reduce_precision,
          .rule = pointwise_rule,

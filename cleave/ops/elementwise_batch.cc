@@ -1,5 +1,6 @@
 #include "cleave/ops/batch_rules.h"
 #include "cleave/ops/batch_util.h"
+#include "cleave/ops/elementwise_util.h"
 #include "cleave/ops/infer_util.h"
 
 namespace cleave {
@@ -71,28 +72,8 @@ void add_elementwise_batch_rules(OpRegistry& r) {
   add("stablehlo.map", batch_map);
   add("stablehlo.bitcast_convert", batch_in_front);
   add("chlo.constant_like", batch_elementwise);
-  for (const char* base : {"add",
-                           "atan2",
-                           "divide",
-                           "maximum",
-                           "minimum",
-                           "multiply",
-                           "next_after",
-                           "polygamma",
-                           "power",
-                           "remainder",
-                           "shift_left",
-                           "shift_right_arithmetic",
-                           "shift_right_logical",
-                           "subtract",
-                           "zeta",
-                           "and",
-                           "or",
-                           "xor",
-                           "complex",
-                           "compare",
-                           "select"})
-    add(("chlo.broadcast_" + std::string(base)).c_str(), batch_broadcasting);
+  for (const char* base : kBroadcastingOps)
+    add((std::string(kBroadcastPrefix) + base).c_str(), batch_broadcasting);
   for (const char* name : {"check.expect_eq", "check.expect_almost_eq", "check.expect_close"})
     add(name, batch_in_front);
   for (const char* name : {"check.expect_eq_const", "check.expect_almost_eq_const"})

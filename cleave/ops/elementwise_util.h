@@ -1,11 +1,13 @@
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "cleave/graph/op_def.h"
 #include "cleave/kernels/elementwise.h"
 #include "cleave/ops/eval.h"
 #include "cleave/ops/infer_util.h"
+#include "cleave/ops/rule_util.h"
 
 // What the StableHLO and CHLO families of elementwise ops share.
 namespace cleave {
@@ -74,5 +76,60 @@ PartialTransfer increasing_above_partial(const Graph& graph,
                                          const Node& node);                // log, sqrt: Min only
 PartialTransfer decreasing_partial(const Graph& graph, const Node& node);  // erfc
 PartialTransfer negate_partial(const Graph& graph, const Node& node);
+
+// Definitions of unary and binary ops on one element type.
+inline constexpr uint32_t kElementwiseTraits = kElementwise | kPure;
+template <UnaryOp op, unsigned domain>
+void add_unary(OpRegistry& registry, const char* name, PartialFn partial = nullptr,
+               CostFn cost = nullptr) {
+  registry.add({.name = name,
+                .traits = kElementwiseTraits,
+                .infer = infer_elementwise<domain, 1>,
+                .rule = pointwise_rule,
+                .partial = partial,
+                .cost = cost,
+                .eval = eval_unary<op>,
+                .loop = loop_unary<op>});
+}
+template <BinaryOp op, unsigned domain>
+void add_binary(OpRegistry& registry, const char* name, PartialFn partial = nullptr,
+                uint32_t more_traits = 0, CostFn cost = nullptr) {
+  registry.add({.name = name,
+                .traits = kElementwiseTraits | more_traits,
+                .infer = infer_elementwise<domain, 2>,
+                .rule = pointwise_rule,
+                .partial = partial,
+                .cost = cost,
+                .eval = eval_binary<op>,
+                .loop = loop_binary<op>});
+}
+template <UnaryOp op, unsigned domain>
+void add_function(OpRegistry& registry, const char* name, PartialFn partial = nullptr) {
+  add_unary<op, domain>(registry, name, partial, function_cost);
+}
+
+// chlo.broadcast_add, ...: ops that bring their operands to one shape first.
+inline constexpr std::string_view kBroadcastPrefix = "chlo.broadcast_";
+inline constexpr const char* kBroadcastingOps[] = {"add",
+                                                   "atan2",
+                                                   "divide",
+                                                   "maximum",
+                                                   "minimum",
+                                                   "multiply",
+                                                   "next_after",
+                                                   "polygamma",
+                                                   "power",
+                                                   "remainder",
+                                                   "shift_left",
+                                                   "shift_right_arithmetic",
+                                                   "shift_right_logical",
+                                                   "subtract",
+                                                   "zeta",
+                                                   "and",
+                                                   "or",
+                                                   "xor",
+                                                   "complex",
+                                                   "compare",
+                                                   "select"};
 
 }  // namespace cleave

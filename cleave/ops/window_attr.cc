@@ -4,23 +4,27 @@
 
 namespace cleave {
 
+std::vector<int64_t> window_entries(const Node& node, const char* name, size_t count,
+                                    int64_t fallback) {
+  std::vector<int64_t> values = node.attrs.get_ints_or_empty(name);
+  if (values.empty()) values.assign(count, fallback);
+  require(values.size() == count, node, "{} {} must have {} entries", name, ints_text(values),
+          count);
+  return values;
+}
+
+std::vector<int64_t> positive_window_entries(const Node& node, const char* name, size_t count) {
+  std::vector<int64_t> values = window_entries(node, name, count, 1);
+  for (int64_t value : values)
+    require(value > 0, node, "{} {} must be positive", name, ints_text(values));
+  return values;
+}
+
 Window window_of(const Node& node, size_t rank) {
-  auto entries = [&](const char* name, size_t count, int64_t fallback) {
-    std::vector<int64_t> values = node.attrs.get_ints_or_empty(name);
-    if (values.empty()) values.assign(count, fallback);
-    require(values.size() == count, node, "{} {} must have {} entries", name, ints_text(values),
-            count);
-    return values;
-  };
-  auto positive = [&](const char* name) {
-    std::vector<int64_t> values = entries(name, rank, 1);
-    for (int64_t value : values)
-      require(value > 0, node, "{} {} must be positive", name, ints_text(values));
-    return values;
-  };
+  auto positive = [&](const char* name) { return positive_window_entries(node, name, rank); };
   const auto size = positive("window_dimensions"), stride = positive("window_strides");
   const auto base = positive("base_dilations"), dilation = positive("window_dilations");
-  const auto padding = entries("padding", 2 * rank, 0);
+  const auto padding = window_entries(node, "padding", 2 * rank, 0);
   Window window;
   for (size_t d = 0; d < rank; ++d)
     window.dims.push_back(

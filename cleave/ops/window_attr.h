@@ -5,6 +5,12 @@
 
 namespace cleave {
 
+// Attribute `name` with `count` entries, `fallback` in each where it is absent. Throws UserError
+// where it has another number of them, or, for the second, one that is not positive.
+std::vector<int64_t> window_entries(const Node& node, const char* name, size_t count,
+                                    int64_t fallback);
+std::vector<int64_t> positive_window_entries(const Node& node, const char* name, size_t count);
+
 // The window of reduce_window and select_and_scatter: attributes window_dimensions, window_strides,
 // base_dilations, window_dilations and padding, each by dimension, absent ones with their defaults.
 // Throws UserError where one has another number of entries than `rank` or a value that is not

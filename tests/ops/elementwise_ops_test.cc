@@ -11,16 +11,6 @@ namespace {
 
 using testing::HasSubstr;
 
-template <typename Action>
-std::string error_of(Action action) {
-  try {
-    action();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 bool carries(const PartialTransfer& rows, ReduceOp in, std::vector<bool> operands, ReduceOp out) {
   for (const PartialRow& row : rows)
     if (row == PartialRow{in, operands, out}) return true;

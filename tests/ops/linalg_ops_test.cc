@@ -10,16 +10,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-template <typename T>
-std::vector<T> values(const Array& array) {
-  const Array packed = array.contiguous();
-  return {packed.data<T>(), packed.data<T>() + packed.num_elements()};
-}
-template <typename T>
-Array make(DType dtype, Shape shape, const std::vector<T>& data) {
-  return Array::from_bytes(dtype, std::move(shape), data.data());
-}
-
 std::string unary(const std::string& op, const std::string& in, const std::string& out) {
   return "func.func @main(%a: tensor<" + in + ">) -> tensor<" + out + "> {\n  %0 = " + op +
          " : (tensor<" + in + ">) -> tensor<" + out + ">\n  return %0 : tensor<" + out + ">\n}";

@@ -12,6 +12,17 @@
 
 namespace cleave {
 
+// The elements of an array in row-major order, and an array of such.
+template <typename T>
+std::vector<T> values(const Array& array) {
+  const Array packed = array.contiguous();
+  return {packed.data<T>(), packed.data<T>() + packed.num_elements()};
+}
+template <typename T>
+Array make(DType dtype, Shape shape, const std::vector<T>& data) {
+  return Array::from_bytes(dtype, std::move(shape), data.data());
+}
+
 // A module in text, and what its ops say about themselves.
 //   Module m("func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> { ... }");
 //   m.rule("stablehlo.dot"), m.run({x, y})

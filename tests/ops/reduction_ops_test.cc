@@ -12,16 +12,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-template <typename T>
-std::vector<T> values(const Array& array) {
-  const Array packed = array.contiguous();
-  return {packed.data<T>(), packed.data<T>() + packed.num_elements()};
-}
-template <typename T>
-Array make(DType dtype, Shape shape, const std::vector<T>& data) {
-  return Array::from_bytes(dtype, std::move(shape), data.data());
-}
-
 std::string reduce(const std::string& op, const std::string& init,
                    const std::string& type = "f32") {
   const std::string tensor = "tensor<4x6x" + type + ">", scalar = "tensor<" + type + ">";

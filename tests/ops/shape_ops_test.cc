@@ -14,17 +14,6 @@ namespace {
 
 using testing::HasSubstr;
 
-// Runs `action`, which must throw a UserError, and returns its message.
-template <typename Action>
-std::string error_of(Action action) {
-  try {
-    action();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 Array counted(Shape shape) {
   std::vector<int64_t> data(num_elements(shape));
   std::iota(data.begin(), data.end(), 0);
