@@ -5,10 +5,13 @@
 // figures.json maps the file name up to the first dot (or its last part after '-') to what others
 // reached: {"A": {"contest": 6548641531, "prototype": 6548726186, "bound": 6548553650}}. A ratio
 // below 1 means that we are cheaper. `--variants` also solves each instance with its nodes
-// renumbered, its limit scaled and strategies dropped.
+// renumbered, its limit scaled and strategies dropped; `--write FOLDER` writes these problems there
+// for other solvers instead. `--effort N` with a generous `--time` compares at equal work on a busy
+// machine.
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -16,6 +19,7 @@
 #include <numeric>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cleave/core/error.h"
@@ -77,11 +81,36 @@ Problem with_fewer(Problem problem, std::uint64_t seed) {
   return problem;
 }
 
-void solve_and_print(const std::string& label, const Problem& problem, double seconds, int threads,
-                     const std::map<std::string, double>& known) {
+struct Settings {
+  double seconds = 60;
+  std::uint64_t effort = 0;
+  std::uint64_t seed = 0;
+  int threads = 2;
+  bool variants = false;
+  std::string write;  // a folder for the problems, instead of solving them
+  Figures figures;
+};
+
+std::vector<std::pair<std::string, Problem>> variants_of(const std::string& name,
+                                                         const Problem& problem) {
+  std::vector<std::pair<std::string, Problem>> result;
+  result.emplace_back(name + "/renumbered", renumbered(problem, 1));
+  for (double factor : {0.95, 1.1, 1.3}) {
+    result.emplace_back(fmt::format("{}/limit*{}", name, factor), with_limit(problem, factor));
+  }
+  result.emplace_back(name + "/fewer", with_fewer(problem, 1));
+  return result;
+}
+
+// `loading`: seconds of the time limit that reading the file took.
+void solve_and_print(const std::string& label, const Problem& problem, double loading,
+                     const Settings& settings, const std::map<std::string, double>& known) {
   cleave::plan::SolveOptions options;
-  options.time_limit = seconds;
-  options.threads = threads;
+  options.time_limit = std::max(0.05, settings.seconds - loading);
+  options.effort =
+      settings.effort ? settings.effort : cleave::plan::default_effort(settings.seconds);
+  options.seed = settings.seed;
+  options.threads = settings.threads;
   const Solution s = cleave::plan::solve(problem, options);
   std::string ratios;
   for (const auto& [who, value] : known) {
@@ -91,46 +120,65 @@ void solve_and_print(const std::string& label, const Problem& problem, double se
   fmt::print(
       "{:16} {:>16} bound {:>16} gap {:7.4f}% {:6.1f} s{}{}{}\n", label,
       s.feasible ? cleave::plan::to_string(s.cost) : (s.proven ? "infeasible" : "none found"),
-      cleave::plan::to_string(s.lower_bound), 100 * s.gap(), s.seconds, s.proven ? " proven" : "",
-      s.effort_cut ? " cut" : "", ratios);
+      cleave::plan::to_string(s.lower_bound), 100 * s.gap(), loading + s.seconds,
+      s.proven ? " proven" : "", s.effort_cut ? " cut" : "", ratios);
   std::fflush(stdout);
+}
+
+void write(std::string label, const Problem& problem, const std::string& folder) {
+  std::replace(label.begin(), label.end(), '/', '_');
+  std::replace(label.begin(), label.end(), '*', '_');
+  cleave::plan::write_problem(problem, folder + "/" + label + ".json");
+}
+
+void run(const std::string& path, const Settings& settings) {
+  const std::string name = short_name(path);
+  const auto start = std::chrono::steady_clock::now();
+  const Problem problem = cleave::plan::read_problem(path);
+  const double loading =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const auto known = settings.figures.find(name);
+  if (settings.write.empty()) {
+    solve_and_print(
+        name, problem, loading, settings,
+        known == settings.figures.end() ? std::map<std::string, double>{} : known->second);
+  }
+  if (!settings.variants) return;
+  for (const auto& [label, variant] : variants_of(name, problem)) {
+    if (settings.write.empty()) {
+      solve_and_print(label, variant, loading, settings, {});
+    } else {
+      write(label, variant, settings.write);
+    }
+  }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  double seconds = 60;
-  int threads = 2;
-  bool variants = false;
-  Figures figures;
+  Settings settings;
   std::vector<std::string> paths;
   try {
     for (int i = 1; i < argc; ++i) {
       const std::string argument = argv[i];
       if (argument == "--variants") {
-        variants = true;
+        settings.variants = true;
       } else if (argument.starts_with("--") && i + 1 < argc) {
         const std::string value = argv[++i];
-        if (argument == "--time") seconds = std::atof(value.c_str());
-        if (argument == "--threads") threads = std::atoi(value.c_str());
-        if (argument == "--against") figures = read_figures(value);
+        if (argument == "--time") settings.seconds = std::atof(value.c_str());
+        if (argument == "--effort") settings.effort = std::strtoull(value.c_str(), nullptr, 10);
+        if (argument == "--seed") settings.seed = std::strtoull(value.c_str(), nullptr, 10);
+        if (argument == "--threads") settings.threads = std::atoi(value.c_str());
+        if (argument == "--against") settings.figures = read_figures(value);
+        if (argument == "--write") {
+          settings.write = value;
+          settings.variants = true;
+        }
       } else {
         paths.push_back(argument);
       }
     }
-    for (const std::string& path : paths) {
-      const std::string name = short_name(path);
-      const Problem problem = cleave::plan::read_problem(path);
-      solve_and_print(name, problem, seconds, threads, figures[name]);
-      if (!variants) continue;
-      solve_and_print(name + "/renumbered", renumbered(problem, 1), seconds, threads,
-                      figures[name]);
-      for (double factor : {0.95, 1.1, 1.3}) {
-        solve_and_print(fmt::format("{}/limit*{}", name, factor), with_limit(problem, factor),
-                        seconds, threads, {});
-      }
-      solve_and_print(name + "/fewer", with_fewer(problem, 1), seconds, threads, {});
-    }
+    for (const std::string& path : paths) run(path, settings);
   } catch (const std::exception& error) {
     fmt::print(stderr, "error: {}\n", error.what());
     return 1;
