@@ -9,10 +9,12 @@ namespace {
 
 constexpr int kWarmUp = 20;  // sweeps before the prices move
 
-constexpr double kKeep = 0.7;  // of the last direction
+constexpr double kKeep = 0.4;  // of the last direction
 // Steps are long and short by turns, from cycle to cycle: some problems want one, some the other.
-constexpr double kLongStep = 0.35;
-constexpr double kShortStep = 0.12;
+constexpr double kLongStep = 0.07;
+constexpr double kShortStep = 0.025;
+// Few times bind in the end: a price moves in proportion to itself plus this much of the mean.
+constexpr double kEvenShare = 0.2;
 constexpr int kWindow = 30;
 constexpr float kFade = 0.93f;  // of the shares, from step to step
 
@@ -101,29 +103,38 @@ void Dual<Real>::iterate(double target) {
     best_prices_ = prices_;
   }
   if (iterations_ < kWarmUp) return;
-  const double room = std::max(target - best_, 1e-6 * std::abs(best_));
+  room_ = std::max(target - best_, 1e-6 * std::abs(best_));
   if (lift_ < 0) {
     lift_ = first_lift_ * std::abs(best_);
     marked_ = best_;
   }
-  lift_ = std::min(lift_, room);
+  lift_ = std::min(lift_, room_);
   const double gap = std::min(best_ + lift_ - bound, 2 * lift_);
   expected_usage(gap / model_.n);
-  if (model_.times > 0) {
-    double norm = 0;
-    for (int t = 0; t < model_.times; ++t) {
-      double excess = usage_[t] + static_cast<double>(model_.base[t] - model_.limit);
-      if (excess < 0 && prices_[t] <= 0) excess = 0;
-      direction_[t] = kKeep * direction_[t] + (1 - kKeep) * excess;
-      const double d = prices_[t] <= 0 ? std::max(0.0, direction_[t]) : direction_[t];
-      norm += d * d;
-    }
-    const double step = norm > 0 ? (long_steps_ ? kLongStep : kShortStep) * gap / norm : 0;
-    for (int t = 0; t < model_.times; ++t) {
-      prices_[t] = std::max(0.0, prices_[t] + step * direction_[t]);
-    }
-  }
+  move_prices(gap);
   if (++window_ >= kWindow) end_window();
+}
+
+// A Polyak step in a metric that follows the prices: p += step * (p + mean share) * direction. The
+// usages of neighbouring times are nearly the same, and with equal weights a peak's price would
+// first spread over all of them and then have to gather.
+template <class Real>
+void Dual<Real>::move_prices(double gap) {
+  const double sum = std::accumulate(prices_.begin(), prices_.end(), 0.0);
+  const double even = kEvenShare * sum / std::max(1, model_.times);
+  const auto weight = [&](int t) { return sum > 0 ? prices_[t] + even : 1.0; };
+  double norm = 0;
+  for (int t = 0; t < model_.times; ++t) {
+    double excess = usage_[t] + static_cast<double>(model_.base[t] - model_.limit);
+    if (excess < 0 && prices_[t] <= 0) excess = 0;
+    direction_[t] = kKeep * direction_[t] + (1 - kKeep) * excess;
+    const double d = prices_[t] <= 0 ? std::max(0.0, direction_[t]) : direction_[t];
+    norm += weight(t) * d * d;
+  }
+  const double step = norm > 0 ? (long_steps_ ? kLongStep : kShortStep) * gap / norm : 0;
+  for (int t = 0; t < model_.times; ++t) {
+    prices_[t] = std::max(0.0, prices_[t] + step * weight(t) * direction_[t]);
+  }
 }
 
 // Little gained: the level comes down, and the prices go back to the best.
@@ -143,7 +154,7 @@ void Dual<Real>::end_window() {
   if (lift_ > std::max(2e-6 * std::abs(best_), 1e-3) && stalled_ < 40) return;
   // The level has come down to the bound: once more from above, unless that helped little last
   // time.
-  exhausted_ = best_ - cycle_ < 1e-4 * std::abs(best_);
+  exhausted_ = best_ - cycle_ < std::min(1e-4 * std::abs(best_), 0.05 * room_);
   cycle_ = best_;
   long_steps_ = !long_steps_;
   lift_ = 0.02 * std::abs(best_);

@@ -44,6 +44,7 @@ class Dual {
 
  private:
   void expected_usage(double temperature);
+  void move_prices(double gap);
   void end_window();
   double outside(const std::vector<double>& prices) const;
   double sweep();
@@ -56,6 +57,7 @@ class Dual {
   double best_ = -1e300;
   double lift_ = -1;          // of the level above the best bound; negative: not set yet
   double first_lift_ = 0.05;  // as a fraction of the bound
+  double room_ = 0;           // between the best bound and the best known solution
   double marked_ = -1e300;    // the best bound when the present window began
   int window_ = 0;
   int iterations_ = 0;
