@@ -106,7 +106,7 @@ template <class Real>
 void Elimination<Real>::enqueue(int v) {
   Variable& variable = variables_[v];
   order_.push({variable.weight + variable.noise, v, ++variable.version});
-  work_ += 10;
+  work_ += 80;
 }
 
 template <class Real>
@@ -388,7 +388,11 @@ void Elimination<Real>::eliminate(int v) {
   });
   Real* out = allocate(size);
   minimise(v, scope, out);
-  work_ += 150 + 0.25 * static_cast<double>(size) * (variable.k + 2);
+  const auto inner = static_cast<double>(
+      std::count_if(terms_.begin(), terms_.end(), [](const Term& term) { return term.inner; }));
+  const double rows = static_cast<double>(size) / padded(variables_[scope.back()].k);
+  work_ += 50 + rows * static_cast<double>(terms_.size() + 1) +
+           0.0125 * static_cast<double>(size) * variable.k * inner;
 
   for (int f : variable.factors) {
     for (int w : factors_[f].scope) {
