@@ -3,13 +3,13 @@
 (torch.distributed.tensor._ops.strategy_validation), on the same operators, in one run.
 
 PyTorch decides a combination with a few fixed inputs on two ranks; Cleave with all its generators, every way to split
-partial operands, and two, three and four devices. Both run the operator natively on the CPU. Times are processor time,
-so that a busy machine does not count; Cleave's is that of the whole command, start of the process included.
+partial operands, and two, three and four devices. Both run the operator natively on the CPU, each in one process for
+all operators, and count the processor time of the operator alone: neither the start of the process, nor its waiting on
+a busy machine. Each side gets the better of two runs.
 """
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -19,17 +19,17 @@ OPERATORS = {  # Cleave's name: PyTorch's name
     "maximum": "maximum", "minimum": "minimum", "where": "where", "matmul": "mm", "bmm": "bmm", "sum": "sum",
     "amax": "amax", "cumsum": "cumsum", "flip": "flip", "softmax": "softmax",
 }
+RUNS = 2
 SAMPLES = 1  # of PyTorch's, per operator; its speed per combination does not depend on their number
 
 
-def cleave(operator):
+def cleave():
+    """By operator: combinations, processor seconds."""
     command = os.path.join(os.environ.get("CLEAVE_BUILD", "build/release"), "cleave")
-    begin = resource.getrusage(resource.RUSAGE_CHILDREN)
-    run = subprocess.run([command, "discover", operator, "--no-shrink", "--format", "json"], check=True,
-                         capture_output=True, text=True)
-    end = resource.getrusage(resource.RUSAGE_CHILDREN)
-    seconds = end.ru_utime + end.ru_stime - begin.ru_utime - begin.ru_stime
-    return json.loads(run.stdout)["combinations"], seconds
+    run = subprocess.run([command, "discover", *OPERATORS, "--no-shrink", "--threads", "1", "--format", "json"],
+                         check=True, capture_output=True, text=True)
+    return {report["operator"]: (report["combinations"], report["processor_seconds"])
+            for report in json.loads(run.stdout)}
 
 
 def pytorch(operator):
@@ -42,18 +42,21 @@ def pytorch(operator):
 
 def main():
     try:
+        import torch
         import torch.distributed as dist
         import torch.distributed.tensor._ops.strategy_validation  # noqa: F401
         from torch.testing._internal.distributed.fake_pg import FakeStore
     except ImportError as error:
         print(f"SKIPPED: PyTorch's strategy validation is not installed ({error})")
         return 0
+    torch.set_num_threads(1)
     dist.init_process_group("fake", rank=0, world_size=2, store=FakeStore())
     print(f"{'operator':<10} {'cleave/s':>10} {'pytorch/s':>10} {'ratio':>7}   combinations (cleave, pytorch)")
     totals = [0, 0.0, 0, 0.0]
+    runs = [cleave() for _ in range(RUNS)]
     for ours, theirs in OPERATORS.items():
-        count, seconds = cleave(ours)
-        their_count, their_seconds = pytorch(theirs)
+        count, seconds = min((run[ours] for run in runs), key=lambda pair: pair[1])
+        their_count, their_seconds = min((pytorch(theirs) for _ in range(RUNS)), key=lambda pair: pair[1])
         totals = [a + b for a, b in zip(totals, (count, seconds, their_count, their_seconds))]
         if not their_count:
             print(f"{ours:<10} {count / seconds:>10.0f} {'none':>10} {'':>7}   {count}, 0")

@@ -23,7 +23,8 @@ struct Claim {
 std::string to_string(const Claim& claim);
 
 // Whether the program that the partitioner makes of a call with these placements has no
-// communication.
+// communication. Every op of the call takes its operands as they are, pending ones that several ops
+// use included (the mark `cleave.planned`).
 bool runs_alone(const Graph& call, const std::vector<Placement>& operands,
                 const std::vector<Placement>& results, int w);
 

@@ -2,6 +2,8 @@
 
 #include <fmt/ranges.h>
 
+#include <time.h>
+
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -268,9 +270,49 @@ bool is_tempting(const Schema& schema) {
                      [&](const PlacePattern& p) { return p == schema.operands.front(); });
 }
 
+// The member of a family with a rule that shows why the rule has a condition.
+RefutedRule exception_of(const Discovery& discovery, const Schema& schema,
+                         const Instance& instance) {
+  const Verdict& verdict = instance.decision->verdict;
+  RefutedRule rule{schema.operands,
+                   schema.result,
+                   schema.placement,
+                   verdict.kind,
+                   verdict.reason,
+                   verdict.witness,
+                   true,
+                   {}};
+  if (instance.d) {
+    for (PlacePattern& pattern : rule.operands) pattern = at(pattern, *instance.d);
+    rule.placement = at(rule.placement, *instance.d);
+  }
+  rule.with = to_string(discovery.samples[instance.sample].sample.attrs);
+  return rule;
+}
+
+double processor_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
 }  // namespace
 
-void explain_by_rules(const Operator& op, Discovery& discovery) {
+VerdictCounts count_verdicts(const Discovery& discovery) {
+  VerdictCounts counts;
+  for (const SampleDecisions& sample : discovery.samples)
+    for (const Decision& decision : sample.decisions) {
+      const VerdictKind kind = decision.verdict.kind;
+      (kind == VerdictKind::Proved     ? counts.proved
+       : kind == VerdictKind::Tested   ? counts.tested
+       : kind == VerdictKind::Refuted  ? counts.refuted
+       : kind == VerdictKind::Rejected ? counts.rejected
+                                       : counts.untestable) += 1;
+    }
+  return counts;
+}
+
+void explain_by_rules(const Operator& op, Discovery& discovery, bool every_family) {
   std::map<Schema, std::vector<Instance>> schemas;
   for (size_t s = 0; s < discovery.samples.size(); ++s)
     for (const Decision& decision : discovery.samples[s].decisions)
@@ -278,7 +320,7 @@ void explain_by_rules(const Operator& op, Discovery& discovery) {
           {s, &decision, base_dim(decision.combination)});
   for (const auto& [schema, instances] : schemas) {
     const Instance* refuted = nullptr;
-    bool any_valid = false, all_untestable = true;
+    bool any_valid = false, all_untestable = true, explained = false;
     for (const Instance& instance : instances) {
       const Verdict& verdict = instance.decision->verdict;
       any_valid |= verdict.valid() || !instance.decision->worlds.empty();
@@ -289,18 +331,32 @@ void explain_by_rules(const Operator& op, Discovery& discovery) {
         refuted = &instance;
     }
     if (any_valid) {
+      const size_t before = discovery.rules.size();
       add_rules(op, schema, instances, discovery);
-    } else if (all_untestable) {
+      explained = discovery.rules.size() > before;
+      if (refuted && explained)
+        discovery.refuted.push_back(exception_of(discovery, schema, *refuted));
+    }
+    if (explained) continue;
+    if (all_untestable) {
       discovery.untestable.push_back({schema.operands,
                                       schema.result,
                                       schema.placement,
                                       VerdictKind::Untestable,
                                       instances.front().decision->verdict.reason,
+                                      {},
+                                      false,
                                       {}});
-    } else if (refuted && is_tempting(schema)) {
+    } else if (refuted && (every_family || is_tempting(schema))) {
       const Verdict& verdict = refuted->decision->verdict;
-      discovery.refuted.push_back({schema.operands, schema.result, schema.placement, verdict.kind,
-                                   verdict.reason, verdict.witness});
+      discovery.refuted.push_back({schema.operands,
+                                   schema.result,
+                                   schema.placement,
+                                   verdict.kind,
+                                   verdict.reason,
+                                   verdict.witness,
+                                   false,
+                                   {}});
     }
   }
   mark_implied(discovery.rules);
@@ -316,6 +372,7 @@ Discovery discover(const Operator& op, const DiscoverOptions& options) {
   if (op.samples.empty())
     throw_user("discover {}: no shapes to try; give some with --shape", op.name);
   const auto begin = std::chrono::steady_clock::now();
+  const double processor_begin = processor_seconds();
   Discovery discovery;
   discovery.op = op.name;
   discovery.num_operands = op.samples.front().operands.size();
@@ -338,11 +395,12 @@ Discovery discover(const Operator& op, const DiscoverOptions& options) {
     for (const Decision& decision : discovery.samples.back().decisions)
       discovery.num_results = std::max(discovery.num_results, decision.combination.result + 1);
   }
-  explain_by_rules(op, discovery);
+  explain_by_rules(op, discovery, options.every_family);
   for (RefutedRule& rule : discovery.refuted)
     if (rule.witness && options.shrink_witnesses) rule.witness = shrink(op, *rule.witness);
   discovery.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  discovery.processor_seconds = processor_seconds() - processor_begin;
   return discovery;
 }
 

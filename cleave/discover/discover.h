@@ -31,7 +31,8 @@ struct DiscoveredRule {
 };
 std::string to_string(const DiscoveredRule& rule);  // "S(d), S(d) -> S(d) WHEN d != dim"
 
-// A family of combinations that never holds, with the smallest witness found.
+// A family of combinations that never holds, with the smallest witness found; or, of a family with
+// a rule, one member outside of the rule's condition.
 struct RefutedRule {
   std::vector<PlacePattern> operands;
   size_t result = 0;
@@ -39,6 +40,8 @@ struct RefutedRule {
   VerdictKind kind = VerdictKind::Refuted;
   std::string reason;
   std::optional<Witness> witness;
+  bool exception = false;  // a rule says where the family holds
+  std::string with;        // the attributes there: "dim=0"
 };
 std::string to_string(const RefutedRule& rule);
 
@@ -62,14 +65,21 @@ struct Discovery {
   uint64_t seed = 0;
   size_t combinations = 0;  // decided
   double seconds = 0;
+  double processor_seconds = 0;  // of all threads
 };
+
+// How many combinations have each verdict.
+struct VerdictCounts {
+  size_t proved = 0, tested = 0, refuted = 0, rejected = 0, untestable = 0;
+};
+VerdictCounts count_verdicts(const Discovery& discovery);
 
 // Decides every combination over all samples of the operator, explains the valid ones by rules with
 // the smallest conditions, and shrinks a witness for each family that fails.
 Discovery discover(const Operator& op, const DiscoverOptions& options);
 
 // For every decision, the rules that explain the valid ones; part of `discover`, visible for tests.
-void explain_by_rules(const Operator& op, Discovery& discovery);
+void explain_by_rules(const Operator& op, Discovery& discovery, bool every_family = false);
 
 // A short table for people, YAML, JSON.
 std::string report_table(const Discovery& discovery);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
 
 #include "cleave/discover/emit.h"
 #include "cleave/discover/synthesize.h"
@@ -55,6 +57,7 @@ std::string python_condition(std::string condition) {
 struct AtenOp {
   std::string overload;  // torch.ops.aten.OVERLOAD
   std::string function;  // torch.FUNCTION
+  bool guessed = false;  // or with other arguments
 };
 
 AtenOp aten_op(const std::string& name) {
@@ -76,13 +79,47 @@ AtenOp aten_op(const std::string& name) {
       {"log_softmax", {"_log_softmax.default", "log_softmax"}},
       {"bucketize", {"bucketize.Tensor", "bucketize"}},
       {"embedding", {"embedding.default", "embedding"}},
+      {"add_scalar", {"add.Scalar", "add"}},
+      {"mul_scalar", {"mul.Scalar", "mul"}},
+      {"max_with_index", {"max.dim", "max"}},
+      {"var", {"var.dim", "var"}},
+      {"norm", {"linalg_vector_norm.default", "linalg.vector_norm", true}},
+      {"cast", {"_to_copy.default", "_to_copy", true}},
   };
   const auto it = table.find(name);
-  return it != table.end() ? it->second : AtenOp{name + ".default", name};
+  if (it != table.end()) return it->second;
+  static const std::set<std::string> same = {
+      "abs",   "neg",     "exp",    "sigmoid",   "tanh", "sin",    "cos",      "sign",    "floor",
+      "ceil",  "log",     "sqrt",   "rsqrt",     "relu", "square", "isfinite", "maximum", "bmm",
+      "atan2", "minimum", "cumsum", "logsumexp", "amax", "amin",   "argmax",   "flip"};
+  return {identifier(name) + ".default", identifier(name), !same.contains(name)};
 }
 
-std::string row(const DiscoveredRule& rule) {
-  std::string text = "[" + python_placement(rule.placement);
+// The placements of all results where the operands of a rule about result 0 have theirs; nothing
+// where some result has none.
+std::optional<std::vector<PlacePattern>> results_of(const Discovery& discovery,
+                                                    const DiscoveredRule& rule) {
+  std::vector<std::optional<PlacePattern>> found(discovery.num_results);
+  found[0] = rule.placement;
+  for (const DiscoveredRule& other : discovery.rules) {
+    if (other.result == 0 || other.implied || other.operands != rule.operands ||
+        other.condition != rule.condition)
+      continue;
+    std::optional<PlacePattern>& result = found[other.result];
+    if (!result || result->kind == Kind::Replicate) result = other.placement;
+  }
+  std::vector<PlacePattern> results;
+  for (const auto& result : found) {
+    if (!result) return std::nullopt;
+    results.push_back(*result);
+  }
+  return results;
+}
+
+std::string row(const std::vector<PlacePattern>& results, const DiscoveredRule& rule) {
+  std::string text = "[";
+  for (const PlacePattern& result : results)
+    text += (text.size() > 1 ? ", " : "") + python_placement(result);
   for (const PlacePattern& operand : rule.operands) text += ", " + python_placement(operand);
   return text + "]";
 }
@@ -131,14 +168,6 @@ std::string python_dtype(DType dtype) {
   }
 }
 
-// Along a dimension of size 1 more is valid than a rule says: a sum over it sums nothing.
-bool is_degenerate(const SampleDecisions& sample) {
-  return std::any_of(
-      sample.sample.operands.begin(), sample.sample.operands.end(), [](const TensorDesc& desc) {
-        return std::find(desc.shape.begin(), desc.shape.end(), 1) != desc.shape.end();
-      });
-}
-
 }  // namespace
 
 std::string emit_dtensor(const Discovery& discovery) {
@@ -159,10 +188,15 @@ std::string emit_dtensor(const Discovery& discovery) {
       "    register_single_dim_strategy,\n"
       ")\n"
       "from torch.distributed.tensor.placement_types import Partial, Replicate\n\n\n";
+  const AtenOp aten = aten_op(discovery.op);
+  if (aten.guessed)
+    text +=
+        "# Not known by this name and with these arguments in PyTorch: set the overload, and "
+        "where its arguments stand.\n";
   text += fmt::format(
       "@register_single_dim_strategy(\n    torch.ops.aten.{},\n{}    allow_uneven_sharding=True,\n"
       ")\n",
-      aten_op(discovery.op).overload, schema);
+      aten.overload, schema);
   text += fmt::format("def {}_single_dim_strategy(op, args_schema, kwargs_schema):\n",
                       identifier(discovery.op));
   text += fmt::format("    # {} combinations decided; each row below held in every test.\n",
@@ -184,7 +218,9 @@ std::string emit_dtensor(const Discovery& discovery) {
   text += "    rows = []\n";
   for (const DiscoveredRule& rule : discovery.rules) {
     if (rule.implied || rule.result != 0 || is_trivial(rule)) continue;
-    if (rule.condition.starts_with("called as") || rule.condition.starts_with("the shapes")) {
+    const auto results = results_of(discovery, rule);
+    if (!results || rule.condition.starts_with("called as") ||
+        rule.condition.starts_with("the shapes")) {
       text += fmt::format("    # {}\n", to_string(rule));
       continue;
     }
@@ -199,7 +235,7 @@ std::string emit_dtensor(const Discovery& discovery) {
       text += fmt::format("{}if {}:\n", pad, python_condition(rule.condition));
       pad += "    ";
     }
-    text += fmt::format("{}rows.append({})  # {}\n", pad, row(rule), rule.justification);
+    text += fmt::format("{}rows.append({})  # {}\n", pad, row(*results, rule), rule.justification);
   }
   return text + "    return rows\n";
 }
@@ -210,12 +246,13 @@ std::string emit_dtensor_tests(const Discovery& discovery) {
       "import torch\n"
       "from torch.distributed.tensor import DTensor, Partial, Replicate, Shard\n"
       "from torch.distributed.tensor.debug import CommDebugMode\n\n"
-      "# (shapes and dtypes, arguments, operand placements, result placement)\n"
+      "# (shapes and dtypes, arguments, operand placements, result placements)\n"
       "CASES = [\n";
   const bool only_degenerate =
-      std::all_of(discovery.samples.begin(), discovery.samples.end(), is_degenerate);
+      std::all_of(discovery.samples.begin(), discovery.samples.end(),
+                  [](const SampleDecisions& s) { return is_degenerate(s.sample); });
   for (const SampleDecisions& sample : discovery.samples) {
-    if (is_degenerate(sample) && !only_degenerate) continue;
+    if (is_degenerate(sample.sample) && !only_degenerate) continue;
     std::string tensors, values;
     for (const TensorDesc& desc : sample.sample.operands) {
       std::string shape;
@@ -232,8 +269,20 @@ std::string emit_dtensor_tests(const Discovery& discovery) {
       std::string operands;
       for (const Placement& p : c.operands)
         operands += (operands.empty() ? "" : ", ") + python_placement(p);
-      text += fmt::format("    ([{}], {{{}}}, [{}], {}),\n", tensors, values, operands,
-                          python_placement(c.placement));
+      std::string results = python_placement(c.placement);
+      bool complete = true;
+      for (size_t r = 1; r < discovery.num_results; ++r) {
+        std::optional<Placement> best;
+        for (const Decision& other : sample.decisions)
+          if (other.verdict.valid() && other.combination.result == r &&
+              other.combination.operands == c.operands && !is_implied(sample, other.combination) &&
+              (!best || best->is_replicate()))
+            best = other.combination.placement;
+        complete &= best.has_value();
+        if (best) results += ", " + python_placement(*best);
+      }
+      if (!complete) continue;
+      text += fmt::format("    ([{}], {{{}}}, [{}], [{}]),\n", tensors, values, operands, results);
     }
   }
   text += fmt::format(
@@ -262,10 +311,14 @@ def test_{0}(mesh, tensors, kwargs, placements, expected):
     torch.manual_seed(0)
     operands, values = zip(*(place(make_input(*t), mesh, p) for t, p in zip(tensors, placements)))
     with CommDebugMode() as comm:
-        result = torch.{1}(*operands, **kwargs)
+        results = torch.{1}(*operands, **kwargs)
     assert comm.get_total_counts() == 0
-    assert result.placements == (expected,)
-    torch.testing.assert_close(result.full_tensor(), torch.{1}(*values, **kwargs))
+    true_results = torch.{1}(*values, **kwargs)
+    if isinstance(results, torch.Tensor):
+        results, true_results = [results], [true_results]
+    assert [result.placements for result in results] == [(placement,) for placement in expected]
+    for result, true_result in zip(results, true_results):
+        torch.testing.assert_close(result.full_tensor(), true_result)
 )python",
       identifier(discovery.op), aten_op(discovery.op).function);
   return text;

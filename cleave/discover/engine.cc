@@ -16,16 +16,11 @@ constexpr int kEnoughTests = 6;
 // One set of inputs for one number of devices, with the true results.
 struct Inputs {
   int w;
-  size_t generator;
   std::vector<Array> operands;
-  std::vector<Array> results;
+  // [operand][0: replicated, d + 1: split along d][device]
+  std::vector<std::vector<std::vector<Array>>> placed;
+  std::vector<TrueValue> results;
 };
-
-bool is_informative(const Array& array) {
-  for (double x : to_doubles(array))
-    if (x != 0 && std::isfinite(x)) return true;
-  return false;
-}
 
 bool all_finite(const std::vector<std::vector<Array>>& devices) {
   for (const auto& operand : devices)
@@ -51,17 +46,53 @@ std::vector<Placements> one_axis(const std::vector<Placement>& row) {
   return operands;
 }
 
-DeviceArrays run_devices(const Operator& op, const AttrMap& attrs, const Placement& placement,
-                         const DeviceArrays& devices, int w) {
+// The operator on each device's arrays; `calls` are by device.
+DeviceArrays run_calls(const std::vector<ArrayCall>& calls, const DeviceArrays& devices) {
   DeviceArrays outputs;
   std::vector<Array> local(devices.size());
-  for (int device = 0; device < w; ++device) {
+  for (size_t device = 0; device < calls.size(); ++device) {
     for (size_t i = 0; i < devices.size(); ++i) local[i] = devices[i][device];
-    std::vector<Array> results = op.run(local_attrs(op, attrs, placement, w, device), local);
+    std::vector<Array> results = calls[device](local);
     outputs.resize(results.size());
     for (size_t r = 0; r < results.size(); ++r) outputs[r].push_back(std::move(results[r]));
   }
   return outputs;
+}
+
+// All devices of one call with these local shapes, result placement and attributes.
+DeviceRun prepare_devices(const Operator& op, const AttrMap& attrs, const Placement& placement,
+                          const DeviceArrays& devices, int w) {
+  std::vector<ArrayCall> calls;
+  std::vector<TensorDesc> descs(devices.size());
+  for (int device = 0; device < w; ++device) {
+    const AttrMap local = local_attrs(op, attrs, placement, w, device);
+    if (!op.prepare) {
+      calls.push_back(
+          [&op, local](std::span<const Array> arrays) { return op.run(local, arrays); });
+      continue;
+    }
+    // Devices with equal shapes share what is made ready.
+    bool same = device > 0 && op.shape_attr.empty();
+    for (size_t i = 0; i < devices.size(); ++i) {
+      descs[i] = {devices[i][device].dtype(), devices[i][device].shape()};
+      same = same && devices[i][device].shape() == devices[i][device - 1].shape();
+    }
+    calls.push_back(same ? calls.back() : op.prepare(local, descs));
+  }
+  return
+      [calls = std::move(calls)](const DeviceArrays& arrays) { return run_calls(calls, arrays); };
+}
+
+void place_operands(Inputs& inputs) {
+  NumberStream random(0);
+  for (const Array& operand : inputs.operands) {
+    auto place = [&](const Placement& placement) {
+      return *represent(operand, placement, inputs.w, Decomposition::Equal, random);
+    };
+    inputs.placed.push_back({place(Placement::replicate())});
+    for (size_t d = 0; d < operand.rank(); ++d)
+      inputs.placed.back().push_back(place(Placement::shard(static_cast<int>(d))));
+  }
 }
 
 std::vector<Inputs> make_inputs(const Operator& op, const Sample& sample,
@@ -70,7 +101,7 @@ std::vector<Inputs> make_inputs(const Operator& op, const Sample& sample,
   for (size_t wi = 0; wi < options.worlds.size(); ++wi) {
     for (size_t g = 0; g < options.generators.size(); ++g) {
       NumberStream random(options.seed * 1000003 + wi * 101 + g);
-      Inputs inputs{options.worlds[wi], g, {}, {}};
+      Inputs inputs{options.worlds[wi], {}, {}, {}};
       bool usable = true;
       for (size_t i = 0; i < sample.operands.size(); ++i) {
         const TensorDesc& desc = sample.operands[i];
@@ -83,7 +114,9 @@ std::vector<Inputs> make_inputs(const Operator& op, const Sample& sample,
             desc, random));
       }
       if (!usable && sample.operands.size() == 1) continue;
-      inputs.results = op.run(sample.attrs, inputs.operands);
+      for (Array& result : op.run(sample.attrs, inputs.operands))
+        inputs.results.emplace_back(std::move(result));
+      place_operands(inputs);
       all.push_back(std::move(inputs));
     }
   }
@@ -105,16 +138,18 @@ class RowDecider {
   RowDecider(const Operator& op, const Sample& sample, const std::vector<Inputs>& inputs,
              std::vector<Placement> row, uint64_t seed)
       : op_(op), sample_(sample), inputs_(inputs), row_(std::move(row)), seed_(seed) {
-    const std::vector<Array>& results = inputs.front().results;
+    const std::vector<TrueValue>& results = inputs.front().results;
     for (size_t r = 0; r < results.size(); ++r)
-      for (const Placement& placement : placements_of({results[r].dtype(), results[r].shape()}))
+      for (const Placement& placement :
+           placements_of({results[r].array.dtype(), results[r].array.shape()}))
         decisions_.push_back({{row_, r, placement}, {}, {}});
   }
 
   std::vector<Decision> run() {
-    bool partial = false;
-    for (const Placement& placement : row_) partial |= placement.is_partial();
-    const int repeats = partial ? kNumDecompositions + 2 : 1;
+    // Every way to split a partial operand; of several operands, each also in a way of its own.
+    const auto partial =
+        std::count_if(row_.begin(), row_.end(), [](const Placement& p) { return p.is_partial(); });
+    const int repeats = partial == 0 ? 1 : kNumDecompositions + (partial > 1 ? 2 : 0);
     for (int repeat = 0; repeat < repeats && open(); ++repeat)
       for (size_t i = 0; i < inputs_.size() && open(); ++i) test(inputs_[i], i, repeat);
     for (Decision& decision : decisions_) conclude(decision.verdict);
@@ -132,36 +167,43 @@ class RowDecider {
 
   void test(const Inputs& inputs, size_t index, int repeat) {
     NumberStream random(seed_ + index * 7919 + static_cast<uint64_t>(repeat) * 104729);
-    Trial trial{inputs.w, inputs.operands, {}};
+    DeviceArrays devices;
     // Beyond the pure ones, every operand gets a decomposition of its own.
     for (size_t i = 0; i < row_.size(); ++i) {
       const auto how = static_cast<Decomposition>(
           repeat < kNumDecompositions ? (repeat + static_cast<int>(i)) % kNumDecompositions
                                       : random.below(kNumDecompositions));
-      auto devices = represent(inputs.operands[i], row_[i], inputs.w, how, random);
-      if (!devices) return;
-      trial.devices.push_back(std::move(*devices));
+      if (!row_[i].is_partial()) {
+        devices.push_back(inputs.placed[i][row_[i].is_shard() ? row_[i].dim + 1 : 0]);
+        continue;
+      }
+      auto parts = represent(inputs.operands[i], row_[i], inputs.w, how, random);
+      if (!parts) return;
+      devices.push_back(std::move(*parts));
     }
     if (op_.shape_attr.empty() && !op_.localize) {
-      evaluate(inputs, trial, Placement::replicate(), [](const Placement&) { return true; });
+      evaluate(inputs, devices, Placement::replicate(), [](const Placement&) { return true; });
       return;
     }
     if (op_.localize) {
-      evaluate(inputs, trial, Placement::replicate(),
+      evaluate(inputs, devices, Placement::replicate(),
                [](const Placement& p) { return p.is_replicate(); });
-      evaluate(inputs, trial, Placement::partial(ReduceOp::Sum),
-               [](const Placement& p) { return p.is_partial(); });
+      // In an average every device counts what enters once; in the others one does.
+      evaluate(inputs, devices, Placement::partial(ReduceOp::Sum),
+               [](const Placement& p) { return p.is_partial() && p.reduce != ReduceOp::Avg; });
+      evaluate(inputs, devices, Placement::partial(ReduceOp::Avg),
+               [](const Placement& p) { return p.is_partial() && p.reduce == ReduceOp::Avg; });
     } else {
-      evaluate(inputs, trial, Placement::replicate(),
+      evaluate(inputs, devices, Placement::replicate(),
                [](const Placement& p) { return !p.is_shard(); });
     }
     for (int d = 0; d < max_rank(inputs.results); ++d)
-      evaluate(inputs, trial, Placement::shard(d),
+      evaluate(inputs, devices, Placement::shard(d),
                [d](const Placement& p) { return p.is_shard() && p.dim == d; });
   }
 
   template <typename Filter>
-  void evaluate(const Inputs& inputs, const Trial& trial, const Placement& shape_placement,
+  void evaluate(const Inputs& inputs, const DeviceArrays& devices, const Placement& placement,
                 Filter filter) {
     auto concerns = [&](const Decision& d) {
       return filter(d.combination.placement) && is_open(d.verdict);
@@ -169,50 +211,60 @@ class RowDecider {
     if (std::none_of(decisions_.begin(), decisions_.end(), concerns)) return;
     DeviceArrays outputs;
     try {
-      outputs = op_.localize
-                    ? localized(shape_placement, trial.w)(trial.devices)
-                    : run_devices(op_, sample_.attrs, shape_placement, trial.devices, trial.w);
+      outputs = prepared(placement, inputs.w, devices)(devices);
     } catch (const UserError& error) {
       for (Decision& d : decisions_)
         if (concerns(d)) reject(d.verdict, error.what());
       return;
     }
+    // Decisions are in the order of results.
+    size_t result = outputs.size();
+    std::optional<OutputMatcher> matcher;
+    Tolerance tolerance;
     for (Decision& d : decisions_) {
       if (!concerns(d)) continue;
-      const Array& truth = inputs.results[d.combination.result];
+      const TrueValue& truth = inputs.results[d.combination.result];
+      const std::vector<Array>& output = outputs[d.combination.result];
+      if (result != d.combination.result) {
+        result = d.combination.result;
+        tolerance = op_.exact ? Tolerance{} : tolerance_for(devices, truth.array);
+        matcher.emplace(output, truth);
+      }
       const MatchResult match =
-          judge(represents(outputs[d.combination.result], truth, d.combination.placement,
-                           tolerance_for(trial.devices, truth)),
-                trial.devices, outputs[d.combination.result]);
+          judge(matcher->match(d.combination.placement, tolerance), devices, output);
       switch (match.match) {
         case Match::Shape:
           reject(d.verdict, "the shards have another shape");
           break;
         case Match::No:
           d.verdict.kind = VerdictKind::Refuted;
-          d.verdict.witness = Witness{sample_,       d.combination, trial.w,        trial.operands,
-                                      trial.devices, match.element, match.expected, match.actual};
+          d.verdict.witness = Witness{sample_, d.combination, inputs.w,       inputs.operands,
+                                      devices, match.element, match.expected, match.actual};
           break;
         case Match::NonFinite:
           break;
         case Match::Yes:
-          if (is_informative(truth)) ++d.verdict.tests;
+          if (truth.informative) ++d.verdict.tests;
           break;
       }
     }
   }
 
-  // Made once per result placement and number of devices, and kept for all inputs.
-  const DeviceRun& localized(const Placement& placement, int w) {
-    for (const auto& [of, world, run] : localized_)
+  // Made once per result placement and number of devices, and kept for all inputs: the local shapes
+  // are the same.
+  const DeviceRun& prepared(const Placement& placement, int w, const DeviceArrays& devices) {
+    for (const auto& [of, world, run] : prepared_)
       if (of == placement && world == w) return run;
-    localized_.emplace_back(placement, w, op_.localize(sample_, one_axis(row_), {placement}, {w}));
-    return std::get<2>(localized_.back());
+    prepared_.emplace_back(placement, w,
+                           op_.localize
+                               ? op_.localize(sample_, one_axis(row_), {placement}, {w})
+                               : prepare_devices(op_, sample_.attrs, placement, devices, w));
+    return std::get<2>(prepared_.back());
   }
 
-  static int max_rank(const std::vector<Array>& results) {
+  static int max_rank(const std::vector<TrueValue>& results) {
     size_t rank = 0;
-    for (const Array& result : results) rank = std::max(rank, result.rank());
+    for (const TrueValue& result : results) rank = std::max(rank, result.array.rank());
     return static_cast<int>(rank);
   }
 
@@ -237,7 +289,7 @@ class RowDecider {
   std::vector<Placement> row_;
   uint64_t seed_;
   std::vector<Decision> decisions_;
-  std::vector<std::tuple<Placement, int, DeviceRun>> localized_;
+  std::vector<std::tuple<Placement, int, DeviceRun>> prepared_;
 };
 
 }  // namespace
@@ -368,20 +420,25 @@ std::vector<Decision> decide(const Operator& op, const Sample& sample,
 }
 
 TrialResult run_trial(const Operator& op, const Sample& sample, const Combination& combination,
-                      const Trial& trial) {
+                      const Trial& trial, TrialOutputs* keep) {
   TrialResult result;
   try {
     const std::vector<Array> truth = op.run(sample.attrs, trial.operands);
+    if (combination.result >= truth.size())
+      throw_user("{} has no result {}", op.name, combination.result);
     const DeviceArrays outputs =
         op.localize ? op.localize(sample, one_axis(combination.operands), {combination.placement},
                                   {trial.w})(trial.devices)
-                    : run_devices(op, sample.attrs, combination.placement, trial.devices, trial.w);
-    result.detail = judge(
-        represents(outputs[combination.result], truth[combination.result], combination.placement,
-                   tolerance_for(trial.devices, truth[combination.result])),
-        trial.devices, outputs[combination.result]);
+                    : prepare_devices(op, sample.attrs, combination.placement, trial.devices,
+                                      trial.w)(trial.devices);
+    result.detail =
+        judge(represents(
+                  outputs[combination.result], truth[combination.result], combination.placement,
+                  op.exact ? Tolerance{} : tolerance_for(trial.devices, truth[combination.result])),
+              trial.devices, outputs[combination.result]);
     result.match = result.detail.match;
-    result.informative = is_informative(truth[combination.result]);
+    if (keep) *keep = {truth[combination.result], outputs[combination.result]};
+    result.informative = magnitude(truth[combination.result]) > 0;
   } catch (const UserError& error) {
     result.rejected = true;
     result.error = error.what();

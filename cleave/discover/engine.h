@@ -34,7 +34,9 @@ struct Witness {
   double expected = 0;
   double actual = 0;
 };
-std::string to_string(const std::string& op, const Witness& witness);  // a five-line reproduction
+// A reproduction: the call, a line per operand, what comes out. `replay.h` runs it again.
+std::string to_string(const std::string& op, const Witness& witness);
+std::string short_text(const Witness& witness);  // in one line
 
 enum class VerdictKind : uint8_t {
   Proved,      // follows from the operator's visible definition
@@ -65,6 +67,8 @@ struct DiscoverOptions {
   uint64_t seed = 0;
   int threads = 2;
   bool shrink_witnesses = true;
+  // A witness for every family that fails, not only for those that a reader would ask about.
+  bool every_family = false;
   std::vector<InputGenerator> generators = default_generators();
   // Called now and then with the share that is done; may be empty.
   std::function<void(const std::string&, double)> progress;
@@ -101,8 +105,13 @@ struct TrialResult {
   MatchResult detail;
   std::string error;
 };
+// What the operator gave, of the result that the combination is about.
+struct TrialOutputs {
+  Array truth;
+  std::vector<Array> devices;
+};
 TrialResult run_trial(const Operator& op, const Sample& sample, const Combination& combination,
-                      const Trial& trial);
+                      const Trial& trial, TrialOutputs* keep = nullptr);
 
 // What rounding may change in a result, given what goes in. Relative: of the coarsest dtype that
 // takes part. Slack: of the largest number that goes in. Integer results are exact.

@@ -51,7 +51,8 @@ void parallel_row(std::span<double> row, size_t index, NumberStream& random) {
     row[i] = (index == 0 ? 1 : factor) * (1.0 + 0.5 * static_cast<double>(i));
 }
 
-double nonfinite(size_t, NumberStream& random) {
+double nonfinite(size_t i, NumberStream& random) {
+  if (i % 8 == 5) return -std::numeric_limits<double>::infinity();
   const double u = random.uniform();
   if (u < 0.15) return std::numeric_limits<double>::quiet_NaN();
   if (u < 0.25) return std::numeric_limits<double>::infinity();

@@ -3,10 +3,39 @@
 #include <map>
 #include <mutex>
 
+#include "cleave/discover/numbers.h"
+#include "cleave/graph/op_def.h"
+#include "cleave/passes/simplify/simplify.h"
 #include "cleave/runtime/interpreter.h"
 
 namespace cleave {
 namespace {
+
+// Iotas as constants, so that what is computed from them alone is computed once.
+void make_positions_constant(Graph& graph) {
+  const std::vector<NodeId> nodes = graph.region(graph.find_function("main")->body).nodes;
+  for (NodeId id : nodes) {
+    Node& node = graph.node(id);
+    if (node.name != "stablehlo.iota") continue;
+    const Type type = graph.result_type(node);
+    const int64_t dim = node.attrs.get_int("iota_dimension");
+    int64_t inner = 1;
+    for (size_t d = static_cast<size_t>(dim) + 1; d < type.shape.size(); ++d)
+      inner *= type.shape[d];
+    std::vector<double> numbers(static_cast<size_t>(num_elements(type.shape)));
+    if (is_complex(type.dtype) || numbers.size() > 4096) continue;
+    for (size_t i = 0; i < numbers.size(); ++i)
+      numbers[i] = static_cast<double>(static_cast<int64_t>(i) / inner % type.shape[dim]);
+    const Array array = from_doubles(type.dtype, type.shape, numbers);
+    Literal literal{type, false, nullptr, {}, 0};
+    literal.bytes = std::make_shared<const std::vector<std::byte>>(array.raw(),
+                                                                   array.raw() + array.num_bytes());
+    node.name = "stablehlo.constant";
+    node.def = find_op(node.name);
+    node.attrs = AttrDict();
+    node.attrs.set("value", ElementsAttr{std::move(literal)});
+  }
+}
 
 // Graphs by shapes and attributes, built at first use; safe to share between threads.
 class GraphCache {
@@ -18,22 +47,22 @@ class GraphCache {
     std::shared_ptr<const Schedule> schedule;
   };
 
-  std::shared_ptr<const Entry> get(const AttrMap& attrs, std::span<const Array> operands) {
+  std::shared_ptr<const Entry> get(const AttrMap& attrs, const std::vector<TensorDesc>& operands) {
     Key key;
     key.second = attrs;
-    for (const Array& operand : operands) {
-      key.first.push_back(static_cast<int64_t>(operand.dtype()));
-      key.first.push_back(static_cast<int64_t>(operand.rank()));
-      key.first.insert(key.first.end(), operand.shape().begin(), operand.shape().end());
+    for (const TensorDesc& operand : operands) {
+      key.first.push_back(static_cast<int64_t>(operand.dtype));
+      key.first.push_back(static_cast<int64_t>(operand.shape.size()));
+      key.first.insert(key.first.end(), operand.shape.begin(), operand.shape.end());
     }
     {
       std::lock_guard lock(mutex_);
       if (auto it = entries_.find(key); it != entries_.end()) return it->second;
     }
-    std::vector<TensorDesc> descs;
-    for (const Array& operand : operands) descs.push_back({operand.dtype(), operand.shape()});
     auto entry = std::make_shared<Entry>();
-    entry->graph = make_(descs, attrs);
+    entry->graph = make_(operands, attrs);
+    make_positions_constant(entry->graph);
+    if (fold_constants(entry->graph)) remove_dead(entry->graph);
     entry->schedule = std::make_shared<const Schedule>(entry->graph);
     std::lock_guard lock(mutex_);
     return entries_.emplace(std::move(key), std::move(entry)).first->second;
@@ -45,6 +74,12 @@ class GraphCache {
   std::mutex mutex_;
   std::map<Key, std::shared_ptr<const Entry>> entries_;
 };
+
+std::vector<TensorDesc> descs_of(std::span<const Array> arrays) {
+  std::vector<TensorDesc> descs;
+  for (const Array& array : arrays) descs.push_back({array.dtype(), array.shape()});
+  return descs;
+}
 
 }  // namespace
 
@@ -65,9 +100,17 @@ Operator operator_with_graph(std::string name, CallFn make, std::vector<Sample> 
   op.define = [make](const Sample& sample) { return make(sample.operands, sample.attrs); };
   auto cache = std::make_shared<GraphCache>(std::move(make));
   op.run = [cache](const AttrMap& attrs, std::span<const Array> operands) {
-    auto entry = cache->get(attrs, operands);
+    auto entry = cache->get(attrs, descs_of(operands));
     Interpreter interpreter(entry->graph, entry->schedule, {});
     return interpreter.call("main", operands);
+  };
+  op.prepare = [cache](const AttrMap& attrs, const std::vector<TensorDesc>& operands) -> ArrayCall {
+    auto entry = cache->get(attrs, operands);
+    auto interpreter =
+        std::make_shared<Interpreter>(entry->graph, entry->schedule, Interpreter::Options{});
+    return [entry, interpreter](std::span<const Array> arrays) {
+      return interpreter->call("main", arrays);
+    };
   };
   return op;
 }

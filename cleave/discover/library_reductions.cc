@@ -78,18 +78,15 @@ ValueId softmax(GraphBuilder& b, ValueId x, int64_t dim) {
 
 ValueId cumsum(GraphBuilder& b, ValueId x, int64_t dim) {
   // The lower triangle of ones times x: y[i] = sum of x[j], j <= i.
-  const int64_t n = b.shape(x)[dim];
-  const ValueId row = b.iota(DType::I64, {n, n}, 0), column = b.iota(DType::I64, {n, n}, 1);
-  const ValueId triangle = b.convert(b.compare("GE", row, column), b.dtype(x));
   Shape wide = b.shape(x);
-  wide.push_back(n);
+  wide.push_back(b.shape(x)[dim]);
   const auto rank = static_cast<int64_t>(b.shape(x).size());
   std::vector<int64_t> x_dims;
   for (int64_t d = 0; d < rank; ++d) x_dims.push_back(d == dim ? rank : d);
-  const ValueId terms = b.emit(
-      "stablehlo.select",
-      {b.compare("NE", b.broadcast(triangle, wide, {dim, rank}), b.constant(0, b.dtype(x), wide)),
-       b.broadcast(x, wide, x_dims), b.constant(0, b.dtype(x), wide)});
+  const ValueId triangle =
+      b.compare("GE", b.iota(DType::I64, wide, dim), b.iota(DType::I64, wide, rank));
+  const ValueId terms = b.emit("stablehlo.select", {triangle, b.broadcast(x, wide, x_dims),
+                                                    b.constant(0, b.dtype(x), wide)});
   return b.reduce(terms, "stablehlo.add", 0, {rank});
 }
 

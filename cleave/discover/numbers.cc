@@ -36,6 +36,8 @@ void require_kernels(DType dtype) {
 }  // namespace
 
 std::vector<double> to_doubles(const Array& array) {
+  if (array.dtype() == DType::F64 && array.is_contiguous())
+    return {array.data<double>(), array.data<double>() + array.num_elements()};
   require_kernels(array.dtype());
   const Array packed = array.contiguous();
   const size_t parts = is_complex(array.dtype()) ? 2 : 1;

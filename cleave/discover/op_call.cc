@@ -157,7 +157,7 @@ bool has_explicit_result(const Graph& call) {
   }
 }
 
-Sample sample_of(const Graph& call) {
+Sample sample_of_arguments(const Graph& call) {
   const Function& main = *call.find_function("main");
   Sample sample;
   for (size_t i = 0; i < main.arg_types.size(); ++i) {
@@ -167,6 +167,11 @@ Sample sample_of(const Graph& call) {
     desc.limit = attrs.get_int("discover.limit", 0);
     sample.operands.push_back(std::move(desc));
   }
+  return sample;
+}
+
+Sample sample_of(const Graph& call) {
+  Sample sample = sample_of_arguments(call);
   Graph copy = call;
   const Node& node = copy.node(called_op(copy));
   auto add = [&](const NamedAttribute& entry) {

@@ -25,6 +25,8 @@ std::vector<std::optional<size_t>> arguments_of(const Graph& call);
 // and so on. Two names are not attributes of the op: `body`, the one op of a reducer's region, and
 // `result`, the shape of a result that is part of the op (reshape, broadcast_in_dim).
 Sample sample_of(const Graph& call);
+// The types of the arguments of "main" alone, and which numbers they take.
+Sample sample_of_arguments(const Graph& call);
 
 // The same op for other shapes and attributes; types of results are inferred. Throws a UserError
 // that lists the attributes where they do not fit.

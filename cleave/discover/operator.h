@@ -48,8 +48,10 @@ std::string to_string(const Sample& sample);  // "cross(8x3 f64, 8x3 f64; dim=1)
 
 // What every device holds: [operand or result][device].
 using DeviceArrays = std::vector<std::vector<Array>>;
-// All devices of one call, made ready to run again and again.
+// All devices of one call, made ready to run again and again, by one thread at a time.
 using DeviceRun = std::function<DeviceArrays(const DeviceArrays&)>;
+// One device's call, in the same way.
+using ArrayCall = std::function<std::vector<Array>(std::span<const Array>)>;
 
 // Any operator, as a black box.
 struct Operator {
@@ -57,6 +59,8 @@ struct Operator {
   // Runs on one device's arrays. Throws UserError where the operator does not accept them; that is
   // told apart from a wrong result.
   std::function<std::vector<Array>(const AttrMap&, std::span<const Array>)> run;
+  // The same made ready for arrays of these shapes, where that saves time. May be empty.
+  std::function<ArrayCall(const AttrMap&, const std::vector<TensorDesc>&)> prepare;
   std::vector<Sample> samples;
   // The attribute that holds the global shape of result 0 (view, broadcast_to), if there is one. On
   // a device it becomes the shape of the result's shard, so the operator runs once per result
@@ -71,6 +75,8 @@ struct Operator {
       localize;
   // The visible definition of a call, a graph with a function "main"; empty for a true black box.
   std::function<Graph(const Sample&)> define;
+  // Results are compared bit for bit: less than rounding matters, as in nextafter.
+  bool exact = false;
   // Attributes that name a dimension; they may be negative in calls, never in samples.
   std::vector<std::string> dim_attrs;
 };

@@ -15,8 +15,6 @@
 namespace cleave {
 namespace {
 
-bool is_average(const Placement& p) { return p.is_partial() && p.reduce == ReduceOp::Avg; }
-
 // On Bool, Min and And are one reduction, as are Max and Or.
 bool same_placement(const Placement& a, const Placement& b, DType dtype) {
   if (a == b || dtype != DType::Bool || !a.is_partial() || !b.is_partial()) return a == b;
@@ -30,7 +28,8 @@ bool same_placement(const Placement& a, const Placement& b, DType dtype) {
 std::string reason_of(const Graph& call, const OpShardingRule& rule, const Combination& c) {
   const std::vector<Placement> operands = with_constants(call, c.operands);
   int sharded = 0, partial = 0;
-  bool one_reduction = true, products = c.placement.is_partial();
+  bool one_reduction = true, products = c.placement.is_partial(), average = false, whole = false;
+  const Node& node = call.node(called_op(call));
   std::optional<ReduceOp> reduce;
   FactorKind kind = FactorKind::PassThrough;
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -41,13 +40,12 @@ std::string reason_of(const Graph& call, const OpShardingRule& rule, const Combi
     }
     if (!operands[i].is_partial()) continue;
     ++partial;
+    average |= operands[i].reduce == ReduceOp::Avg;
+    whole |= !has_fractions(call.operand_type(node, i).dtype);
     one_reduction &= !reduce || *reduce == operands[i].reduce;
     reduce = operands[i].reduce;
   }
   products &= (reduce && *reduce == ReduceOp::Prod) || c.placement.reduce == ReduceOp::Prod;
-  const std::string& op = call.node(called_op(call)).name;
-  if (op.ends_with("next_after"))
-    return "one step to the next number is less than the tolerance: no finding";
   if (sharded && partial) return "sharded and partial operands meet on one axis";
   if (!one_reduction) return "two reductions meet on one axis";
   if (sharded) {
@@ -57,9 +55,11 @@ std::string reason_of(const Graph& call, const OpShardingRule& rule, const Combi
     return "a second factor of one dimension";
   }
   if (partial && c.placement.is_replicate()) return "the result does not depend on the operand";
+  if (average)
+    return whole ? "averages of whole numbers are rounded: no row carries them"
+                 : "averages are carried where sums are, and by x + c";
   if (products) return "products over devices are not carried: parts over- and underflow";
-  if (call.node(called_op(call)).results.size() > 1)
-    return "a row of a partial transfer speaks of all results";
+  if (node.results.size() > 1) return "a row of a partial transfer speaks of all results";
   if (partial)
     return "an operand that is rarely partial (an initial value, an index, a flag): no row carries "
            "it";
@@ -100,8 +100,6 @@ void find_missing(const Graph& call, const DiscoverOptions& options, RegistryRep
   report.combinations += decided.decisions.size();
   for (const Decision& d : decided.decisions) {
     const Combination& c = d.combination;
-    if (is_average(c.placement) || std::any_of(c.operands.begin(), c.operands.end(), is_average))
-      continue;
     bool always = true;
     for (int w : options.worlds) {
       const auto results = transfer(*rule, partial, with_constants(call, c.operands), w);
@@ -142,7 +140,7 @@ RegistryReport check_registry(const DiscoverOptions& options, bool with_missing)
   auto check = [&](const Graph& sample, RegistryReport& report) {
     for (Claim& claim : certify(sample, alone)) {
       ++report.claims;
-      report.untestable += claim.verdict == VerdictKind::Untestable;
+      if (claim.verdict == VerdictKind::Untestable) report.untestable.push_back(claim);
       if (claim.verdict == VerdictKind::Refuted || claim.verdict == VerdictKind::Rejected)
         report.incorrect.push_back(std::move(claim));
     }
@@ -170,7 +168,7 @@ RegistryReport check_registry(const DiscoverOptions& options, bool with_missing)
   all.samples = samples.size();
   for (RegistryReport& part : parts) {
     all.claims += part.claims;
-    all.untestable += part.untestable;
+    std::move(part.untestable.begin(), part.untestable.end(), std::back_inserter(all.untestable));
     all.combinations += part.combinations;
     std::move(part.incorrect.begin(), part.incorrect.end(), std::back_inserter(all.incorrect));
     std::move(part.missing.begin(), part.missing.end(), std::back_inserter(all.missing));
@@ -188,9 +186,9 @@ std::string missing_markdown(const RegistryReport& report) {
       "# What no rule claims\n\nRight placements that a rule or partial transfer of the registry "
       "does not claim: {} over {} samples, by\nthe reason why. Nothing here is wrong; an operand "
       "in one of these layouts is resharded first. Made by\n`cleave discover --all --diff "
-      "--format markdown > docs/discovery-missing.md`; a test keeps it true.\n\nLeft out: "
-      "averages, which are no layout of a program, and what follows from a replicated result (it "
-      "is\nalso P(max) and P(min)). `P(*)` is any reduction.\n",
+      "--format markdown > docs/discovery-missing.md`; a test keeps it true.\n\nLeft out: what "
+      "follows from a replicated result (it is also P(avg), P(max) and P(min)). `P(*)` is any\n"
+      "reduction.\n",
       report.missing.size(), report.samples);
   for (const auto& [reason, calls] : by_reason) {
     size_t count = 0;

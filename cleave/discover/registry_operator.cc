@@ -32,13 +32,18 @@ auto unless_broken(F run) {
 }
 
 DeviceRun run_of(std::vector<std::shared_ptr<const LocalCall>> calls) {
-  return [calls = std::move(calls)](const DeviceArrays& operands) {
+  std::vector<std::shared_ptr<Interpreter>> interpreters;
+  for (const auto& call : calls)
+    interpreters.push_back(
+        std::make_shared<Interpreter>(call->graph, call->schedule, Interpreter::Options{}));
+  return [calls = std::move(calls),
+          interpreters = std::move(interpreters)](const DeviceArrays& operands) {
     DeviceArrays results;
     std::vector<Array> args(operands.size());
     for (size_t device = 0; device < calls.size(); ++device) {
       for (size_t i = 0; i < operands.size(); ++i) args[i] = operands[i][device];
-      Interpreter interpreter(calls[device]->graph, calls[device]->schedule, {});
-      std::vector<Array> outputs = unless_broken([&] { return interpreter.call("main", args); });
+      std::vector<Array> outputs =
+          unless_broken([&] { return interpreters[device]->call("main", args); });
       results.resize(outputs.size());
       for (size_t r = 0; r < outputs.size(); ++r) results[r].push_back(std::move(outputs[r]));
     }
@@ -65,15 +70,7 @@ DeviceRun localize_call(const Graph& call, const std::vector<Placements>& operan
     program.layouts[args[i].index].spec = spec_of(operands[i], program.mesh, call.type(args[i]));
   for (ValueId value : call.node(called_op(call)).results)
     program.layouts[value.index].spec = spec_of(result, program.mesh, call.type(value));
-  std::vector<std::shared_ptr<const LocalCall>> calls;
-  for (int64_t device = 0; device < program.mesh->num_devices(); ++device) {
-    auto local = std::make_shared<LocalCall>();
-    local->graph = unless_broken([&] { return instantiate(program, device).graph; });
-    verify_graph(local->graph);
-    local->schedule = std::make_shared<const Schedule>(local->graph);
-    calls.push_back(std::move(local));
-  }
-  return run_of(std::move(calls));
+  return run_program(program);
 }
 
 bool has_dim_name(const std::string& name) {
@@ -109,6 +106,18 @@ const Graph& nearest(const std::vector<Graph>& calls, const std::vector<Sample>&
 
 }  // namespace
 
+DeviceRun run_program(const Program& program) {
+  std::vector<std::shared_ptr<const LocalCall>> calls;
+  for (int64_t device = 0; device < program.mesh->num_devices(); ++device) {
+    auto local = std::make_shared<LocalCall>();
+    local->graph = unless_broken([&] { return instantiate(program, device).graph; });
+    verify_graph(local->graph);
+    local->schedule = std::make_shared<const Schedule>(local->graph);
+    calls.push_back(std::move(local));
+  }
+  return run_of(std::move(calls));
+}
+
 Operator operator_of_calls(const std::vector<Graph>& calls) {
   std::vector<Sample> samples;
   for (const Graph& call : calls) samples.push_back(sample_of(call));
@@ -121,11 +130,19 @@ Operator operator_of_calls(const std::vector<Graph>& calls) {
   op.run = [run = op.run](const AttrMap& attrs, std::span<const Array> operands) {
     return unless_broken([&] { return run(attrs, operands); });
   };
+  op.prepare = [prepare = op.prepare](const AttrMap& attrs,
+                                      const std::vector<TensorDesc>& operands) -> ArrayCall {
+    ArrayCall call = unless_broken([&] { return prepare(attrs, operands); });
+    return [call = std::move(call)](std::span<const Array> arrays) {
+      return unless_broken([&] { return call(arrays); });
+    };
+  };
   if (def.localize || has_explicit_result(first))
     op.localize = [make](const Sample& sample, const std::vector<Placements>& operands,
                          const Placements& result, const std::vector<int>& mesh) {
       return localize_call(make(sample.operands, sample.attrs), operands, result, mesh);
     };
+  op.exact = def.name.ends_with("next_after");
   if (samples.front().attrs.contains("result")) op.shape_attr = "result";
   for (const auto& [name, value] : samples.front().attrs)
     if (has_dim_name(name)) op.dim_attrs.push_back(name);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cleave/discover/operator.h"
+#include "cleave/spmd/program.h"
 
 namespace cleave {
 
@@ -16,5 +17,9 @@ Operator operator_of_calls(const std::vector<Graph>& calls);
 // By name, from the samples of the registry: "stablehlo.dot_general". Nothing where the registry
 // has no such op. Throws a UserError that says why where the op has no sample.
 std::optional<Operator> find_registry_operator(std::string_view name);
+
+// The parts of all devices, each with its own graph, made ready to run. Throws UserError where an
+// op has no part for these layouts.
+DeviceRun run_program(const Program& program);
 
 }  // namespace cleave

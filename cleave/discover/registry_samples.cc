@@ -43,7 +43,9 @@ bool add_plain_sample(std::vector<Graph>& samples, const OpDef& def,
 
 // Elementwise ops and those that broadcast, by trying operand counts and dtypes until one infers.
 void add_plain_samples(std::vector<Graph>& samples, const OpDef& def) {
-  for (DType dtype : {DType::F64, DType::I64, DType::Bool}) {
+  // The imaginary part of a real number is zero, which says nothing.
+  const DType first = def.name == "stablehlo.imag" ? DType::C128 : DType::F64;
+  for (DType dtype : {first, DType::I64, DType::Bool}) {
     const Type matrix = Type::tensor(dtype, {5, 3}), row = Type::tensor(dtype, {3});
     if (!def.has(kElementwise)) {
       if (add_plain_sample(samples, def, {matrix, row})) return;

@@ -27,6 +27,31 @@ std::string verdict_text(const DiscoveredRule& rule) {
   return rule.kind == VerdictKind::Proved ? "proved" : fmt::format("tested({})", rule.tests);
 }
 
+// Refutations that a reader would look for first: outside of a rule's condition, then what goes out
+// as it came in, then a reduction over a sharded dimension. A few of each.
+std::vector<const RefutedRule*> worth_showing(const Discovery& discovery) {
+  using Kind = PlacePattern::Kind;
+  constexpr int kShown = 4;
+  auto rank = [](const RefutedRule& rule) {
+    bool same = true, sharded = false, placed = false;
+    for (const PlacePattern& operand : rule.operands) {
+      same &= operand.kind == Kind::Replicate || operand == rule.placement;
+      sharded |= operand.kind == Kind::ShardOfD;
+      placed |= operand.kind != Kind::Replicate;
+    }
+    if (rule.placement.kind == Kind::Replicate || !placed) return 3;
+    if (rule.exception) return 0;
+    return same ? 1 : sharded && rule.placement.kind == Kind::Partial ? 2 : 3;
+  };
+  std::vector<const RefutedRule*> shown;
+  for (int wanted = 0; wanted < 3; ++wanted) {
+    int left = kShown;
+    for (const RefutedRule& rule : discovery.refuted)
+      if (rule.witness && rank(rule) == wanted && left-- > 0) shown.push_back(&rule);
+  }
+  return shown;
+}
+
 }  // namespace
 
 std::string to_string(const Combination& combination) {
@@ -80,12 +105,17 @@ std::string report_table(const Discovery& discovery) {
   text += discovery.attributes.empty()
               ? "  The rules depend on no attribute.\n"
               : fmt::format("  The rules depend on: {}\n", fmt::join(discovery.attributes, ", "));
-  size_t refuted = 0, rejected = 0;
-  for (const RefutedRule& rule : discovery.refuted)
-    (rule.kind == VerdictKind::Refuted ? refuted : rejected) += 1;
+  const VerdictCounts counts = count_verdicts(discovery);
   text += fmt::format(
-      "  Refuted: {} families with a witness, {} that the operator rejects, {} untestable.\n",
-      refuted, rejected, discovery.untestable.size());
+      "  Of the combinations {} hold, {} are refuted, {} rejected by the operator, {} "
+      "untestable.\n",
+      counts.proved + counts.tested, counts.refuted, counts.rejected, counts.untestable);
+  const std::vector<const RefutedRule*> shown = worth_showing(discovery);
+  if (!shown.empty()) text += "  Refuted, with the smallest witness (all with --format yaml):\n";
+  for (const RefutedRule* rule : shown)
+    text += fmt::format("    {}: {}\n",
+                        arrow(rule->operands, rule->result, rule->placement, discovery.num_results),
+                        short_text(*rule->witness));
   return text;
 }
 
@@ -111,7 +141,14 @@ std::string report_yaml(const Discovery& discovery) {
   out << YAML::Key << "worlds" << YAML::Value << YAML::Flow << discovery.worlds;
   out << YAML::Key << "generators" << YAML::Value << YAML::Flow << discovery.generators;
   out << YAML::Key << "seed" << YAML::Value << discovery.seed;
+  const VerdictCounts counts = count_verdicts(discovery);
+  out << YAML::Key << "counts" << YAML::Value << YAML::Flow << YAML::BeginMap;
   out << YAML::Key << "combinations" << YAML::Value << discovery.combinations;
+  out << YAML::Key << "proved" << YAML::Value << counts.proved;
+  out << YAML::Key << "tested" << YAML::Value << counts.tested;
+  out << YAML::Key << "refuted" << YAML::Value << counts.refuted;
+  out << YAML::Key << "rejected" << YAML::Value << counts.rejected;
+  out << YAML::Key << "untestable" << YAML::Value << counts.untestable << YAML::EndMap;
   out << YAML::Key << "seconds" << YAML::Value << fmt::format("{:.3f}", discovery.seconds)
       << YAML::EndMap;
   out << YAML::Key << "inputs_tested" << YAML::Value << YAML::BeginSeq;
@@ -127,6 +164,8 @@ std::string report_yaml(const Discovery& discovery) {
   for (const RefutedRule& rule : discovery.refuted) {
     out << YAML::BeginMap << YAML::Key << "rule" << YAML::Value
         << arrow(rule.operands, rule.result, rule.placement, discovery.num_results);
+    if (rule.exception && !rule.with.empty())
+      out << YAML::Key << "with" << YAML::Value << rule.with;
     if (rule.witness) {
       out << YAML::Key << "witness" << YAML::Value << YAML::Literal
           << to_string(discovery.op, *rule.witness);
@@ -149,7 +188,14 @@ std::string report_json(const Discovery& discovery) {
   nlohmann::ordered_json json;
   json["operator"] = discovery.op;
   json["combinations"] = discovery.combinations;
+  const VerdictCounts counts = count_verdicts(discovery);
+  json["counts"] = {{"proved", counts.proved},
+                    {"tested", counts.tested},
+                    {"refuted", counts.refuted},
+                    {"rejected", counts.rejected},
+                    {"untestable", counts.untestable}};
   json["seconds"] = discovery.seconds;
+  json["processor_seconds"] = discovery.processor_seconds;
   json["seed"] = discovery.seed;
   json["worlds"] = discovery.worlds;
   json["generators"] = discovery.generators;
@@ -177,8 +223,15 @@ std::string report_json(const Discovery& discovery) {
         {{"operands", patterns(rule.operands)},
          {"result", rule.result},
          {"placement", to_string(rule.placement)},
+         {"with", rule.with},
          {"verdict", std::string(name(rule.kind))},
          {"witness", rule.witness ? to_string(discovery.op, *rule.witness) : rule.reason}});
+  json["untestable"] = nlohmann::json::array();
+  for (const RefutedRule& rule : discovery.untestable)
+    json["untestable"].push_back({{"operands", patterns(rule.operands)},
+                                  {"result", rule.result},
+                                  {"placement", to_string(rule.placement)},
+                                  {"reason", rule.reason}});
   return json.dump(2) + "\n";
 }
 

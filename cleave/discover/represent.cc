@@ -27,7 +27,7 @@ double gap(double x, bool whole, NumberStream& random) {
   if (random.chance(0.3))
     return static_cast<double>(1 + random.below(2));  // meets other small integers
   const double scale = std::max(std::fabs(x), 0.5);
-  const double size = scale * std::pow(10.0, random.uniform() * 4 - 2);
+  const double size = scale * std::exp2((random.uniform() * 4 - 2) * 3.321928094887362);
   return whole ? std::round(size) + static_cast<double>(random.below(2)) : size;
 }
 
@@ -172,8 +172,8 @@ double combine(double a, double b, ReduceOp op) {
 }
 
 // Compares row-major numbers; `scale` is the magnitude that rounding is relative to.
-MatchResult compare(const Numbers& expected, const Numbers& actual, Tolerance tolerance,
-                    double scale) {
+MatchResult compare(std::span<const double> expected, std::span<const double> actual,
+                    Tolerance tolerance, double scale) {
   MatchResult result;
   for (size_t i = 0; i < expected.size(); ++i) {
     const double e = expected[i], a = actual[i];
@@ -192,7 +192,7 @@ MatchResult compare(const Numbers& expected, const Numbers& actual, Tolerance to
   return result;
 }
 
-double magnitude(const Numbers& numbers) {
+double largest_of(std::span<const double> numbers) {
   double largest = 0;
   for (double x : numbers)
     if (std::isfinite(x)) largest = std::max(largest, std::fabs(x));
@@ -208,27 +208,6 @@ Array combine_integers(const std::vector<Array>& devices, ReduceOp op) {
   Array total(devices[0].dtype(), devices[0].shape());
   combine_parts(op, total.dtype(), parts, total.raw(), 0, total.num_elements());
   return total;
-}
-
-MatchResult match_partial(const std::vector<Array>& devices, const Array& value, ReduceOp op,
-                          Tolerance tolerance) {
-  for (const Array& device : devices)
-    if (device.shape() != value.shape()) return {Match::Shape};
-  if (value.dtype() != DType::Bool && is_integer(value.dtype()) && op != ReduceOp::Avg)
-    return compare(to_doubles(value), to_doubles(combine_integers(devices, op)), {}, 0);
-  Numbers total = to_doubles(devices[0]);
-  double scale = magnitude(total);
-  for (size_t i = 1; i < devices.size(); ++i) {
-    const Numbers part = to_doubles(devices[i]);
-    scale = std::max(scale, magnitude(part));
-    for (size_t e = 0; e < total.size(); ++e) total[e] = combine(total[e], part[e], op);
-  }
-  if (op == ReduceOp::Avg)
-    for (double& x : total) x /= static_cast<double>(devices.size());
-  if (value.dtype() == DType::Bool &&
-      (op == ReduceOp::Sum || op == ReduceOp::Avg || op == ReduceOp::Prod))
-    return {Match::Shape};
-  return compare(to_doubles(value), total, tolerance, scale);
 }
 
 }  // namespace
@@ -250,7 +229,11 @@ double tolerance_of(DType dtype) {
   }
 }
 
-double magnitude(const Array& array) { return magnitude(to_doubles(array)); }
+double magnitude(const Array& array) {
+  if (array.dtype() == DType::F64 && array.is_contiguous())
+    return largest_of(std::span(array.data<double>(), static_cast<size_t>(array.num_elements())));
+  return largest_of(to_doubles(array));
+}
 
 std::string_view name(Decomposition decomposition) {
   constexpr std::array<std::string_view, kNumDecompositions> names = {"holder", "gaps", "ties",
@@ -272,7 +255,18 @@ std::optional<std::vector<Array>> represent(const Array& value, const Placement&
   if (dtype == DType::Bool && (op == ReduceOp::Sum || op == ReduceOp::Avg || op == ReduceOp::Prod))
     return std::nullopt;
   const Numbers numbers = to_doubles(value);
-  std::vector<Numbers> parts(static_cast<size_t>(w), Numbers(numbers.size()));
+  // Doubles go into the arrays at once, others through a list that is rounded at the end.
+  const bool direct = dtype == DType::F64;
+  std::vector<Numbers> lists;
+  std::vector<double*> parts;
+  for (int i = 0; i < w; ++i) {
+    if (direct) {
+      parts.push_back(devices.emplace_back(dtype, value.shape()).data<double>());
+    } else {
+      lists.emplace_back(numbers.size());
+    }
+  }
+  for (Numbers& list : lists) parts.push_back(list.data());
   Numbers split(static_cast<size_t>(w));
   for (size_t e = 0; e < numbers.size(); ++e) {
     switch (op) {
@@ -304,32 +298,99 @@ std::optional<std::vector<Array>> represent(const Array& value, const Placement&
       for (double& x : split) x = std::clamp(x, 0.0, 1.0);
     for (size_t i = 0; i < split.size(); ++i) parts[i][e] = split[i];
   }
-  for (const Numbers& part : parts) {
-    if (!fits(part, dtype)) return std::nullopt;
-    devices.push_back(from_doubles(dtype, value.shape(), part));
+  for (const Numbers& list : lists) {
+    if (!fits(list, dtype)) return std::nullopt;
+    devices.push_back(from_doubles(dtype, value.shape(), list));
   }
   return devices;
 }
 
-MatchResult represents(const std::vector<Array>& devices, const Array& value,
-                       const Placement& placement, Tolerance tolerance) {
-  if (placement.is_partial()) return match_partial(devices, value, placement.reduce, tolerance);
+namespace {
+
+// Where an element of a shard is in the whole array, row-major; a complex number is two.
+int64_t whole_index(int64_t index, const Array& value, int dim, const Chunk& chunk) {
+  int64_t inner = is_complex(value.dtype()) ? 2 : 1;
+  for (size_t d = static_cast<size_t>(dim) + 1; d < value.rank(); ++d) inner *= value.shape()[d];
+  const int64_t outer = index / (inner * chunk.size), rest = index % (inner * chunk.size);
+  return outer * inner * value.shape()[dim] + chunk.offset * inner + rest;
+}
+
+}  // namespace
+
+TrueValue::TrueValue(Array value)
+    : array(std::move(value)), numbers(to_doubles(array)), magnitude(largest_of(numbers)) {
+  informative = magnitude > 0;
+}
+
+const Numbers& OutputMatcher::numbers(size_t device) {
+  if (numbers_.empty())
+    for (const Array& array : devices_) numbers_.push_back(to_doubles(array));
+  return numbers_[device];
+}
+
+MatchResult OutputMatcher::match_partial(ReduceOp op, Tolerance tolerance) {
+  const DType dtype = value_.array.dtype();
+  for (const Array& device : devices_)
+    if (device.shape() != value_.array.shape()) return {Match::Shape};
+  if (dtype == DType::Bool && (op == ReduceOp::Sum || op == ReduceOp::Avg || op == ReduceOp::Prod))
+    return {Match::Shape};
+  if (dtype != DType::Bool && is_integer(dtype) && op != ReduceOp::Avg)
+    return compare(value_.numbers, to_doubles(combine_integers(devices_, op)), {}, 0);
+  Numbers total = numbers(0);
+  double scale = largest_of(total);
+  for (size_t i = 1; i < devices_.size(); ++i) {
+    const Numbers& part = numbers(i);
+    scale = std::max(scale, largest_of(part));
+    for (size_t e = 0; e < total.size(); ++e) total[e] = combine(total[e], part[e], op);
+  }
+  if (op == ReduceOp::Avg)
+    for (double& x : total) x /= static_cast<double>(devices_.size());
+  return compare(value_.numbers, total, tolerance, scale);
+}
+
+MatchResult OutputMatcher::match_shard(int dim, Tolerance tolerance) {
+  const Array& value = value_.array;
+  const int w = static_cast<int>(devices_.size());
+  const double scale = has_fractions(value.dtype()) ? value_.magnitude : 0;
+  for (int i = 0; i < w; ++i) {
+    Shape shape = value.shape();
+    shape[dim] = chunk_of(shape[dim], w, i).size;
+    if (devices_[i].shape() != shape) return {Match::Shape};
+  }
   MatchResult result;
-  const double scale = has_fractions(value.dtype()) ? magnitude(to_doubles(value)) : 0;
-  for (size_t i = 0; i < devices.size(); ++i) {
-    Array expected = value;
-    if (placement.is_shard())
-      expected =
-          shard_of(value, placement.dim, static_cast<int>(devices.size()), static_cast<int>(i));
-    if (devices[i].shape() != expected.shape()) return {Match::Shape};
-    const MatchResult part =
-        compare(to_doubles(expected), to_doubles(devices[i]), tolerance, scale);
+  for (int i = 0; i < w; ++i) {
+    MatchResult part = compare(to_doubles(shard_of(value, dim, w, i)),
+                               numbers(static_cast<size_t>(i)), tolerance, scale);
+    if (part.match != Match::Yes)
+      part.element = whole_index(part.element, value, dim, chunk_of(value.shape()[dim], w, i));
     if (part.match == Match::No) return part;
     if (part.match == Match::NonFinite &&
         (result.match == Match::Yes || std::isfinite(part.expected)))
       result = part;
   }
   return result;
+}
+
+MatchResult OutputMatcher::match(const Placement& placement, Tolerance tolerance) {
+  if (placement.is_partial()) return match_partial(placement.reduce, tolerance);
+  if (placement.is_shard()) return match_shard(placement.dim, tolerance);
+  const double scale = has_fractions(value_.array.dtype()) ? value_.magnitude : 0;
+  MatchResult result;
+  for (size_t i = 0; i < devices_.size(); ++i) {
+    if (devices_[i].shape() != value_.array.shape()) return {Match::Shape};
+    const MatchResult part = compare(value_.numbers, numbers(i), tolerance, scale);
+    if (part.match == Match::No) return part;
+    if (part.match == Match::NonFinite &&
+        (result.match == Match::Yes || std::isfinite(part.expected)))
+      result = part;
+  }
+  return result;
+}
+
+MatchResult represents(const std::vector<Array>& devices, const Array& value,
+                       const Placement& placement, Tolerance tolerance) {
+  const TrueValue truth(value);
+  return OutputMatcher(devices, truth).match(placement, tolerance);
 }
 
 }  // namespace cleave

@@ -48,6 +48,31 @@ struct Tolerance {
 };
 MatchResult represents(const std::vector<Array>& devices, const Array& value,
                        const Placement& placement, Tolerance tolerance);
+
+// A true result, with what every comparison asks of it.
+struct TrueValue {
+  explicit TrueValue(Array value);
+  Array array;
+  std::vector<double> numbers;
+  double magnitude = 0;
+  bool informative = false;  // some number is neither zero, NaN nor infinite
+};
+// The same for many placements of one result: what is common to them is computed once.
+class OutputMatcher {
+ public:
+  OutputMatcher(const std::vector<Array>& devices, const TrueValue& value)
+      : devices_(devices), value_(value) {}
+  MatchResult match(const Placement& placement, Tolerance tolerance);
+
+ private:
+  const std::vector<double>& numbers(size_t device);
+  MatchResult match_partial(ReduceOp op, Tolerance tolerance);
+  MatchResult match_shard(int dim, Tolerance tolerance);
+
+  const std::vector<Array>& devices_;
+  const TrueValue& value_;
+  std::vector<std::vector<double>> numbers_;  // by device, made at first use
+};
 double magnitude(const Array& array);  // the largest finite number, without its sign
 // What rounding in this dtype may change, with room for a few operations; 0 for integers.
 double tolerance_of(DType dtype);

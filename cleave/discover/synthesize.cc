@@ -4,6 +4,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/discover/transfer.h"
+#include "cleave/rules/rule_sketch.h"
 
 namespace cleave {
 namespace {
@@ -42,7 +43,21 @@ std::vector<std::optional<Placement>> best_results(const SampleDecisions& sample
   return best;
 }
 
+// A factor splits all results, or leaves all pending under one reduction.
+bool is_one_factor(const std::vector<std::optional<Placement>>& results) {
+  return std::all_of(results.begin(), results.end(), [&](const std::optional<Placement>& p) {
+    return p && !p->is_replicate() && p->is_partial() == results[0]->is_partial() &&
+           (!p->is_partial() || p->reduce == results[0]->reduce);
+  });
+}
+
 }  // namespace
+
+bool is_degenerate(const Sample& sample) {
+  return std::any_of(sample.operands.begin(), sample.operands.end(), [](const TensorDesc& desc) {
+    return std::find(desc.shape.begin(), desc.shape.end(), 1) != desc.shape.end();
+  });
+}
 
 bool is_implied(const SampleDecisions& sample, const Combination& c) {
   if (!c.placement.is_partial()) return false;
@@ -52,11 +67,9 @@ bool is_implied(const SampleDecisions& sample, const Combination& c) {
 
 SynthesizedRule synthesize(const SampleDecisions& sample) {
   const std::vector<Shape>& result_shapes = sample.result_shapes;
-  SynthesizedRule synthesized;
-  OpShardingRule& rule = synthesized.rule;
-  for (const TensorDesc& desc : sample.sample.operands)
-    rule.operands.emplace_back(desc.shape.size());
-  for (const Shape& shape : result_shapes) rule.results.emplace_back(shape.size());
+  std::vector<Shape> operand_shapes;
+  for (const TensorDesc& desc : sample.sample.operands) operand_shapes.push_back(desc.shape);
+  RuleSketch sketch(operand_shapes, result_shapes);
 
   // Rows that shard the most operands first: they are the factors; others repeat a part of them.
   std::vector<const Decision*> rows;
@@ -70,41 +83,19 @@ SynthesizedRule synthesize(const SampleDecisions& sample) {
   for (const Decision* row : rows) {
     const std::vector<Placement>& operands = row->combination.operands;
     const auto results = best_results(sample, operands, result_shapes.size());
-    if (results[0] != row->combination.placement) continue;
-    bool taken = false;
-    int64_t size = 1;
-    for (size_t i = 0; i < operands.size(); ++i)
-      if (operands[i].is_shard()) {
-        taken |= !rule.operands[i][operands[i].dim].empty();
-        size = sample.sample.operands[i].shape[operands[i].dim];
-      }
-    for (size_t r = 0; r < results.size(); ++r)
-      if (results[r] && results[r]->is_shard()) taken |= !rule.results[r][results[r]->dim].empty();
-    if (taken) continue;
-    Factor factor{size, FactorKind::PassThrough, false, ReduceOp::Sum};
+    if (results[0] != row->combination.placement || !is_one_factor(results)) continue;
+    std::vector<int> operand_dims, result_dims;
+    for (const Placement& p : operands) operand_dims.push_back(p.is_shard() ? p.dim : kNoDim);
+    for (const auto& p : results) result_dims.push_back(p && p->is_shard() ? p->dim : kNoDim);
     if (results[0]->is_partial()) {
-      factor.kind = FactorKind::Reduction;
-      factor.reduce = results[0]->reduce;
+      sketch.factor(operand_dims, result_dims, FactorKind::Reduction, results[0]->reduce);
+    } else {
+      sketch.factor(operand_dims, result_dims);
     }
-    const auto index = static_cast<FactorIndex>(rule.factors.size());
-    rule.factors.push_back(factor);
-    for (size_t i = 0; i < operands.size(); ++i)
-      if (operands[i].is_shard()) rule.operands[i][operands[i].dim].push_back(index);
-    for (size_t r = 0; r < results.size(); ++r)
-      if (results[r] && results[r]->is_shard()) rule.results[r][results[r]->dim].push_back(index);
   }
-  // A dimension along which nothing is valid must be whole when the op runs.
-  auto complete = [&](std::vector<TensorFactors>& tensors, auto size_of) {
-    for (size_t t = 0; t < tensors.size(); ++t)
-      for (size_t d = 0; d < tensors[t].size(); ++d)
-        if (tensors[t][d].empty()) {
-          tensors[t][d].push_back(static_cast<FactorIndex>(rule.factors.size()));
-          rule.factors.push_back(
-              {size_of(t, d), FactorKind::NeedReplication, false, ReduceOp::Sum});
-        }
-  };
-  complete(rule.operands, [&](size_t t, size_t d) { return sample.sample.operands[t].shape[d]; });
-  complete(rule.results, [&](size_t t, size_t d) { return result_shapes[t][d]; });
+  SynthesizedRule synthesized;
+  synthesized.rule = sketch.build();
+  const OpShardingRule& rule = synthesized.rule;
 
   for (const Decision& d : sample.decisions) {
     const Combination& c = d.combination;
@@ -121,7 +112,12 @@ SynthesizedRule synthesize(const SampleDecisions& sample) {
       uniform &= !in || *in == p.reduce;
       in = p.reduce;
     }
-    if (!uniform || *in == ReduceOp::Avg || c.placement.reduce == ReduceOp::Avg) continue;
+    if (!uniform) continue;
+    // A row speaks of all results.
+    bool all = true;
+    for (size_t r = 1; r < result_shapes.size(); ++r)
+      all &= is_valid(sample, c.operands, r, c.placement);
+    if (!all) continue;
     row.in = *in;
     row.out = c.placement.reduce;
     synthesized.partial.push_back(std::move(row));
@@ -130,8 +126,11 @@ SynthesizedRule synthesize(const SampleDecisions& sample) {
     const std::vector<Placement>& operands = missing.combination.operands;
     const char* why = num_sharded(operands) > 0 && has_partial(operands)
                           ? "mixes sharded and partial operands on one axis"
-                          : "a dimension would belong to two factors";
-    synthesized.not_expressible.push_back(to_string(missing.combination) + ": " + why);
+                      : result_shapes.size() > 1 ? "of one result alone"
+                                                 : "a dimension would belong to two factors";
+    const std::string of =
+        result_shapes.size() > 1 ? fmt::format(" (result {})", missing.combination.result) : "";
+    synthesized.not_expressible.push_back(to_string(missing.combination) + of + ": " + why);
   }
   return synthesized;
 }

@@ -17,6 +17,9 @@ struct SynthesizedRule {
 };
 SynthesizedRule synthesize(const SampleDecisions& sample);
 
+// Along a dimension of size 1 more is valid than a rule says: a sum over it sums nothing.
+bool is_degenerate(const Sample& sample);
+
 // A replicated result is also P(avg), P(max) and P(min).
 bool is_implied(const SampleDecisions& sample, const Combination& combination);
 

@@ -63,14 +63,9 @@ std::optional<std::vector<Placement>> through_partial(const OpShardingRule& rule
     if (op && *op != placement.reduce) return std::nullopt;
     op = placement.reduce;
   }
-  // An average is a sum up to a factor, and goes where sums go.
-  const bool average = *op == ReduceOp::Avg;
-  for (const PartialRow& row : partial) {
-    if (row.in != (average ? ReduceOp::Sum : *op) || row.operands != mask) continue;
-    if (average && row.out != ReduceOp::Sum) continue;
-    return std::vector<Placement>(rule.results.size(),
-                                  Placement::partial(average ? ReduceOp::Avg : row.out));
-  }
+  for (const PartialRow& row : partial)
+    if (row.in == *op && row.operands == mask)
+      return std::vector<Placement>(rule.results.size(), Placement::partial(row.out));
   return std::nullopt;
 }
 

@@ -93,8 +93,14 @@ bool simplify_numbers(const Operator& op, Witness& witness) {
     std::vector<double> numbers = to_doubles(witness.operands[i]);
     for (double& x : numbers) {
       const double before = x;
-      for (double simple : {0.0, 1.0, std::round(before)}) {
+      for (double simple : {0.0, 1.0, -1.0, 2.0, std::round(before)}) {
         if (simple == before) break;
+        if (simple < 0 && is_unsigned_integer(desc.dtype)) continue;
+        if (desc.domain == Domain::Positive && simple < 0) continue;
+        if ((desc.domain == Domain::Bool || desc.dtype == DType::Bool ||
+             desc.domain == Domain::Index) &&
+            (simple < 0 || simple > std::max(before, 1.0)))
+          continue;
         if (simple == 0 && (desc.domain == Domain::NonZero || desc.domain == Domain::Positive))
           continue;
         x = simple;
@@ -122,26 +128,32 @@ bool simplify_parts(const Operator& op, Witness& witness) {
     const Placement placement = witness.combination.operands[i];
     const TensorDesc desc = witness.sample.operands[i];
     if (!placement.is_partial() || desc.domain != Domain::Any) continue;
-    if (placement.reduce != ReduceOp::Sum && placement.reduce != ReduceOp::Max &&
-        placement.reduce != ReduceOp::Min)
-      continue;
+    if (placement.reduce == ReduceOp::And || placement.reduce == ReduceOp::Or) continue;
     std::vector<std::vector<double>> parts;
     for (const Array& part : witness.devices[i]) parts.push_back(to_doubles(part));
     auto total = [&](size_t e) {
       double sum = parts[0][e];
       for (size_t d = 1; d < parts.size(); ++d) {
-        if (placement.reduce == ReduceOp::Sum) sum += parts[d][e];
+        if (placement.reduce == ReduceOp::Sum || placement.reduce == ReduceOp::Avg)
+          sum += parts[d][e];
+        if (placement.reduce == ReduceOp::Prod) sum *= parts[d][e];
         if (placement.reduce == ReduceOp::Max) sum = std::max(sum, parts[d][e]);
         if (placement.reduce == ReduceOp::Min) sum = std::min(sum, parts[d][e]);
       }
-      return sum;
+      return placement.reduce == ReduceOp::Avg ? sum / static_cast<double>(parts.size()) : sum;
     };
     for (size_t d = 0; d < parts.size(); ++d) {
       for (size_t e = 0; e < parts[d].size(); ++e) {
         const double before = parts[d][e];
         for (double simple : {0.0, 1.0, -1.0, 2.0, std::round(before)}) {
-          if (simple == before || (is_unsigned_integer(desc.dtype) && simple < 0)) continue;
+          if (simple == before) break;
+          if (is_unsigned_integer(desc.dtype) && simple < 0) continue;
           parts[d][e] = simple;
+          // The average of whole numbers must be whole.
+          if (!has_fractions(desc.dtype) && total(e) != std::round(total(e))) {
+            parts[d][e] = before;
+            continue;
+          }
           Witness candidate = witness;
           std::vector<double> value = to_doubles(witness.operands[i]);
           value[e] = total(e);
@@ -160,42 +172,17 @@ bool simplify_parts(const Operator& op, Witness& witness) {
   return changed;
 }
 
-std::string numbers_text(const Array& array) {
-  std::string text = "[";
-  const std::vector<double> numbers = to_doubles(array);
-  for (size_t i = 0; i < numbers.size(); ++i)
-    text += fmt::format("{}{:.6g}", i ? ", " : "", numbers[i]);
-  return text + "]";
-}
-
 }  // namespace
 
 Witness shrink(const Operator& op, const Witness& witness) {
   Witness smallest = witness;
   while (shrink_shapes(op, smallest) || shrink_world(op, smallest)) {
   }
-  for (int round = 0; round < 2; ++round) {
+  for (int round = 0; round < 6; ++round) {
     const bool numbers = simplify_numbers(op, smallest);
     if (!simplify_parts(op, smallest) && !numbers) break;
   }
   return smallest;
-}
-
-std::string to_string(const std::string& op, const Witness& witness) {
-  std::string text = fmt::format("{}({})  {}  on {} devices\n", op, to_string(witness.sample),
-                                 to_string(witness.combination), witness.w);
-  for (size_t i = 0; i < witness.operands.size(); ++i) {
-    text += fmt::format("  operand {} {} = {}", i, to_string(witness.combination.operands[i]),
-                        numbers_text(witness.operands[i]));
-    if (witness.combination.operands[i].is_partial()) {
-      text += " as";
-      for (const Array& part : witness.devices[i]) text += " " + numbers_text(part);
-    }
-    text += "\n";
-  }
-  text += fmt::format("  element {}: expected {:.6g}, the devices give {:.6g}", witness.element,
-                      witness.expected, witness.actual);
-  return text;
 }
 
 }  // namespace cleave

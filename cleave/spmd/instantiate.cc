@@ -115,11 +115,12 @@ class Instantiator {
     });
   }
 
-  // Along the axes that are pending in the results but not in the operand, one device counts it.
+  // Along the axes that are pending in the results but not in the operand, one device counts it. In
+  // an average all do.
   bool counts(const Node& node, ValueId operand) const {
     for (ValueId result : node.results) {
       const ShardingSpec& spec = program_.layout(result).spec;
-      if (!spec.mesh || spec.partial.empty()) continue;
+      if (!spec.mesh || spec.partial.empty() || spec.partial_op == ReduceOp::Avg) continue;
       const AxisList once = without(spec.partial, program_.layout(operand).spec.partial);
       if (coordinate(once, *spec.mesh, spec.mesh->position_of(device_)) != 0) return false;
     }

@@ -26,7 +26,7 @@ TEST(Registry, NoClaimIsWrongAndWhatIsMissingIsListed) {
   const RegistryReport report = check_registry({}, true);
   for (const Claim& claim : report.incorrect) ADD_FAILURE() << to_string(claim);
   EXPECT_GT(report.claims, 2000u);
-  EXPECT_LT(report.untestable, 30u);
+  for (const Claim& claim : report.untestable) ADD_FAILURE() << to_string(claim);
   EXPECT_EQ(missing_markdown(report),
             file_text(std::string(CLEAVE_SOURCE_DIR) + "/docs/discovery-missing.md"))
       << "make it anew: cleave discover --all --diff --format markdown > docs/discovery-missing.md";

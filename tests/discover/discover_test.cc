@@ -132,9 +132,20 @@ TEST(Synthesize, FindsWhatAWrongRuleClaims) {
   SynthesizedRule wrong = synthesize(decisions_of("relu"));
   wrong.partial.push_back({ReduceOp::Sum, {true}, ReduceOp::Sum});
   const RuleDiff diff = diff_rule(wrong.rule, wrong.partial, decisions_of("relu"), {2, 3, 4});
-  ASSERT_EQ(diff.incorrect.size(), 2u);  // an average goes where sums go
+  ASSERT_EQ(diff.incorrect.size(), 1u);
   EXPECT_EQ(to_string(diff.incorrect[0].combination), "P(sum) -> P(sum)");
-  EXPECT_EQ(to_string(diff.incorrect[1].combination), "P(avg) -> P(avg)");
+}
+
+// The indices of a maximum over a sharded dimension are not the maximum of the devices' indices: no
+// factor says so.
+TEST(Synthesize, AFactorSpeaksOfAllResults) {
+  const SampleDecisions sample = decisions_of("max_with_index");
+  const SynthesizedRule made = synthesize(sample);
+  EXPECT_EQ(to_short_string(made.rule), "k i j -> i j, i j {k: need_replication}");
+  EXPECT_TRUE(diff_rule(made.rule, made.partial, sample, {2, 3, 4}).incorrect.empty());
+  EXPECT_EQ(std::count(made.not_expressible.begin(), made.not_expressible.end(),
+                       "S(0) -> P(max) (result 0): of one result alone"),
+            1);
 }
 
 TEST(Emit, CrossForDTensor) {
