@@ -7,6 +7,7 @@
 #include "cleave/plan/solver/anytime.h"
 #include "cleave/plan/solver/branch.h"
 #include "cleave/plan/solver/elimination.h"
+#include "cleave/plan/solver/infeasible.h"
 #include "cleave/plan/solver/model.h"
 #include "cleave/plan/solver/reduction.h"
 
@@ -33,7 +34,8 @@ class Solve {
     report("reduce", kBig, 0);
     if (reduction.infeasible()) {
       result_.proven = true;
-      result_.reason = reduction.reason();
+      result_.reason = why_infeasible(problem_);
+      if (result_.reason.empty()) result_.reason = reduction.reason();
       return finish();
     }
     order_ = program_order(problem_);

@@ -113,7 +113,11 @@ TEST(Solve, SaysWhyNothingFits) {
   EXPECT_FALSE(solution.feasible);
   EXPECT_TRUE(solution.proven);
   EXPECT_TRUE(solution.choice.empty());
-  EXPECT_EQ(solution.reason, "the smallest usages of all nodes exceed the limit");
+  EXPECT_EQ(solution.reason,
+            "at time 2 the smallest usages of the 2 live nodes add up to 55; the limit is 54");
+  problem.nodes[0].costs = {kForbidden, kForbidden};
+  EXPECT_EQ(solve(problem, {}).reason, "node 0: each of its 2 strategies is forbidden");
+  problem.nodes[0].costs = {1, 2};
   problem.usage_limit = 55;
   EXPECT_TRUE(solve(problem, {}).cost == 2);
 }

@@ -186,7 +186,7 @@ void Reduction::restrict(int node, const std::vector<char>& keep) {
     if (keep[s]) kept.push_back(s);
   }
   if (static_cast<int>(kept.size()) == k) return;
-  if (kept.empty()) return fail("every strategy of one node is ruled out");
+  if (kept.empty()) return fail(kRuledOut);
   for (int e : v.edges) {
     ReducedEdge& edge = edges_[e];
     const std::size_t ka = size(edge.a), kb = size(edge.b);

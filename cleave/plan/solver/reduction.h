@@ -12,6 +12,10 @@ namespace cleave::plan::solver {
 // Larger than any sum of allowed costs, small enough that two of them add up.
 inline constexpr std::int64_t kInfinite = std::int64_t{1} << 61;
 
+// Why there is no solution, when no single node or time shows it.
+inline constexpr const char* kRuledOut =
+    "forbidden pairs and the limit together rule out every strategy of one node";
+
 inline std::int64_t add_cost(std::int64_t a, std::int64_t b) {
   return a >= kInfinite || b >= kInfinite ? kInfinite : a + b;
 }

@@ -230,7 +230,7 @@ bool Reduction::eliminate(int node) {
   if (v.edges.empty()) {
     const auto best = std::min_element(v.cost.begin(), v.cost.end());
     if (*best >= kInfinite) {
-      fail("every strategy of one node is ruled out");
+      fail(kRuledOut);
       return false;
     }
     constant_ += *best;
@@ -287,7 +287,7 @@ bool Reduction::filter_memory() {
   if (!has_limit_ || base_.empty()) return false;
   for (std::size_t t = 0; t < base_.size(); ++t) {
     if (base_[t] > limit_) {
-      fail("the smallest usages of all nodes exceed the limit");
+      fail("what the allowed strategies use at least exceeds the limit");
       return false;
     }
   }
