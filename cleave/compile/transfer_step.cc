@@ -94,6 +94,11 @@ void TransferStep::receive(Frame& frame, const Meetings::Meeting& meeting) const
       copy_elements(box(piece), target.slice(piece.start, piece.size));
     return;
   }
+  // Where axes that sharded the source become partial, what a part does not get is the identity.
+  auto empty_part = [&] {
+    return plan.pads ? identity_array(plan.fill, dtype, plan.shape).copy()
+                     : Array(dtype, plan.shape);
+  };
   // Parts that lie whole with one device are read where they are.
   std::vector<Array> parts(static_cast<size_t>(plan.parts));
   for (const Transfer::Piece& piece : plan.receives) {
@@ -103,14 +108,12 @@ void TransferStep::receive(Frame& frame, const Meetings::Meeting& meeting) const
       part = source;
       continue;
     }
-    if (!part.valid())
-      part = plan.pads ? identity_array(plan.fill, dtype, plan.shape).copy()
-                       : Array(dtype, plan.shape);
+    if (!part.valid()) part = empty_part();
     copy_elements(source, part.slice(piece.start, piece.size));
   }
   std::vector<const std::byte*> bytes;
   for (Array& part : parts) {
-    if (!part.valid()) part = Array(dtype, plan.shape);
+    if (!part.valid()) part = empty_part();
     bytes.push_back(part.raw());
   }
   combine_parts(plan.reduce, dtype, bytes, target.raw(), 0, num_elements(plan.shape));

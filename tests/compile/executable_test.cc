@@ -277,5 +277,24 @@ TEST(Executable, ShardedInAnyWay) {
   }
 }
 
+// The change of layout completes one axis and leaves another one pending that sharded the value:
+// some devices get nothing of a part.
+TEST(Executable, APartThatADeviceGetsNothingOfIsTheIdentity) {
+  const Graph graph = parse_module(R"(
+    sdy.mesh @mesh = <["x"=2, "y"=2, "z"=2]>
+    func.func @main() -> tensor<9xi1> {
+      %a = stablehlo.constant dense<0.0> : tensor<9xf32>
+      %b = stablehlo.constant dense<1.0> : tensor<9xf32>
+      %0 = sdy.sharding_constraint %a <@mesh, [{"y", "x"}]> : tensor<9xf32>
+      %1 = sdy.sharding_constraint %b <@mesh, [{"y", "x"}], unreduced=min{"z"}> : tensor<9xf32>
+      %2 = stablehlo.compare LT, %0, %1 : (tensor<9xf32>, tensor<9xf32>) -> tensor<9xi1>
+      %3 = sdy.sharding_constraint %2 <@mesh, [{"y"}], unreduced=and{"x"}> : tensor<9xi1>
+      return %3 : tensor<9xi1>
+    })");
+  Executable executable(partition(graph, {.entry = "main"}));
+  for (int round = 0; round < 3; ++round)
+    expect_same(executable.run({}), run_function(graph, "main", {}));
+}
+
 }  // namespace
 }  // namespace cleave

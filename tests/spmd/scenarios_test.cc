@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include "cleave/compile/executable.h"
 #include "cleave/spmd/random_shardings.h"
 #include "tests/spmd/sharded_run.h"
 
@@ -25,6 +26,13 @@ constexpr Scenario kScenarios[] = {
        %0 = stablehlo.add %a, %a : tensor<5x4xf32>
        %1 = stablehlo.convert %0 : (tensor<5x4xf32>) -> tensor<5x4xi32>
        return %1 : tensor<5x4xi32> })"},
+    {"pending ands and ors",
+     R"(func.func @main(%a: tensor<9x5xf32>, %b: tensor<9x5xf32>) -> (tensor<9x5xi1>, tensor<9x5xi1>) {
+       %0 = stablehlo.compare LT, %a, %b : (tensor<9x5xf32>, tensor<9x5xf32>) -> tensor<9x5xi1>
+       %1 = stablehlo.not %0 : tensor<9x5xi1>
+       %2 = stablehlo.and %0, %1 : tensor<9x5xi1>
+       %3 = stablehlo.or %0, %1 : tensor<9x5xi1>
+       return %2, %3 : tensor<9x5xi1>, tensor<9x5xi1> })"},
     {"slice with a stride", R"(func.func @main(%a: tensor<11x6xi32>) -> tensor<4x2xi32> {
        %0 = stablehlo.slice %a [1:11:3, 2:6:2] : (tensor<11x6xi32>) -> tensor<4x2xi32>
        return %0 : tensor<4x2xi32> })"},
@@ -195,13 +203,19 @@ TEST_P(RandomShardings, mean_the_same) {
       Graph sharded = graph;
       sharded.meshes = {mesh};
       shard_randomly(sharded, "main", mesh, seed);
-      const Executor executor(partition(sharded, {.entry = "main", .mesh = mesh}));
+      const Program program = partition(sharded, {.entry = "main", .mesh = mesh});
+      const Executor executor(program);
+      Executable compiled{Program(program)};
       std::vector<Array> args;
       for (const Type& type : graph.find_function("main")->arg_types)
         args.push_back(make_array(type, fmt::format("random:{}", seed + args.size())));
       const std::vector<Array> actual = executor.run(args), again = executor.run(args);
+      const std::vector<Array> fused = compiled.run(args);
       const std::vector<Array> expected = run_function(graph, "main", args);
       for (size_t i = 0; i < actual.size(); ++i) {
+        const Comparison compiles = compare(fused[i], expected[i]);
+        EXPECT_TRUE(compiles.same) << scenario.name << ", compiled, mesh " << mesh_text << ", seed "
+                                   << seed << ", result " << i << ": " << compiles.first;
         EXPECT_TRUE(identical(actual[i], again[i])) << "the bits depend on timing";
         const Comparison comparison = compare(actual[i], expected[i]);
         EXPECT_TRUE(comparison.same) << scenario.name << ", mesh " << mesh_text << ", seed " << seed
