@@ -21,6 +21,7 @@ void register_check_ops(OpRegistry& registry);
 void register_quantized_ops(OpRegistry& registry);
 void register_transfer_ops(OpRegistry& registry);
 void register_fusion_ops(OpRegistry& registry);
+void register_normalize_ops(OpRegistry& registry);
 void register_collective_ops(OpRegistry& registry);
 void register_sdy_ops(OpRegistry& registry);
 void register_gather_scatter_ops(OpRegistry& registry);

@@ -41,6 +41,7 @@ const OpRegistry& op_registry() {
     register_quantized_ops(r);
     register_transfer_ops(r);
     register_fusion_ops(r);
+    register_normalize_ops(r);
     register_collective_ops(r);
     register_sdy_ops(r);
     register_gather_scatter_ops(r);

@@ -1,5 +1,6 @@
 #include "cleave/runtime/ops_nn.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -63,6 +64,48 @@ void check_norm(std::string_view op, const Tensor& x, const Tensor& weight) {
                x.dim(-1), to_string(weight.shape()));
 }
 
+// Whether each device has all of every row, so that the library computes rows as a whole. A trace,
+// which may be differentiated or compiled, consists of StableHLO's ops.
+bool has_whole_rows(const Tensor& x, int64_t dim) {
+  const bool last = dim == x.rank() - 1;
+  const bool real = is_float(x.dtype()) && x.dtype() != DType::F64;
+  return last && real && x.size() > 0 && !x.is_traced() && trace_level() == 0 &&
+         (!x.mesh() || x.sharding().dims[static_cast<size_t>(dim)].axes.empty());
+}
+
+ValueId library_softmax(GraphBuilder& b, ValueId x, bool log) {
+  AttrDict attrs;
+  if (log) attrs.set("log", UnitAttr{});
+  return b.emit("cleave.softmax", {x}, std::move(attrs));
+}
+
+template <bool kLog>
+Tensor library_softmax_of(const Tensor& x) {
+  return record_one(
+      [](GraphBuilder& b, Params) -> Values {
+        const ValueId rows = cast_to(b, b.arg(0), DType::F32);
+        return {cast_to(b, library_softmax(b, rows, kLog), b.dtype(b.arg(0)))};
+      },
+      {}, {&x, 1});
+}
+
+// params: has weight, has bias, epsilon.
+Values library_norm_form(GraphBuilder& b, Params params) {
+  const DType dtype = b.dtype(b.arg(0));
+  const ValueId x = cast_to(b, b.arg(0), DType::F32);
+  std::vector<ValueId> operands{x};
+  if (params[0] || params[1]) {
+    const Shape vector{b.shape(x).back()};
+    operands.push_back(params[0] ? cast_to(b, b.arg(1), DType::F32)
+                                 : b.constant(1, DType::F32, vector));
+    operands.push_back(params[1] ? cast_to(b, b.arg(params[0] ? 2 : 1), DType::F32)
+                                 : b.constant(0, DType::F32, vector));
+  }
+  AttrDict attrs;
+  attrs.set("epsilon", FloatAttr{real_from(params[2]), Type::scalar(DType::F32)});
+  return {cast_to(b, b.emit("cleave.layer_norm", std::move(operands), std::move(attrs)), dtype)};
+}
+
 // params: has weight, has bias, epsilon, centered.
 Values norm_form(GraphBuilder& b, Params params) {
   const DType dtype = b.dtype(b.arg(0));
@@ -81,7 +124,7 @@ Values norm_form(GraphBuilder& b, Params params) {
   return {cast_to(b, result, dtype)};
 }
 
-// params: causal, scale, has mask.
+// params: causal, scale, has mask, whole rows of scores.
 Values attention_form(GraphBuilder& b, Params params) {
   const DType dtype = b.dtype(b.arg(0));
   ValueId q = b.arg(0);
@@ -106,7 +149,8 @@ Values attention_form(GraphBuilder& b, Params params) {
         stretch(b, cast_to(b, b.arg(3), DType::Bool), {shape[0], shape[1], queries, keys});
     hide(b.reshape(mask, full));
   }
-  const ValueId weights = cast_to(b, softmax_of(b, scores, 4), dtype);
+  const ValueId weights =
+      cast_to(b, params[3] ? library_softmax(b, scores, false) : softmax_of(b, scores, 4), dtype);
   const ValueId mixed = emit_dot(b, weights, v, {{0, 1}, {0, 1}, {4}, {2}});
   return {b.reshape(mixed, {shape[0], shape[1], queries, b.shape(v)[3]})};
 }
@@ -153,6 +197,7 @@ Tensor softplus(const Tensor& x) { return logaddexp(x, 0); }
 
 Tensor softmax(const Tensor& x, int64_t dim) {
   const int64_t params[] = {checked_dim("softmax", dim, x.rank())};
+  if (has_whole_rows(x, params[0])) return library_softmax_of<false>(x);
   return record_one(
       [](GraphBuilder& b, Params params) -> Values {
         const DType dtype = b.dtype(b.arg(0));
@@ -164,6 +209,7 @@ Tensor softmax(const Tensor& x, int64_t dim) {
 
 Tensor log_softmax(const Tensor& x, int64_t dim) {
   const int64_t params[] = {checked_dim("log_softmax", dim, x.rank())};
+  if (has_whole_rows(x, params[0])) return library_softmax_of<true>(x);
   return record_one(
       [](GraphBuilder& b, Params params) -> Values {
         const DType dtype = b.dtype(b.arg(0));
@@ -180,7 +226,10 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, dou
   std::vector<Tensor> operands{x};
   if (weight.valid()) operands.push_back(weight);
   if (bias.valid()) operands.push_back(bias);
-  return record_one(norm_form, params, operands);
+  const bool traced = std::any_of(operands.begin(), operands.end(),
+                                  [](const Tensor& operand) { return operand.is_traced(); });
+  const bool library = !traced && has_whole_rows(x, x.rank() - 1);
+  return record_one(library ? library_norm_form : norm_form, params, operands);
 }
 
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double epsilon) {
@@ -204,10 +253,14 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
         "a multiple of g",
         to_string(q.shape()), to_string(k.shape()), to_string(v.shape()));
   const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(q.dim(3))));
-  const int64_t params[] = {options.causal, real_param(scale), options.mask.valid()};
   const DType dtype = promote(q.dtype(), promote(k.dtype(), v.dtype()));
   std::vector<Tensor> operands{cast(q, dtype), cast(k, dtype), cast(v, dtype)};
   if (options.mask.valid()) operands.push_back(options.mask);
+  // A row of scores is whole where the keys are.
+  bool library = is_float(dtype) && dtype != DType::F64 && trace_level() == 0 && k.dim(2) > 0 &&
+                 (!k.mesh() || k.sharding().dims[2].axes.empty());
+  for (const Tensor& operand : operands) library = library && !operand.is_traced();
+  const int64_t params[] = {options.causal, real_param(scale), options.mask.valid(), library};
   return record_one(attention_form, params, operands);
 }
 

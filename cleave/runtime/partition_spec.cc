@@ -34,6 +34,9 @@ ShardingSpec to_sharding(const PartitionSpec& spec, const MeshPtr& mesh, const S
   std::sort(result.partial.begin(), result.partial.end());
   merge_neighbours(result.partial);
   result.partial_op = spec.partial_op;
+  // Of a dimension without elements there is nothing to cut.
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (shape[d] == 0) result.dims[d].axes.clear();
   verify(result, shape);
   return result;
 }

@@ -183,6 +183,18 @@ TEST(Tensor, what_is_drawn_for_a_mesh_is_drawn_there) {
   }
 }
 
+TEST(Tensor, nothing_over_two_devices_is_nothing) {
+  const Tensor none = zeros({0, 3}).shard(kMesh, P("data", "model"));
+  EXPECT_EQ(to_string(none.sharding()), R"([{}, {"model"}])");
+  EXPECT_EQ(none.to_host().shape(), (Shape{0, 3}));
+  EXPECT_EQ(sum(none).item(), 0);
+  const Tensor rows = concat({none, ones({2, 3}).shard(kMesh, P("data"))}, 0);
+  EXPECT_THAT(rows.to_vector<float>(), ElementsAre(1, 1, 1, 1, 1, 1));
+  EXPECT_THAT(matmul(ones({2, 0}).shard(kMesh, P("data", "model")), none).to_vector<float>(),
+              ElementsAre(0, 0, 0, 0, 0, 0));
+  EXPECT_THAT(error_of([] { zeros({0, 3}).shard(kMesh, P("nope")); }), HasSubstr("nope"));
+}
+
 TEST(Tensor, meshes_do_not_mix) {
   const Tensor x = zeros({8}).shard(kMesh, P("data")), y = zeros({8}).shard(Mesh{{"x", 3}}, P("x"));
   EXPECT_THAT(error_of([&] { x + y; }), HasSubstr("two meshes"));

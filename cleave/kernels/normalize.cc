@@ -1,0 +1,94 @@
+#include "cleave/kernels/normalize.h"
+
+#include <bit>
+#include <unordered_map>
+
+#include "cleave/core/error.h"
+#include "cleave/kernels/library_threads.h"
+#include "cleave/kernels/onednn.h"
+
+namespace cleave {
+namespace {
+
+using dnnl::memory;
+
+// Rows of the last dimension, whatever stands before it.
+memory::desc rows_of(const Array& x) {
+  const int64_t columns = x.shape().back();
+  return memory::desc({x.num_elements() / columns, columns}, memory::data_type::f32,
+                      memory::format_tag::ab);
+}
+
+memory view(const memory::desc& desc, const Array& x) {
+  return memory(desc, onednn_engine(), x.raw());
+}
+
+template <typename Primitive>
+struct Entry {
+  Primitive primitive;
+  memory::desc rows;
+};
+
+template <typename Primitive>
+Array run_softmax(const Array& x) {
+  thread_local PrimitiveCache<Entry<Primitive>> cache;
+  const memory::desc rows = rows_of(x);
+  const auto& entry = cache.get({rows.dims()[0], rows.dims()[1]}, [&] {
+    return Entry<Primitive>{Primitive(typename Primitive::primitive_desc(
+                                {dnnl::prop_kind::forward_inference, rows, 1}, onednn_engine())),
+                            rows};
+  });
+  Array result(DType::F32, x.shape());
+  entry.primitive.execute(onednn_stream(), {{DNNL_ARG_SRC, view(entry.rows, x)},
+                                            {DNNL_ARG_DST, view(entry.rows, result)}});
+  onednn_stream().wait();
+  return result;
+}
+
+}  // namespace
+
+Array softmax(const Array& x, bool log) {
+  internal_check(x.dtype() == DType::F32 && x.rank() > 0, "softmax of another type");
+  if (x.num_elements() == 0) return Array(DType::F32, x.shape());
+  apply_library_threads();
+  const Array packed = x.contiguous();
+  return log ? run_softmax<dnnl::logsoftmax_forward>(packed)
+             : run_softmax<dnnl::softmax_forward>(packed);
+}
+
+Array layer_norm(const Array& x, const Array* scale, const Array* shift, double epsilon) {
+  internal_check(x.dtype() == DType::F32 && x.rank() > 0, "layer_norm of another type");
+  Array result(DType::F32, x.shape());
+  if (x.num_elements() == 0) return result;
+  apply_library_threads();
+  const Array packed = x.contiguous();
+  using Primitive = dnnl::layer_normalization_forward;
+  thread_local PrimitiveCache<Entry<Primitive>> cache;
+  const memory::desc rows = rows_of(packed);
+  const auto& entry = cache.get(
+      {rows.dims()[0], rows.dims()[1], scale != nullptr, std::bit_cast<int64_t>(epsilon)}, [&] {
+        const auto flags =
+            scale ? dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift
+                  : dnnl::normalization_flags::none;
+        return Entry<Primitive>{Primitive({{dnnl::prop_kind::forward_inference, rows,
+                                            static_cast<float>(epsilon), flags},
+                                           onednn_engine()}),
+                                rows};
+      });
+  std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, view(entry.rows, packed)},
+                                            {DNNL_ARG_DST, view(entry.rows, result)}};
+  Array weights, offsets;
+  if (scale) {
+    weights = scale->contiguous();
+    offsets = shift->contiguous();
+    const memory::desc vector({packed.shape().back()}, memory::data_type::f32,
+                              memory::format_tag::a);
+    arguments.emplace(DNNL_ARG_SCALE, view(vector, weights));
+    arguments.emplace(DNNL_ARG_SHIFT, view(vector, offsets));
+  }
+  entry.primitive.execute(onednn_stream(), arguments);
+  onednn_stream().wait();
+  return result;
+}
+
+}  // namespace cleave
