@@ -29,31 +29,25 @@ struct Entry {
   memory::desc rows;
 };
 
-template <typename Primitive>
-Array run_softmax(const Array& x) {
-  thread_local PrimitiveCache<Entry<Primitive>> cache;
-  const memory::desc rows = rows_of(x);
-  const auto& entry = cache.get({rows.dims()[0], rows.dims()[1]}, [&] {
-    return Entry<Primitive>{Primitive(typename Primitive::primitive_desc(
-                                {dnnl::prop_kind::forward_inference, rows, 1}, onednn_engine())),
-                            rows};
-  });
+}  // namespace
+
+Array softmax(const Array& x) {
+  internal_check(x.dtype() == DType::F32 && x.rank() > 0, "softmax of another type");
   Array result(DType::F32, x.shape());
-  entry.primitive.execute(onednn_stream(), {{DNNL_ARG_SRC, view(entry.rows, x)},
+  if (x.num_elements() == 0) return result;
+  apply_library_threads();
+  const Array packed = x.contiguous();
+  using Primitive = dnnl::softmax_forward;
+  thread_local PrimitiveCache<Entry<Primitive>> cache;
+  const memory::desc rows = rows_of(packed);
+  const auto& entry = cache.get({rows.dims()[0], rows.dims()[1]}, [&] {
+    return Entry<Primitive>{
+        Primitive({{dnnl::prop_kind::forward_inference, rows, 1}, onednn_engine()}), rows};
+  });
+  entry.primitive.execute(onednn_stream(), {{DNNL_ARG_SRC, view(entry.rows, packed)},
                                             {DNNL_ARG_DST, view(entry.rows, result)}});
   onednn_stream().wait();
   return result;
-}
-
-}  // namespace
-
-Array softmax(const Array& x, bool log) {
-  internal_check(x.dtype() == DType::F32 && x.rank() > 0, "softmax of another type");
-  if (x.num_elements() == 0) return Array(DType::F32, x.shape());
-  apply_library_threads();
-  const Array packed = x.contiguous();
-  return log ? run_softmax<dnnl::logsoftmax_forward>(packed)
-             : run_softmax<dnnl::softmax_forward>(packed);
 }
 
 Array layer_norm(const Array& x, const Array* scale, const Array* shift, double epsilon) {

@@ -58,8 +58,8 @@ void register_normalize_ops(OpRegistry& registry) {
        .rule = rows_rule,
        .cost = [](const Graph& graph,
                   const Node& node) { return rows_cost(graph, node, KernelClass::Softmax); },
-       .eval = [](EvalContext&, const Node& node, std::span<const Array> in) -> std::vector<Array> {
-         return {softmax(in[0], node.attrs.has("log"))};
+       .eval = [](EvalContext&, const Node&, std::span<const Array> in) -> std::vector<Array> {
+         return {softmax(in[0])};
        }});
   registry.add(
       {.name = "cleave.layer_norm",

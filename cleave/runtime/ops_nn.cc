@@ -73,22 +73,6 @@ bool has_whole_rows(const Tensor& x, int64_t dim) {
          (!x.mesh() || x.sharding().dims[static_cast<size_t>(dim)].axes.empty());
 }
 
-ValueId library_softmax(GraphBuilder& b, ValueId x, bool log) {
-  AttrDict attrs;
-  if (log) attrs.set("log", UnitAttr{});
-  return b.emit("cleave.softmax", {x}, std::move(attrs));
-}
-
-template <bool kLog>
-Tensor library_softmax_of(const Tensor& x) {
-  return record_one(
-      [](GraphBuilder& b, Params) -> Values {
-        const ValueId rows = cast_to(b, b.arg(0), DType::F32);
-        return {cast_to(b, library_softmax(b, rows, kLog), b.dtype(b.arg(0)))};
-      },
-      {}, {&x, 1});
-}
-
 // params: has weight, has bias, epsilon.
 Values library_norm_form(GraphBuilder& b, Params params) {
   const DType dtype = b.dtype(b.arg(0));
@@ -150,7 +134,7 @@ Values attention_form(GraphBuilder& b, Params params) {
     hide(b.reshape(mask, full));
   }
   const ValueId weights =
-      cast_to(b, params[3] ? library_softmax(b, scores, false) : softmax_of(b, scores, 4), dtype);
+      cast_to(b, params[3] ? b.emit("cleave.softmax", {scores}) : softmax_of(b, scores, 4), dtype);
   const ValueId mixed = emit_dot(b, weights, v, {{0, 1}, {0, 1}, {4}, {2}});
   return {b.reshape(mixed, {shape[0], shape[1], queries, b.shape(v)[3]})};
 }
@@ -197,7 +181,13 @@ Tensor softplus(const Tensor& x) { return logaddexp(x, 0); }
 
 Tensor softmax(const Tensor& x, int64_t dim) {
   const int64_t params[] = {checked_dim("softmax", dim, x.rank())};
-  if (has_whole_rows(x, params[0])) return library_softmax_of<false>(x);
+  if (has_whole_rows(x, params[0]))
+    return record_one(
+        [](GraphBuilder& b, Params) -> Values {
+          const ValueId rows = cast_to(b, b.arg(0), DType::F32);
+          return {cast_to(b, b.emit("cleave.softmax", {rows}), b.dtype(b.arg(0)))};
+        },
+        {}, {&x, 1});
   return record_one(
       [](GraphBuilder& b, Params params) -> Values {
         const DType dtype = b.dtype(b.arg(0));
@@ -209,7 +199,6 @@ Tensor softmax(const Tensor& x, int64_t dim) {
 
 Tensor log_softmax(const Tensor& x, int64_t dim) {
   const int64_t params[] = {checked_dim("log_softmax", dim, x.rank())};
-  if (has_whole_rows(x, params[0])) return library_softmax_of<true>(x);
   return record_one(
       [](GraphBuilder& b, Params params) -> Values {
         const DType dtype = b.dtype(b.arg(0));
