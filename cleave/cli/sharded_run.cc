@@ -143,10 +143,11 @@ std::vector<Array> run_sharded(const Graph& graph, const std::string& entry,
   CommLog log;
   std::vector<Array> results;
   const ExecuteOptions execute{.log = &log, .observer = observer};
-  if (options.compile && !World::of_process()) {
+  if (options.compile) {
     Executable executable(std::move(program), {.passes = options.passes});
     const double prepared = clock.milliseconds();
     results = executable.run(args, execute);
+    if (!speaks()) return results;
     if (options.communication)
       print_stats(*executable.program(), log, prepared, clock.milliseconds() - prepared);
     if (options.describe) fmt::print(stderr, "{}", describe(executable));

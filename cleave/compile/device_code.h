@@ -85,6 +85,9 @@ struct CodeResult {
   int64_t donor = -1;  // the argument whose memory the result takes
 };
 
+class RankTransfer;  // cleave/compile/rank_transfer.h
+struct RankView;
+
 struct DeviceCode {
   Graph graph;
   std::vector<std::shared_ptr<Transfer>> transfers;  // by node
@@ -97,6 +100,8 @@ struct DeviceCode {
   std::vector<Type> arguments;
   std::vector<bool> donated;  // by argument: its memory is written
   size_t scratch_bytes = 0;
+  // Where ranks meet, in the order of the code: the Program's node, and the device's part in it.
+  std::vector<std::pair<uint32_t, std::shared_ptr<RankTransfer>>> rank_transfers;
   uint32_t num_states = 0;                   // of control flow and transfers
   std::shared_ptr<const Schedule> schedule;  // of the ops that run one by one
   bool needs_threads = false;                // some op blocks until other devices have met
@@ -119,6 +124,8 @@ struct Frame {
     size_t step;
   };
   std::vector<Position> stack;
+  std::vector<RankTransfer*> under_way;  // started, not yet waited for
+  double waits_since = 0;
   Meetings* meetings = nullptr;
   std::vector<NodeId>* done = nullptr;  // transfers, where somebody logs them
   Observer* observer = nullptr;
@@ -140,6 +147,9 @@ bool advance(Frame& frame);
 
 struct LowerOptions {
   int threads = 1;
+  // Where devices are spread over ranks: which of them this is.
+  const RankView* ranks = nullptr;
+  int64_t device = 0;
 };
 
 // Whether the function and what it calls can be compiled: static shapes, dtypes with kernels, no

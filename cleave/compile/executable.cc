@@ -8,6 +8,8 @@
 #include <optional>
 #include <thread>
 
+#include "cleave/compile/overlap.h"
+#include "cleave/compile/rank_program.h"
 #include "cleave/compile/steps.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
@@ -61,6 +63,16 @@ class OneAtATime : public Observer {
     std::lock_guard lock(mutex_);
     observer_->executed(graph, node, device, results, begin, end);
   }
+  void started(const Graph& graph, const Node& node, int64_t device, double begin,
+               double end) override {
+    std::lock_guard lock(mutex_);
+    observer_->started(graph, node, device, begin, end);
+  }
+  void under_way(const Graph& graph, const Node& node, int64_t device, double begin,
+                 double end) override {
+    std::lock_guard lock(mutex_);
+    observer_->under_way(graph, node, device, begin, end);
+  }
   void print(std::string_view text) override {
     std::lock_guard lock(mutex_);
     observer_->print(text);
@@ -110,25 +122,47 @@ struct Executable::Impl {
   std::unique_ptr<Executor> executor;  // where it is not compiled
   std::optional<Graph> plain;          // the same for a function without a program
   std::string entry;
+  World* world = nullptr;    // where devices are spread over ranks
+  std::vector<int64_t> own;  // the devices of this process
+  int64_t count = 1;         // of all devices
+  std::optional<RankProgram> ranks;
   Meetings meetings;
-  std::vector<std::unique_ptr<Device>> devices;
+  std::vector<std::unique_ptr<Device>> devices;  // by place in `own`
   int threads = 1, op_threads = 1;
   std::unique_ptr<Team> team;  // of a single device
+  std::vector<PassCall> passes;
   std::vector<PassTiming> timings;
   std::unique_ptr<Transport> transport;
   Observer* observer = nullptr;
   std::mutex running;
 
-  void choose_threads(int64_t count, const CompileOptions& options) {
-    const int cores = options.threads > 0
-                          ? options.threads
-                          : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-    op_threads = count == 1 ? cores : 1;
-    threads = static_cast<int>(std::min<int64_t>(count, cores));
+  void choose_threads(const CompileOptions& options) {
+    int cores = static_cast<int>(std::thread::hardware_concurrency());
+    if (world && world->one_host()) cores /= world->size();
+    if (options.threads > 0) cores = options.threads;
+    cores = std::max(1, cores);
+    op_threads = own.size() == 1 ? cores : 1;
+    threads = std::min(static_cast<int>(own.size()), cores);
+  }
+
+  // Whether transfers run beside other work.
+  bool choose_passes(const CompileOptions& options) {
+    passes = parse_pipeline(options.passes);
+    const auto overlaps = [](const PassCall& call) { return call.name == "cleave-overlap"; };
+    const bool any = std::any_of(passes.begin(), passes.end(), overlaps);
+    if (!world) std::erase_if(passes, overlaps);
+    return world && any;
+  }
+
+  size_t index_of(int64_t device) const {
+    if (device < 0) return 0;
+    const auto it = std::find(own.begin(), own.end(), device);
+    internal_check(it != own.end(), "the code of another rank's device");
+    return static_cast<size_t>(it - own.begin());
   }
 
   // False where the device's graph cannot be compiled.
-  bool add(Instance instance, const CompileOptions& options) {
+  bool add(Instance instance) {
     instance.transfers.resize(instance.graph.num_nodes());
     instance.origin.resize(instance.graph.num_nodes());
     inline_calls(instance.graph, [&](NodeId from, NodeId to) {
@@ -154,11 +188,12 @@ struct Executable::Impl {
       }
     };
 #endif
-    add_timings(timings,
-                run_pipeline(instance.graph, parse_pipeline(options.passes), context, observer));
+    add_timings(timings, run_pipeline(instance.graph, passes, context, observer));
     auto device = std::make_unique<Device>();
     const OneLibraryThread library;
-    device->code = lower(std::move(instance), {op_threads});
+    LowerOptions lower_options{.threads = op_threads, .device = own[devices.size()]};
+    if (ranks) lower_options.ranks = &ranks->view();
+    device->code = lower(std::move(instance), lower_options);
     devices.push_back(std::move(device));
     return true;
   }
@@ -167,7 +202,13 @@ struct Executable::Impl {
     if (op_threads > 1) team = std::make_unique<Team>(op_threads);
     for (size_t d = 0; d < devices.size(); ++d) {
       if (devices[d]->code.needs_threads) threads = static_cast<int>(devices.size());
-      prepare(*devices[d], static_cast<int64_t>(d));
+      prepare(*devices[d], own[d]);
+    }
+    if (ranks) {
+      std::vector<DeviceCode*> codes;
+      for (auto& device : devices) codes.push_back(&device->code);
+      ranks->link(codes);
+      return;
     }
     for (size_t d = 0; d < devices.size(); ++d) {
       std::map<uint32_t, int64_t> times;
@@ -217,7 +258,7 @@ struct Executable::Impl {
         device.made.emplace(device.code.graph, device.code.schedule,
                             Interpreter::Options{.transport = transport.get(),
                                                  .device = index,
-                                                 .grid = {1, static_cast<int64_t>(devices.size())},
+                                                 .grid = {1, count},
                                                  .observer = observer});
       return *device.made;
     };
@@ -306,39 +347,67 @@ struct Executable::Impl {
   void run(std::vector<std::vector<Array>>& args, std::vector<std::vector<Array>>& results,
            const ExecuteOptions& options) {
     std::lock_guard lock(running);
-    const auto count = static_cast<int64_t>(devices.size());
     OneAtATime serial(options.observer);
     observer = options.observer ? &serial : nullptr;
-    const bool blocks = threads == count && count > 1 && devices[0]->code.needs_threads;
-    transport = blocks ? make_local_transport(count) : nullptr;
-    results.resize(devices.size());
+    const bool blocks = count > 1 && devices[0]->code.needs_threads;
+    transport = nullptr;
+    if (blocks && ranks)
+      transport = std::make_unique<RankTransport>(*world, count);
+    else if (blocks)
+      transport = make_local_transport(count);
+    results.resize(static_cast<size_t>(count));
+    if (ranks)
+      for (auto& each : results) each.resize(devices[0]->code.results.size());
     for (size_t d = 0; d < devices.size(); ++d) {
       Device& device = *devices[d];
-      bind(device, args[d], results[d]);
+      const auto at = static_cast<size_t>(own[d]);
+      bind(device, args[at], results[at]);
       device.frame.observer = observer && observer->wants_ops() ? observer : nullptr;
       device.frame.done = options.log ? &device.done : nullptr;
     }
-    if (count == 1) {
+    const auto run_device = [&](size_t d) {
       const OneLibraryThread library;
-      advance(devices[0]->frame);
+      try {
+        const bool ended = advance(devices[d]->frame);
+        if (ended && transport) transport->leave(own[d]);
+        return ended;
+      } catch (const std::exception& error) {
+        if (transport) transport->fail(own[d], error.what());
+        throw;
+      }
+    };
+    if (ranks) {
+      try {
+        ranks->run(threads, run_device);
+      } catch (...) {
+        keep(args, results);
+        throw;
+      }
+    } else if (count == 1) {
+      run_device(0);
     } else {
-      meetings.run(count, threads, [&](int64_t d) {
-        const OneLibraryThread library;
-        try {
-          const bool ended = advance(devices[static_cast<size_t>(d)]->frame);
-          if (ended && transport) transport->leave(d);
-          return ended;
-        } catch (const std::exception& error) {
-          if (transport) transport->fail(d, error.what());
-          throw;
-        }
-      });
+      meetings.run(count, threads, [&](int64_t d) { return run_device(static_cast<size_t>(d)); });
     }
-    for (size_t d = 0; d < devices.size(); ++d) collect(*devices[d], args[d], results[d]);
+    for (size_t d = 0; d < devices.size(); ++d) {
+      const auto at = static_cast<size_t>(own[d]);
+      collect(*devices[d], args[at], results[at]);
+    }
     if (options.log) log(*options.log);
   }
 
+  // Messages of a run that failed may still come.
+  void keep(const std::vector<std::vector<Array>>& args,
+            const std::vector<std::vector<Array>>& results) {
+    for (auto& device : devices) {
+      world->keep(device->arena);
+      for (const auto& [origin, transfer] : device->code.rank_transfers) world->keep(transfer);
+    }
+    world->keep(std::make_shared<std::vector<std::vector<Array>>>(args));
+    world->keep(std::make_shared<std::vector<std::vector<Array>>>(results));
+  }
+
   void log(CommLog& log) const {
+    std::vector<CommEvent> events;
     for (size_t i = 0; i < devices[0]->done.size(); ++i) {
       const NodeId first = devices[0]->done[i];
       const AttrDict& attrs = program->graph.node(devices[0]->code.origin[first.index]).attrs;
@@ -351,33 +420,54 @@ struct Executable::Impl {
         event.bytes = std::max(event.bytes, bytes);
         event.total_bytes += bytes;
       }
-      log.add(std::move(event));
+      events.push_back(std::move(event));
     }
+    if (ranks) ranks->share(events);
+    for (CommEvent& event : events) log.add(std::move(event));
   }
 };
 
-Executable::Executable(Program program, const CompileOptions& options)
+Executable::Executable(Program program, const CompileOptions& options, World* world)
     : impl_(std::make_unique<Impl>()) {
   impl_->entry = program.entry;
-  const int64_t count = program.mesh->num_devices();
-  impl_->choose_threads(count, options);
-  bool compiled = !World::of_process();  // the devices of other ranks are met by the executor
-  for (int64_t device = 0; compiled && device < count; ++device)
-    compiled = impl_->add(instantiate(program, device), options);
+  impl_->count = program.mesh->num_devices();
+  impl_->own.resize(static_cast<size_t>(impl_->count));
+  std::iota(impl_->own.begin(), impl_->own.end(), 0);
+  bool compiled = true;
+  if (world && impl_->count > 1) {
+    impl_->world = world;
+    impl_->own = world->devices_of(*program.mesh);
+    impl_->choose_threads(options);
+    if (impl_->choose_passes(options)) order_transfers(program);
+    impl_->ranks.emplace(*world, program);
+    for (Instance& instance : impl_->ranks->take_instances())
+      compiled = compiled && impl_->add(std::move(instance));
+    for (const auto& device : impl_->devices)
+      compiled = compiled && impl_->ranks->has_tags_for(device->code);
+    compiled = impl_->ranks->agree(program, options.passes, compiled);
+  } else {
+    impl_->choose_threads(options);
+    impl_->choose_passes(options);
+    for (int64_t device = 0; compiled && device < impl_->count; ++device)
+      compiled = impl_->add(instantiate(program, device));
+  }
   if (compiled) {
     impl_->program = std::move(program);
     impl_->finish();
   } else {
+    impl_->ranks.reset();
     impl_->devices.clear();
-    impl_->executor = std::make_unique<Executor>(std::move(program));
+    impl_->executor = std::make_unique<Executor>(std::move(program), world);
   }
 }
 
 Executable::Executable(const Graph& graph, const std::string& entry, const CompileOptions& options)
     : impl_(std::make_unique<Impl>()) {
   impl_->entry = entry;
-  impl_->choose_threads(1, options);
-  if (impl_->add(whole_instance(graph, entry), options))
+  impl_->own = {0};
+  impl_->choose_threads(options);
+  impl_->choose_passes(options);
+  if (impl_->add(whole_instance(graph, entry)))
     impl_->finish();
   else
     impl_->plain = graph;
@@ -387,10 +477,9 @@ Executable::~Executable() = default;
 
 bool Executable::is_compiled() const { return !impl_->devices.empty(); }
 
-int64_t Executable::num_devices() const {
-  if (impl_->executor) return impl_->executor->num_devices();
-  return is_compiled() ? static_cast<int64_t>(impl_->devices.size()) : 1;
-}
+int64_t Executable::num_devices() const { return impl_->count; }
+
+const std::vector<int64_t>& Executable::own_devices() const { return impl_->own; }
 
 const Program* Executable::program() const {
   if (impl_->executor) return &impl_->executor->program();
@@ -428,11 +517,12 @@ std::vector<Array> Executable::run(std::span<const Array> args, const ExecuteOpt
   if (args.size() != values.size())
     throw_user("@{} takes {} arguments, {} are given", entry.name, values.size(), args.size());
   std::vector<std::vector<Array>> shards(static_cast<size_t>(num_devices()));
-  for (size_t device = 0; device < shards.size(); ++device)
+  for (int64_t device : impl_->own)
     for (size_t i = 0; i < args.size(); ++i)
-      shards[device].push_back(
-          shard_of(args[i], whole->layout(values[i]), static_cast<int64_t>(device)));
-  const std::vector<std::vector<Array>> parts = run_shards(std::move(shards), options);
+      shards[static_cast<size_t>(device)].push_back(
+          shard_of(args[i], whole->layout(values[i]), device));
+  std::vector<std::vector<Array>> parts = run_shards(std::move(shards), options);
+  if (impl_->ranks) impl_->ranks->share(*whole, parts);
   const Node& end = whole->graph.node(whole->graph.terminator(entry.body));
   std::vector<Array> results;
   for (size_t i = 0; i < end.operands.size(); ++i) {
@@ -447,13 +537,13 @@ std::vector<Array> Executable::run(std::span<const Array> args, const ExecuteOpt
 const std::vector<PassTiming>& Executable::pass_timings() const { return impl_->timings; }
 
 CodeStats Executable::stats(int64_t device) const {
-  return is_compiled() ? impl_->devices[static_cast<size_t>(device)]->code.stats : CodeStats();
+  return is_compiled() ? impl_->devices[impl_->index_of(device)]->code.stats : CodeStats();
 }
 
 const Graph& Executable::graph(int64_t device) const {
   if (impl_->plain) return *impl_->plain;
-  if (impl_->executor) return impl_->executor->instance(device).graph;
-  return impl_->devices[static_cast<size_t>(device)]->code.graph;
+  if (impl_->executor) return impl_->executor->instance(impl_->own[impl_->index_of(device)]).graph;
+  return impl_->devices[impl_->index_of(device)]->code.graph;
 }
 
 std::string describe(const Executable& executable) {

@@ -17,8 +17,9 @@ namespace cleave {
 
 struct CompileOptions {
   // What runs on each device's graph before code is made of it, after calls are inlined. Empty:
-  // nothing, and every op is a step.
-  std::string passes = "cleave-simplify,cleave-fuse-epilogues,cleave-fuse";
+  // nothing, and every op is a step. cleave-overlap counts where devices are spread over ranks, and
+  // is left out elsewhere.
+  std::string passes = "cleave-simplify,cleave-fuse-epilogues,cleave-fuse,cleave-overlap";
   // Threads that run devices; 0: one per core, but no more than devices. One device uses all
   // threads for each op.
   int threads = 0;
@@ -30,25 +31,34 @@ struct CompileOptions {
 //   Executable executable(partition(graph, {.entry = "main"}));
 //   std::vector<Array> results = executable.run(args);
 //
-// What cannot be compiled (dynamic shapes, tokens, recursion), and a mesh that is spread over
-// several ranks, runs op by op; `is_compiled` says which. Sums may be added in another order than
-// op by op; everything else gives the same bits.
+// What cannot be compiled (dynamic shapes, tokens, recursion) runs op by op; `is_compiled` says
+// which. Sums may be added in another order than op by op; everything else gives the same bits.
+//
+// Where there are several ranks, each compiles and runs the devices that it owns; all ranks make
+// the same Executables, and the same calls of `run` and `run_shards`, in the same order. Ranks that
+// come with different programs get a TransportError. After a run that has failed on one of the
+// ranks the Executable cannot run again.
 class Executable {
  public:
-  explicit Executable(Program program, const CompileOptions& options = {});
+  explicit Executable(Program program, const CompileOptions& options = {})
+      : Executable(std::move(program), options, World::of_process()) {}
+  // `world` null: all devices are in this process.
+  Executable(Program program, const CompileOptions& options, World* world);
   // One device.
   Executable(const Graph& graph, const std::string& entry, const CompileOptions& options = {});
   ~Executable();
 
   bool is_compiled() const;
   int64_t num_devices() const;
-  const Program* program() const;  // null for a plain function
+  const std::vector<int64_t>& own_devices() const;  // those of this process, in order
+  const Program* program() const;                   // null for a plain function
 
-  // Whole arrays in, whole arrays out.
+  // Whole arrays in, whole arrays out, on every rank.
   std::vector<Array> run(std::span<const Array> args, const ExecuteOptions& options = {});
   // By device: the shards of the entry's arguments and results. Arguments that the function's
   // attributes donate (tf.aliasing_output, jax.buffer_donor) give their memory to results where the
-  // caller holds them nowhere else; such arguments must not be read afterwards.
+  // caller holds them nowhere else; such arguments must not be read afterwards. Only those of own
+  // devices are looked at and given; the results of others are invalid arrays.
   std::vector<std::vector<Array>> run_shards(std::vector<std::vector<Array>> args,
                                              const ExecuteOptions& options = {});
   // The same into `results`, whose arrays are overwritten where they fit and are held nowhere else:
@@ -58,8 +68,9 @@ class Executable {
                        const ExecuteOptions& options = {});
 
   const std::vector<PassTiming>& pass_timings() const;  // summed over devices
-  CodeStats stats(int64_t device = 0) const;
-  const Graph& graph(int64_t device = 0) const;  // after the passes
+  // Of an own device; by default the first.
+  CodeStats stats(int64_t device = -1) const;
+  const Graph& graph(int64_t device = -1) const;  // after the passes
 
  private:
   struct Impl;

@@ -1,5 +1,6 @@
 #include "cleave/compile/epilogue.h"
 #include "cleave/compile/fuse.h"
+#include "cleave/compile/overlap.h"
 #include "cleave/passes/families.h"
 
 namespace cleave {
@@ -17,6 +18,9 @@ void register_fuse_passes(PassRegistry& registry) {
                 }});
   registry.add({"cleave-fuse-epilogues", {}, [](Graph& graph, const PassOptions&, PassContext&) {
                   fuse_epilogues(graph);
+                }});
+  registry.add({"cleave-overlap", {}, [](Graph& graph, const PassOptions&, PassContext&) {
+                  overlap_transfers(graph);
                 }});
 }
 

@@ -152,6 +152,8 @@ void Lowering::argument(const Function& function, size_t i, ValueId value) {
 CodeStep* Lowering::add(CodeBlock& block, std::unique_ptr<CodeStep> step,
                         const std::vector<CodeView>& reads, const std::vector<CodeView>& writes,
                         std::vector<BufferTable::InPlace> in_place) {
+  if (!waits_.empty())
+    for (const CodeView& view : reads) wait_for(view.buffer);
   table_.add_step(step.get(), reads, writes, std::move(in_place));
   step->node = current_;
   block.steps.push_back(std::move(step));
@@ -192,6 +194,7 @@ std::vector<CodeView> Lowering::region(RegionId id, CodeBlock& block) {
   for (NodeId node : nodes) {
     const Node& n = graph().node(node);
     if (n.def->has(kTerminator)) {
+      wait_for_all();
       current_ = {};
       return operands(n);
     }
@@ -221,6 +224,7 @@ void Lowering::lower_node(NodeId id, CodeBlock& block) {
     return dot ? dot_fusion(node, *dot, block) : fusion(node, block);
   }
   if (node.name == "stablehlo.dot_general" && dot(node, block)) return;
+  if (node.name == "stablehlo.while" || is_branch(node)) wait_for_all();
   if (node.name == "stablehlo.while") return loop(id, block);
   if (is_branch(node)) return branches(node, block);
   if (node.name == "cleave.transfer") return transfer(id, block);
@@ -355,6 +359,7 @@ void Lowering::transfer(NodeId id, CodeBlock& block) {
   const Transfer* plan = code_.transfers[id.index].get();
   internal_check(plan != nullptr, "a transfer without a plan");
   const CodeView in = contiguous(block, views_[node.operands[0].index]);
+  if (options_.ranks) return rank_transfer(id, in, block);
   const bool shared = plan->group.size() > 1 && plan->is_all_reduce;
   const CodeView out =
       fresh(graph().result_type(node), shared ? CodeBuffer::Kind::Held : CodeBuffer::Kind::Arena);

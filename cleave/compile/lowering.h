@@ -5,6 +5,7 @@
 
 #include "cleave/compile/buffer_table.h"
 #include "cleave/compile/dot_step.h"
+#include "cleave/compile/rank_transfer.h"
 #include "cleave/compile/steps.h"
 
 namespace cleave {
@@ -65,6 +66,17 @@ class Lowering {
              const std::vector<CodeView>& results, int64_t begin);
   void branches(const Node& node, CodeBlock& block);
 
+  // lower_ranks.cc
+  void rank_transfer(NodeId id, const CodeView& in, CodeBlock& block);
+  void wait_for(uint32_t buffer);  // before somebody reads it
+  void wait_for_all();
+  struct PendingWait {
+    CodeBlock* block;
+    NodeId node;
+    std::shared_ptr<RankTransfer> transfer;
+    CodeView in, staging, out;
+  };
+
   const LowerOptions options_;
   std::string entry_;
   DeviceCode code_;
@@ -73,6 +85,7 @@ class Lowering {
   std::vector<CodeView> views_;  // by value
   BufferTable table_;
   std::map<std::pair<CodeBlock*, std::vector<int64_t>>, CodeView> copies_;
+  std::vector<PendingWait> waits_;  // transfers that are under way at this point
   NodeId current_;
 };
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "cleave/compile/rank_steps.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
 
@@ -94,6 +95,7 @@ bool advance(Frame& frame) {
     if (next == CodeStep::Next::Block) continue;
     if (frame.observer && step.node.valid() && !step.results.empty()) tell(frame, step, begin);
     for (uint32_t buffer : step.releases) frame.held[buffer] = Array();
+    if (!frame.under_way.empty()) advance_transfers(frame);
     ++frame.stack.back().step;
   }
   return true;

@@ -5,29 +5,24 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
-#include <deque>
 #include <list>
 #include <mutex>
 #include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "cleave/mpi/planned_messages.h"
 #include "cleave/runtime/wire.h"
 
 namespace cleave {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr int kTag = 1;
-
-void check(int code, const char* call) {
-  if (code == MPI_SUCCESS) return;
-  char text[MPI_MAX_ERROR_STRING];
-  int length = 0;
-  MPI_Error_string(code, text, &length);
-  throw std::runtime_error(std::string(call) + ": " + std::string(text, length));
-}
+using mpi::check;
+constexpr int kTag = 0;       // of messages with a head
+constexpr int kFirstTag = 1;  // of planned ones
 
 // One thread makes all calls to MPI, from MPI_Init to MPI_Finalize. The others hand it messages and
 // get those that arrive. It never blocks inside MPI, where waiting means spinning: it tests, and
@@ -48,16 +43,29 @@ class MpiWire : public Wire {
   int size() const override { return size_; }
   bool one_host() const override { return one_host_; }
 
-  void listen(Allocate allocate, Deliver deliver) override {
+  void listen(Allocate allocate, Deliver deliver, Done done) override {
     std::lock_guard lock(mutex_);
     allocate_ = std::move(allocate);
     deliver_ = std::move(deliver);
+    planned_.set_done(std::move(done));
     changed_.notify_all();
   }
 
   void send(int to, Parcel message) override {
     std::lock_guard lock(mutex_);
     outbox_.push_back({to, std::move(message)});
+    changed_.notify_all();
+  }
+
+  void post(std::span<const Planned> sends, std::span<const Planned> receives) override {
+    std::lock_guard lock(mutex_);
+    planned_.post(sends, receives);
+    changed_.notify_all();
+  }
+
+  void forget(int begin, int end) override {
+    std::lock_guard lock(mutex_);
+    planned_.forget(begin, end);
     changed_.notify_all();
   }
 
@@ -124,10 +132,10 @@ class MpiWire : public Wire {
   void loop() {
     auto last = Clock::now();
     while (true) {
-      const bool moved = send_some() | receive_some() | finish_some();
+      const bool moved = send_some() | receive_some() | finish_some() | planned_.advance();
       std::unique_lock lock(mutex_);
       if (abandoned_) return;
-      if (closing_ && outbox_.empty() && sending_.empty()) break;
+      if (closing_ && outbox_.empty() && sending_.empty() && !planned_.is_sending()) break;
       if (moved) {
         last = Clock::now();
         continue;
@@ -145,47 +153,54 @@ class MpiWire : public Wire {
       sched_yield();
       return;
     }
-    const auto pause = std::min<Clock::duration>(idle / 4, microseconds(1000));
-    changed_.wait_for(lock, pause, [&] { return !outbox_.empty() || closing_ || abandoned_; });
+    // Large messages move only while somebody looks after them.
+    const microseconds most(planned_.is_idle() && sending_.empty() && arriving_.empty() ? 1000
+                                                                                        : 100);
+    changed_.wait_for(lock, std::min<Clock::duration>(idle / 4, most), [&] {
+      return !outbox_.empty() || planned_.has_news() || closing_ || abandoned_;
+    });
   }
 
   bool send_some() {
-    std::deque<Outgoing> fresh;
+    fresh_.clear();
     {
       std::lock_guard lock(mutex_);
-      fresh.swap(outbox_);
+      planned_.take_news();
+      fresh_.swap(outbox_);
     }
-    for (Outgoing& out : fresh) {
+    for (Outgoing& out : fresh_) {
       check(MPI_Isend(out.message.data.get(), static_cast<int>(out.message.size / Parcel::kLine),
                       line_, out.to, kTag, MPI_COMM_WORLD, &out.request),
             "MPI_Isend");
       sending_.push_back(std::move(out));
     }
-    return !fresh.empty();
+    return !fresh_.empty();
   }
 
   bool receive_some() {
-    Allocate allocate;
     {
       std::lock_guard lock(mutex_);
-      if (!deliver_) return false;
-      allocate = allocate_;
+      if (!deliver_) return false;  // once set, it stays
     }
     bool any = false;
     while (true) {
       int found = 0;
       MPI_Message message;
       MPI_Status status;
-      check(MPI_Improbe(MPI_ANY_SOURCE, kTag, MPI_COMM_WORLD, &found, &message, &status),
+      check(MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &found, &message, &status),
             "MPI_Improbe");
       if (!found) return any;
       any = true;
+      if (status.MPI_TAG >= kFirstTag) {
+        planned_.arrived(message, status);
+        continue;
+      }
       int lines = 0;
       MPI_Get_count(&status, line_, &lines);
       Incoming& in = arriving_.emplace_back();
       in.from = status.MPI_SOURCE;
       in.message.size = static_cast<size_t>(lines) * Parcel::kLine;
-      in.message.data = allocate(in.message.size);
+      in.message.data = allocate_(in.message.size);
       check(MPI_Imrecv(in.message.data.get(), lines, line_, &message, &in.request), "MPI_Imrecv");
     }
   }
@@ -240,9 +255,11 @@ class MpiWire : public Wire {
   MPI_Datatype line_ = MPI_DATATYPE_NULL;
   Allocate allocate_;
   Deliver deliver_;
-  std::deque<Outgoing> outbox_;
-  std::list<Outgoing> sending_;  // only the thread's own, as the next
+  std::vector<Outgoing> outbox_;
+  std::vector<Outgoing> fresh_;  // only the thread's own, as the next
+  std::list<Outgoing> sending_;
   std::list<Incoming> arriving_;
+  mpi::PlannedMessages planned_{kFirstTag};
   std::thread thread_;
 };
 

@@ -71,19 +71,6 @@ std::string name_of(const CommEvent& event) {
   return fmt::format("{} {} for {}", event.kind, event.axes, event.asked_by);
 }
 
-// Whether no device before this one holds the same elements.
-bool is_first_holder(const Layout& layout, const Shape& shape, int64_t device) {
-  if (!layout.spec.mesh || layout.spec.is_fully_replicated()) return device == 0;
-  const Mesh& mesh = *layout.spec.mesh;
-  const auto part = [&](int64_t d) {
-    return coordinate(layout.spec.partial, mesh, mesh.position_of(d));
-  };
-  for (int64_t other = 0; other < device; ++other)
-    if (layout.box(shape, other) == layout.box(shape, device) && part(other) == part(device))
-      return false;
-  return true;
-}
-
 // One device's transfers while a program runs.
 class DeviceTransfers : public TransferHandler {
  public:
@@ -302,6 +289,18 @@ std::vector<Array> Executor::run(std::span<const Array> args, const ExecuteOptio
                                program_.graph.operand_type(end, i).shape));
   }
   return results;
+}
+
+bool is_first_holder(const Layout& layout, const Shape& shape, int64_t device) {
+  if (!layout.spec.mesh || layout.spec.is_fully_replicated()) return device == 0;
+  const Mesh& mesh = *layout.spec.mesh;
+  const auto part = [&](int64_t d) {
+    return coordinate(layout.spec.partial, mesh, mesh.position_of(d));
+  };
+  for (int64_t other = 0; other < device; ++other)
+    if (layout.box(shape, other) == layout.box(shape, device) && part(other) == part(device))
+      return false;
+  return true;
 }
 
 bool is_donated(const Function& function, size_t argument) {

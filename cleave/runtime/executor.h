@@ -71,6 +71,8 @@ bool is_donated(const Function& function, size_t argument);
 // The part of a whole array that a device holds. Where the layout is partial, the first device
 // along the pending axes holds the value, and the others the identity of the reduction.
 Array shard_of(const Array& whole, const Layout& layout, int64_t device);
+// Whether no device before this one holds the same elements.
+bool is_first_holder(const Layout& layout, const Shape& shape, int64_t device);
 // The whole array from the shards of all devices, pending reductions completed. An invalid array
 // stands for a shard that another device holds as well.
 Array assemble(std::span<const Array> shards, const Layout& layout, const Shape& shape);

@@ -25,6 +25,12 @@ class Observer {
   // that owns the region; the bodies of elementwise reducers do not come.
   virtual void executed(const Graph& /*graph*/, const Node& /*node*/, int64_t /*device*/,
                         std::span<const Array> /*results*/, double /*begin*/, double /*end*/) {}
+  // A change of layout was begun that runs beside other ops. When its result is needed, `executed`
+  // tells how long the device then waited, and `under_way` from when to when it took place.
+  virtual void started(const Graph& /*graph*/, const Node& /*node*/, int64_t /*device*/,
+                       double /*begin*/, double /*end*/) {}
+  virtual void under_way(const Graph& /*graph*/, const Node& /*node*/, int64_t /*device*/,
+                         double /*begin*/, double /*end*/) {}
   virtual void print(std::string_view /*text*/) {}
   virtual void probe(std::string_view /*name*/, int64_t /*iteration*/, const Array& /*value*/) {}
 };

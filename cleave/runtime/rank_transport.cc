@@ -31,15 +31,28 @@ std::string name_of(int64_t device) { return fmt::format("device {}", device); }
 
 }  // namespace
 
-RankTransport::RankTransport(World& world, int64_t num_devices)
+RankTransport::RankTransport(World& world, int64_t num_devices, Life life)
     : world_(world),
+      world_life_(world.life()),
       num_devices_(num_devices),
       each_(num_devices / world.size()),
-      session_(world.open_session(num_devices)) {
+      session_(world.open_session(life == Life::Run ? num_devices : 0)) {
   internal_check(each_ * world.size() == num_devices, "devices that ranks cannot share evenly");
 }
 
-RankTransport::~RankTransport() { world_.close_session(*session_); }
+RankTransport::~RankTransport() {
+  if (!world_life_.expired()) world_.close_session(*session_);
+}
+
+void RankTransport::check(int64_t device, std::string_view what,
+                          std::span<const int64_t> group) const {
+  std::lock_guard lock(world_.mutex_);
+  world_.check(*session_, name_of(device), what, [&] {
+    for (int64_t other : group)
+      if (const std::string reason = why_not(other); !reason.empty()) return reason;
+    return std::string();
+  });
+}
 
 void RankTransport::post(const Meeting& meeting, uint64_t digest, std::vector<int64_t> to,
                          const Array& array) {
@@ -171,9 +184,12 @@ std::vector<Array> RankTransport::receive(int64_t device, int64_t channel, std::
 
 void RankTransport::tell_all(const Packet& packet) {
   world_.send_all(packet);
-  std::lock_guard lock(world_.mutex_);
-  session_->accept(packet);
-  world_.changed_.notify_all();
+  {
+    std::lock_guard lock(world_.mutex_);
+    session_->accept(packet);
+    world_.changed_.notify_all();
+  }
+  world_.tell_news();
 }
 
 void RankTransport::leave(int64_t device) {

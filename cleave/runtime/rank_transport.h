@@ -17,7 +17,11 @@ namespace cleave {
 // parts in the order of the group, as the local transport does, so that results are the same bits.
 class RankTransport : public Transport {
  public:
-  RankTransport(World& world, int64_t num_devices);
+  enum class Life : uint8_t {
+    Run,      // every device leaves at the end
+    Program,  // many runs of one program: nobody leaves
+  };
+  RankTransport(World& world, int64_t num_devices, Life life = Life::Run);
   ~RankTransport() override;
 
   int64_t num_devices() const override { return num_devices_; }
@@ -32,6 +36,11 @@ class RankTransport : public Transport {
   void leave(int64_t device) override;
   void fail(int64_t device, std::string_view message) override;
 
+  // Throws where `device`, which waits for others of `group`, waits in vain.
+  void check(int64_t device, std::string_view what, std::span<const int64_t> group) const;
+  // The number of the run, the same on every rank.
+  int64_t number() const { return session_->id; }
+
   // After the devices have ended: every rank's arrays, on every rank.
   std::vector<std::vector<Array>> gather_ranks(std::vector<Array> arrays, std::string_view what);
 
@@ -43,6 +52,7 @@ class RankTransport : public Transport {
   std::string why_not(int64_t device) const;
 
   World& world_;
+  const std::weak_ptr<void> world_life_;
   const int64_t num_devices_, each_;
   std::shared_ptr<Session> session_;
 };

@@ -25,31 +25,57 @@ std::string name_of(const Node& node) {
 
 }  // namespace
 
-void Recorder::executed(const Graph& graph, const Node& node, int64_t device,
-                        std::span<const Array> results, double begin, double end) {
-  begin -= start_;
-  end -= start_;
-  Event event{name_of(node), device, begin, end, 0, {}, {}};
+Recorder::Event Recorder::event_of(const Node& node, int64_t device, double begin,
+                                   double end) const {
+  Event event{name_of(node), device, begin - start_, end - start_, 0, {}, {}};
   if (node.attrs.has("cleave.step")) {
     event.axes = node.attrs.get_string("cleave.axes");
     event.asked_by = node.attrs.get_string("cleave.for");
   }
+  return event;
+}
+
+void Recorder::add(Event event, const Graph& graph, const Node& node) {
+  if (on_trace && !event.beside)
+    on_trace(fmt::format(
+        "device {}  {:10.3f} ms  {:9.3f} ms  {}  {}{}", event.device, event.begin * 1e3,
+        (event.end - event.begin) * 1e3, event.op, types_text(graph, node),
+        event.asked_by.empty() ? "" : fmt::format("  over {} for {}", event.axes, event.asked_by)));
+  if (record_ops) events_.push_back(std::move(event));
+}
+
+void Recorder::executed(const Graph& graph, const Node& node, int64_t device,
+                        std::span<const Array> results, double begin, double end) {
+  Event event = event_of(node, device, begin, end);
   for (const Array& result : results)
     if (result.valid()) event.bytes += static_cast<int64_t>(result.num_bytes());
   std::lock_guard lock(mutex_);
-  if (on_trace)
-    on_trace(fmt::format(
-        "device {}  {:10.3f} ms  {:9.3f} ms  {}  {}{}", device, begin * 1e3, (end - begin) * 1e3,
-        event.op, types_text(graph, node),
-        event.asked_by.empty() ? "" : fmt::format("  over {} for {}", event.axes, event.asked_by)));
-  if (record_ops) events_.push_back(std::move(event));
+  if (!started_.empty() && started_[device].erase(&node)) event.op += ".wait";
+  add(std::move(event), graph, node);
+}
+
+void Recorder::started(const Graph& graph, const Node& node, int64_t device, double begin,
+                       double end) {
+  Event event = event_of(node, device, begin, end);
+  event.op += ".start";
+  std::lock_guard lock(mutex_);
+  started_[device].insert(&node);
+  add(std::move(event), graph, node);
+}
+
+void Recorder::under_way(const Graph& graph, const Node& node, int64_t device, double begin,
+                         double end) {
+  Event event = event_of(node, device, begin, end);
+  event.beside = true;
+  std::lock_guard lock(mutex_);
+  add(std::move(event), graph, node);
 }
 
 void Recorder::merge(World& world) {
   nlohmann::json own = nlohmann::json::array();
   for (const Event& event : events_)
-    own.push_back(
-        {event.op, event.device, event.begin, event.end, event.bytes, event.axes, event.asked_by});
+    own.push_back({event.op, event.device, event.begin, event.end, event.bytes, event.axes,
+                   event.asked_by, event.beside});
   const std::vector<uint8_t> bytes = nlohmann::json::to_cbor(own);
   const Array text =
       Array::from_bytes(DType::U8, {static_cast<int64_t>(bytes.size())}, bytes.data());
@@ -68,8 +94,8 @@ void Recorder::merge(World& world) {
     const double later = *clocks[rank][0].data<double>() - *clock.data<double>();
     const auto* begin = texts[rank][0].data<uint8_t>();
     for (const auto& e : nlohmann::json::from_cbor(begin, begin + texts[rank][0].num_elements()))
-      events_.push_back(
-          {e[0], e[1], e[2].get<double>() + later, e[3].get<double>() + later, e[4], e[5], e[6]});
+      events_.push_back({e[0], e[1], e[2].get<double>() + later, e[3].get<double>() + later, e[4],
+                         e[5], e[6], e[7]});
   }
 }
 
@@ -91,7 +117,10 @@ std::string Recorder::stats() const {
   };
   std::map<std::string, Row> by_op;
   double last = 0;
+  size_t ops = 0;
   for (const Event& event : events_) {
+    if (event.beside) continue;
+    ++ops;
     Row& row = by_op[event.op];
     row.op = event.op;
     ++row.calls;
@@ -108,7 +137,7 @@ std::string Recorder::stats() const {
   for (const Row& row : rows)
     text += fmt::format("{:<36} {:>8} {:>12.3f} {:>6.1f}% {:>14}\n", row.op, row.calls,
                         row.seconds * 1e3, last > 0 ? 100 * row.seconds / last : 0, row.bytes);
-  return text + fmt::format("{} ops in {:.3f} ms\n", events_.size(), last * 1e3);
+  return text + fmt::format("{} ops in {:.3f} ms\n", ops, last * 1e3);
 }
 
 std::string Recorder::timeline() const {
@@ -121,11 +150,25 @@ std::string Recorder::timeline() const {
                       {"pid", 0},
                       {"tid", device},
                       {"args", {{"name", fmt::format("device {}", device)}}}});
+  int64_t flight = 0;
   for (const Event& event : events_) {
     nlohmann::json args{{"bytes", event.bytes}};
     if (!event.asked_by.empty()) {
       args["axes"] = event.axes;
       args["for"] = event.asked_by;
+    }
+    if (event.beside) {
+      ++flight;
+      for (const bool begins : {true, false})
+        events.push_back({{"name", event.op},
+                          {"cat", "collective"},
+                          {"ph", begins ? "b" : "e"},
+                          {"id", flight},
+                          {"pid", 0},
+                          {"tid", event.device},
+                          {"ts", (begins ? event.begin : event.end) * 1e6},
+                          {"args", args}});
+      continue;
     }
     events.push_back({{"name", event.op},
                       {"ph", "X"},

@@ -3,7 +3,9 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +25,8 @@ class Recorder : public Observer {
     int64_t bytes;      // of the results
     // Of a change of layout: the axes that it goes over, and the op that asked for it.
     std::string axes, asked_by;
+    // It ran from begin to end beside other ops; its `.start` and `.wait` are events as well.
+    bool beside = false;
   };
 
   // Called with each line of the trace as it happens, and with what the program prints.
@@ -34,6 +38,10 @@ class Recorder : public Observer {
   bool wants_ops() const override { return record_ops || on_trace; }
   void executed(const Graph& graph, const Node& node, int64_t device,
                 std::span<const Array> results, double begin, double end) override;
+  void started(const Graph& graph, const Node& node, int64_t device, double begin,
+               double end) override;
+  void under_way(const Graph& graph, const Node& node, int64_t device, double begin,
+                 double end) override;
   void print(std::string_view text) override;
   void probe(std::string_view name, int64_t iteration, const Array& value) override;
 
@@ -44,11 +52,16 @@ class Recorder : public Observer {
   // Calls, seconds (with the ops in regions and calls inside them), share and result bytes by op,
   // the longest first.
   std::string stats() const;
-  // Chrome's and Perfetto's trace format, one track per device.
+  // Chrome's and Perfetto's trace format, one track per device; what ran beside other ops is drawn
+  // above it.
   std::string timeline() const;
 
  private:
+  Event event_of(const Node& node, int64_t device, double begin, double end) const;
+  void add(Event event, const Graph& graph, const Node& node);
+
   std::mutex mutex_;
+  std::map<int64_t, std::set<const Node*>> started_;  // by device
   std::vector<Event> events_;
   double start_ =
       std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();

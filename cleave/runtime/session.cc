@@ -12,8 +12,8 @@ std::vector<Session::Answer> Session::accept(Packet packet) {
       break;
     }
     case Packet::Kind::Lot:
-      lots[packet.from].push_back(std::move(packet.arrays));
-      break;
+      lots[packet.from].push_back(std::move(packet));
+      return {};
     case Packet::Kind::Grant:
       grants[{packet.to.at(0), packet.group}].push_back(std::move(packet.arrays));
       break;

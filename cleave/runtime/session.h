@@ -25,7 +25,7 @@ struct Session {
   int64_t num_devices = 0;  // known when this rank has begun the run
   bool over = false;        // for this rank; it may still keep a channel for others
   std::map<std::pair<int64_t, int64_t>, std::deque<Packet>> parts;  // by sender and receiver
-  std::map<int64_t, std::deque<std::vector<Array>>> lots;           // by rank
+  std::map<int64_t, std::deque<Packet>> lots;                       // by rank
   std::map<std::pair<int64_t, uint64_t>, std::deque<std::vector<Array>>> grants;
   std::map<uint64_t, Channel> channels;
   std::set<int64_t> left;  // devices

@@ -16,13 +16,21 @@ constexpr double kPatience = 0.7;
 World::World(std::shared_ptr<Wire> wire, Options options)
     : wire_(std::move(wire)), rank_(wire_->rank()), size_(wire_->size()) {
   const auto on_death = [this](int rank, const std::string& why) {
-    std::lock_guard lock(mutex_);
-    dead_.emplace(rank, why);
-    changed_.notify_all();
+    {
+      std::lock_guard lock(mutex_);
+      dead_.emplace(rank, why);
+      changed_.notify_all();
+    }
+    tell_news();
   };
   common_ = open_session(0);
   wire_->listen([](size_t bytes) { return allocate(bytes); },
-                [this](int from, Parcel message) { deliver(from, std::move(message)); });
+                [this](int from, Parcel message) { deliver(from, std::move(message)); },
+                [this](uint64_t listener, uint64_t key) {
+                  std::lock_guard lock(listening_);
+                  const auto it = listeners_.find(listener);
+                  if (it != listeners_.end()) it->second->done(key);
+                });
   if (!options.watch || size_ == 1) return;
   if (rank_ == 0) {
     watch_ = std::make_unique<Watch>(size_, wire_->one_host(), options.silence, on_death);
@@ -66,6 +74,7 @@ std::vector<int64_t> World::devices_of(const Mesh& mesh) const {
 
 void World::deliver(int from, Parcel message) {
   Packet packet = decode(std::move(message));
+  const bool is_news = packet.kind == Packet::Kind::Ended || packet.kind == Packet::Kind::Failed;
   std::vector<Session::Answer> answers;
   {
     std::lock_guard lock(mutex_);
@@ -86,6 +95,7 @@ void World::deliver(int from, Parcel message) {
     }
     changed_.notify_all();
   }
+  if (is_news) tell_news();
   for (const auto& [rank, answer] : answers) {
     if (rank == rank_)
       deliver(rank, encode(answer));
@@ -121,16 +131,42 @@ void World::wait(std::unique_lock<std::mutex>& lock, const Session& session, std
                  std::string_view what, const std::function<bool()>& ready,
                  const std::function<std::string()>& hopeless) {
   while (!ready()) {
-    std::string reason;
-    if (!dead_.empty())
-      reason = fmt::format("rank {} has died: {}", dead_.begin()->first, dead_.begin()->second);
-    else if (!session.failure.empty())
-      reason = session.failure;
-    else
-      reason = hopeless();
-    if (!reason.empty()) throw TransportError(fmt::format("{} waits in {}: {}", who, what, reason));
+    check(session, who, what, hopeless);
     changed_.wait(lock);
   }
+}
+
+void World::check(const Session& session, std::string_view who, std::string_view what,
+                  const std::function<std::string()>& hopeless) const {
+  std::string reason;
+  if (!dead_.empty())
+    reason = fmt::format("rank {} has died: {}", dead_.begin()->first, dead_.begin()->second);
+  else if (!session.failure.empty())
+    reason = session.failure;
+  else
+    reason = hopeless();
+  if (!reason.empty()) throw TransportError(fmt::format("{} waits in {}: {}", who, what, reason));
+}
+
+uint64_t World::add_listener(WorldListener* listener) {
+  std::lock_guard lock(listening_);
+  listeners_.emplace(next_listener_, listener);
+  return next_listener_++;
+}
+
+void World::remove_listener(uint64_t number) {
+  std::lock_guard lock(listening_);
+  listeners_.erase(number);
+}
+
+void World::keep(std::shared_ptr<const void> memory) {
+  std::lock_guard lock(mutex_);
+  kept_.push_back(std::move(memory));
+}
+
+void World::tell_news() {
+  std::lock_guard lock(listening_);
+  for (const auto& [number, listener] : listeners_) listener->news();
 }
 
 std::vector<std::vector<Array>> World::gather(std::vector<Array> arrays, std::string_view what) {
@@ -139,7 +175,8 @@ std::vector<std::vector<Array>> World::gather(std::vector<Array> arrays, std::st
 
 std::vector<std::vector<Array>> World::gather_in(Session& session, std::vector<Array> arrays,
                                                  std::string_view what) {
-  Packet lot{.kind = Packet::Kind::Lot, .session = session.id, .from = rank_};
+  Packet lot{
+      .kind = Packet::Kind::Lot, .session = session.id, .from = rank_, .what = std::string(what)};
   lot.arrays = arrays;
   send_all(lot);
   std::vector<std::vector<Array>> all(static_cast<size_t>(size_));
@@ -156,7 +193,10 @@ std::vector<std::vector<Array>> World::gather_in(Session& session, std::vector<A
           return fmt::format("rank {} has ended{}{}", rank, it->second.empty() ? "" : ": ",
                              it->second);
         });
-    all[static_cast<size_t>(rank)] = std::move(lots.front());
+    if (lots.front().what != what)
+      throw TransportError(fmt::format("rank {} is in {} while rank {} is in {}", rank_, what, rank,
+                                       lots.front().what));
+    all[static_cast<size_t>(rank)] = std::move(lots.front().arrays);
     lots.pop_front();
   }
   return all;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,14 @@
 #include "cleave/runtime/wire.h"
 
 namespace cleave {
+
+// Hears, from threads of the world, what happens to it.
+class WorldListener {
+ public:
+  virtual ~WorldListener() = default;
+  virtual void news() = 0;              // a rank has died or ended, or a run has failed
+  virtual void done(uint64_t key) = 0;  // a countdown of planned messages has ended
+};
 
 // The processes that run one program together, each on its own part of every mesh's devices: the
 // ranks of mpirun. All ranks run the same program, and begin the same runs in the same order.
@@ -56,6 +65,19 @@ class World {
   // Every rank's arrays, on every rank. `what` is for messages.
   std::vector<std::vector<Array>> gather(std::vector<Array> arrays, std::string_view what);
 
+  // Messages whose memory is laid out; countdowns carry the number that `add_listener` gave. Where
+  // a listener is removed, it is not being called any more.
+  void post(std::span<const Planned> sends, std::span<const Planned> receives) {
+    wire_->post(sends, receives);
+  }
+  void forget(int begin, int end) { wire_->forget(begin, end); }  // tags; see Wire
+  uint64_t add_listener(WorldListener* listener);
+  void remove_listener(uint64_t number);
+  // Until the world ends: what messages of a run that failed may still be written to.
+  void keep(std::shared_ptr<const void> memory);
+  // Expires with the world: for those who may outlive it.
+  std::weak_ptr<void> life() const { return life_; }
+
   // The end of this rank's program; `error` says what went wrong, where something did. Rank 0 gets
   // what everybody said (nothing of those that died); the others get their own. Then `release`
   // waits until rank 0 has been there, and disconnects.
@@ -77,6 +99,10 @@ class World {
   void wait(std::unique_lock<std::mutex>& lock, const Session& session, std::string_view who,
             std::string_view what, const std::function<bool()>& ready,
             const std::function<std::string()>& hopeless);
+  // What `wait` throws, where there is reason to.
+  void check(const Session& session, std::string_view who, std::string_view what,
+             const std::function<std::string()>& hopeless) const;
+  void tell_news();
   std::vector<std::vector<Array>> gather_in(Session& session, std::vector<Array> arrays,
                                             std::string_view what);
 
@@ -92,6 +118,11 @@ class World {
   std::map<int, std::string> ended_;  // with which error; may be empty
   std::string address_;               // of the watch, when rank 0 has told it
   bool parted_ = false, orderly_ = false, released_ = false;
+  std::mutex listening_;
+  std::map<uint64_t, WorldListener*> listeners_;
+  uint64_t next_listener_ = 0;
+  std::vector<std::shared_ptr<const void>> kept_;
+  std::shared_ptr<void> life_ = std::make_shared<int>(0);
 };
 
 }  // namespace cleave

@@ -1,0 +1,1 @@
+#include "tests/compile/count_allocations.cc"
