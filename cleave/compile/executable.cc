@@ -406,7 +406,13 @@ struct Executable::Impl {
     world->keep(std::make_shared<std::vector<std::vector<Array>>>(results));
   }
 
-  void log(CommLog& log) const {
+  void log(CommLog& log) {
+    // Where transfers run beside other ops, devices come to the local ones in different orders.
+    if (ranks)
+      for (auto& device : devices)
+        std::stable_sort(device->done.begin(), device->done.end(), [&](NodeId a, NodeId b) {
+          return device->code.origin[a.index] < device->code.origin[b.index];
+        });
     std::vector<CommEvent> events;
     for (size_t i = 0; i < devices[0]->done.size(); ++i) {
       const NodeId first = devices[0]->done[i];

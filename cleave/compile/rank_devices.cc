@@ -10,6 +10,7 @@ RankDevices::RankDevices(World& world, int64_t num_devices, std::vector<int64_t>
       own_(std::move(own)),
       transport_(world, num_devices, RankTransport::Life::Program),
       states_(own_.size(), State::Ended) {
+  ready_.reserve(own_.size());
   number_ = world_.add_listener(this);
 }
 
@@ -70,7 +71,7 @@ void RankDevices::work() {
     changed_.wait(lock, [&] { return left_ == 0 || !ready_.empty(); });
     if (left_ == 0) return;
     const size_t index = ready_.front();
-    ready_.pop_front();
+    ready_.erase(ready_.begin());
     states_[index] = State::Running;
     lock.unlock();
     bool ended = false, threw = false;

@@ -2,7 +2,6 @@
 
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -67,7 +66,7 @@ class RankDevices : public WorldListener {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<State> states_;
-  std::deque<size_t> ready_;
+  std::vector<size_t> ready_;
   size_t left_ = 0;
   bool failed_ = false;
   std::exception_ptr cause_, consequence_;

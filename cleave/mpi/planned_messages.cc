@@ -23,6 +23,17 @@ void check(int code, const char* call) {
   throw std::runtime_error(std::string(call) + ": " + std::string(text, length));
 }
 
+PlannedMessages::PlannedMessages(int first_tag) : first_tag_(first_tag) {
+  constexpr size_t kUsual = 256;
+  fresh_.reserve(kUsual);
+  orders_.reserve(kUsual);
+  expected_.reserve(kUsual);
+  early_.reserve(kUsual);
+  requests_.reserve(kUsual);
+  under_way_.reserve(kUsual);
+  finished_.reserve(kUsual);
+}
+
 void PlannedMessages::post(std::span<const Planned> sends, std::span<const Planned> receives) {
   for (const Planned& message : receives) add(message, false);
   for (const Planned& message : sends) add(message, true);

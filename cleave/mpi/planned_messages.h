@@ -19,7 +19,7 @@ void check(int code, const char* call);
 // nothing is allocated once as many messages have been under way as ever are.
 class PlannedMessages {
  public:
-  explicit PlannedMessages(int first_tag) : first_tag_(first_tag) {}
+  explicit PlannedMessages(int first_tag);
 
   void post(std::span<const Planned> sends, std::span<const Planned> receives);
   void forget(int begin, int end);

@@ -187,11 +187,13 @@ func.func @main(%x: tensor<{1}x5000xf32> {{sdy.sharding = #sdy.sharding<@mesh, [
     EXPECT_GE(log.count(), 5u) << to_string(log);
     std::vector<std::vector<Array>> shards = own_shards(executable, args), results;
     for (int warm = 0; warm < 20; ++warm) executable.run_shards_into(shards, results);
-    World::of_process()->gather({}, "a test");
-    const int64_t before = allocation_count();
-    for (int run = 0; run < 10; ++run) executable.run_shards_into(shards, results);
-    EXPECT_LE(allocation_count() - before, 2) << each;  // the next gathering may come meanwhile
-    World::of_process()->gather({}, "a test");
+    int64_t least = INT64_MAX;  // now and then another rank has something to say
+    for (int batch = 0; batch < 6; ++batch) {
+      const int64_t before = allocation_count();
+      for (int run = 0; run < 5; ++run) executable.run_shards_into(shards, results);
+      least = std::min(least, allocation_count() - before);
+    }
+    EXPECT_EQ(least, 0) << each;
     expect_same_as_local(*executable.program(), args, CompileOptions().passes, "steady");
   }
 }
