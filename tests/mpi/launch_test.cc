@@ -76,19 +76,24 @@ TEST(Launch, CountsAndTimelinesAreOfAllRanks) {
   const std::string file = temp("timeline.json");
   const std::string run = "run " + program("matmul") +
                           " --arg '*=random:1' --mesh x=4 --shard random:2 --quiet --stats";
-  const Outcome alone = shell(run + " --no-compile");  // ranks run op by op
-  const Outcome ranks = shell("launch -n 2 -- cleave " + run + " --timeline " + file);
+  const Outcome alone = shell(run + " --no-compile");
+  const Outcome ranks = shell("launch -n 2 -- cleave " + run + " --no-compile");
+  const Outcome compiled = shell("launch -n 2 -- cleave " + run + " --timeline " + file);
   EXPECT_EQ(ranks.status, 0) << ranks.err;
+  EXPECT_EQ(compiled.status, 0) << compiled.err;
+  EXPECT_THAT(compiled.err, HasSubstr("compiled: "));
   const auto ops = [](const std::string& err) {
     const size_t end = err.rfind(" ops in");
     return err.substr(err.rfind('\n', end) + 1, end - err.rfind('\n', end) - 1);
   };
   EXPECT_EQ(ops(ranks.err), ops(alone.err)) << ranks.err;
-  std::set<int> tracks;
+  std::set<int> tracks, flights;
   const nlohmann::json timeline = nlohmann::json::parse(read(file));
   for (const auto& event : timeline["traceEvents"])
-    if (event["ph"] == "X") tracks.insert(event["tid"].get<int>());
+    if (event["ph"] == "X" || event["ph"] == "b")
+      (event["ph"] == "X" ? tracks : flights).insert(event["tid"].get<int>());
   EXPECT_EQ(tracks, (std::set<int>{0, 1, 2, 3}));
+  EXPECT_EQ(flights, tracks);
 }
 
 TEST(Launch, ErrorsArePrintedOnce) {
