@@ -1,9 +1,5 @@
 #include "cleave/kernels/loop.h"
 
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
-
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -18,9 +14,9 @@ namespace cleave {
 namespace {
 
 constexpr int64_t kChunkBytes = 8192;
-// Results that no cache holds are written past it: a line that is written whole need not be read
-// first, which is a third of the traffic of an op on one operand.
-constexpr int64_t kStreamedBytes = 24 << 20;
+// Of a large array and a single element: that many copies of it stay in the second-level cache.
+constexpr int64_t kSplatChunkBytes = 65536;
+constexpr int64_t kManySplatChunks = 32;
 
 // A view without size-1 dimensions, neighbours that lie behind each other merged.
 struct Collapsed {
@@ -135,22 +131,10 @@ class ChunkReader {
   std::unique_ptr<std::byte[]> converted_;
 };
 
-// Copies whole chunks to a target that begins at a multiple of 16 bytes.
-void stream(std::byte* target, const std::byte* source, int64_t bytes) {
-  int64_t done = 0;
-#ifdef __SSE2__
-  for (; done + 16 <= bytes; done += 16)
-    _mm_stream_si128(reinterpret_cast<__m128i*>(target + done),
-                     _mm_load_si128(reinterpret_cast<const __m128i*>(source + done)));
-#endif
-  std::memcpy(target + done, source + done, static_cast<size_t>(bytes - done));
-}
-
-struct alignas(64) Line {
-  std::byte bytes[64];
-};
-std::unique_ptr<Line[]> lines(int64_t bytes) {
-  return std::make_unique_for_overwrite<Line[]>(static_cast<size_t>(bytes + 63) / 64);
+bool is_splat(const Array& x) {
+  for (size_t d = 0; d < x.rank(); ++d)
+    if (x.shape()[d] != 1 && x.strides()[d] != 0) return false;
+  return true;
 }
 
 // The elements of a contiguous array as uninitialised ones of another dtype of the same size.
@@ -179,7 +163,12 @@ Array run_loop(Loop loop, std::span<const Array> operands, std::span<const DType
 
   int largest = byte_size(out);
   for (DType dtype : in) largest = std::max(largest, byte_size(dtype));
-  const int64_t chunk = std::min(count, kChunkBytes / largest);
+  bool only_splats =
+      out == result_dtype && count >= kManySplatChunks * (kSplatChunkBytes / largest);
+  for (size_t i = 0; i < operands.size(); ++i)
+    only_splats = only_splats && operands[i].dtype() == in[i] &&
+                  (operands[i].is_contiguous() || is_splat(operands[i]));
+  const int64_t chunk = std::min(count, (only_splats ? kSplatChunkBytes : kChunkBytes) / largest);
 
   auto packed = [](const Array& x) { return loop_packs(x) ? x.copy() : x; };
   std::vector<Array> kept;
@@ -193,30 +182,21 @@ Array run_loop(Loop loop, std::span<const Array> operands, std::span<const DType
   const Loop store = out == result_dtype ? nullptr : convert_loop(out, result_dtype);
   const bool direct = !store && std::all_of(readers.begin(), readers.end(),
                                             [](const ChunkReader& r) { return r.in_place(); });
-  std::byte* target = result.raw();
-  const bool streams = !fits && static_cast<int64_t>(result.num_bytes()) >= kStreamedBytes &&
-                       reinterpret_cast<uintptr_t>(target) % 16 == 0;
-  const int64_t step = direct && !streams ? count : chunk;
-  const auto staging = store ? lines(chunk * byte_size(out)) : nullptr;
-  const auto streamed = streams ? lines(chunk * byte_size(result_dtype)) : nullptr;
+  const int64_t step = direct ? count : chunk;
+  const auto staging = store ? std::make_unique<std::byte[]>(chunk * byte_size(out)) : nullptr;
 
   std::array<const std::byte*, kMaxLoopOperands> pointers{};
+  std::byte* target = result.raw();
   for (int64_t begin = 0; begin < count; begin += step) {
     const int64_t n = std::min(step, count - begin);
     for (size_t i = 0; i < readers.size(); ++i) pointers[i] = readers[i].next(n);
-    std::byte* made = streams ? streamed[0].bytes : target;
-    loop(pointers.data(), store ? staging[0].bytes : made, n);
+    loop(pointers.data(), store ? staging.get() : target, n);
     if (store) {
-      const std::byte* staged = staging[0].bytes;
-      store(&staged, made, n);
+      const std::byte* staged = staging.get();
+      store(&staged, target, n);
     }
-    const int64_t bytes = n * byte_size(result_dtype);
-    if (streams) stream(target, made, bytes);
-    target += bytes;
+    target += n * byte_size(result_dtype);
   }
-#ifdef __SSE2__
-  if (streams) _mm_sfence();
-#endif
   return result;
 }
 
