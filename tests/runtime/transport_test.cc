@@ -4,6 +4,8 @@
 #include <array>
 #include <mutex>
 #include <numeric>
+#include <set>
+#include <thread>
 
 #include "cleave/core/error.h"
 #include "cleave/runtime/local_transport.h"
@@ -32,6 +34,28 @@ std::vector<Array> on_devices(int64_t n, const std::function<Array(Transport&, M
     results[static_cast<size_t>(device)] = task(*transport, {device, all, "test.op"});
   });
   return results;
+}
+
+TEST(RunDevices, KeepsItsThreads) {
+  std::mutex mutex;
+  std::set<std::thread::id> threads;
+  for (int round = 0; round < 100; ++round)
+    on_devices(5, [&](Transport& transport, Meeting meeting) {
+      std::unique_lock lock(mutex);
+      threads.insert(std::this_thread::get_id());
+      lock.unlock();
+      return transport.all_gather(meeting, ints({1}), 0);
+    });
+  EXPECT_LE(threads.size(), 40u) << "400 would be a thread for every task";
+}
+
+TEST(RunDevices, RunsInsideATaskToo) {
+  const std::vector<Array> results = on_devices(4, [](Transport&, Meeting) {
+    return on_devices(3, [](Transport& transport, Meeting meeting) {
+      return transport.all_gather(meeting, ints({static_cast<int32_t>(meeting.device)}), 0);
+    })[0];
+  });
+  for (const Array& array : results) EXPECT_EQ(values(array), (Ints{0, 1, 2}));
 }
 
 TEST(LocalTransport, GathersUnevenParts) {
