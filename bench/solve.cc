@@ -70,12 +70,14 @@ Problem with_limit(Problem problem, double factor) {
   return problem;
 }
 
-// Forbids one strategy in twenty, but never the last of a node.
-Problem with_fewer(Problem problem, std::uint64_t seed) {
+// Forbids one strategy in twenty, but none of a known solution, which stays feasible.
+Problem with_fewer(Problem problem, std::uint64_t seed, const std::vector<int>& choice) {
   std::mt19937_64 random(seed);
-  for (auto& node : problem.nodes) {
-    for (std::size_t s = 1; s < node.costs.size(); ++s) {
-      if (random() % 20 == 0) node.costs[s] = cleave::plan::kForbidden;
+  for (std::size_t i = 0; i < choice.size(); ++i) {
+    std::vector<std::int64_t>& costs = problem.nodes[i].costs;
+    for (std::size_t s = 0; s < costs.size(); ++s) {
+      const bool drop = random() % 20 == 0;
+      if (drop && static_cast<int>(s) != choice[i]) costs[s] = cleave::plan::kForbidden;
     }
   }
   return problem;
@@ -92,19 +94,20 @@ struct Settings {
 };
 
 std::vector<std::pair<std::string, Problem>> variants_of(const std::string& name,
-                                                         const Problem& problem) {
+                                                         const Problem& problem,
+                                                         const std::vector<int>& choice) {
   std::vector<std::pair<std::string, Problem>> result;
   result.emplace_back(name + "/renumbered", renumbered(problem, 1));
   for (double factor : {0.95, 1.1, 1.3}) {
     result.emplace_back(fmt::format("{}/limit*{}", name, factor), with_limit(problem, factor));
   }
-  result.emplace_back(name + "/fewer", with_fewer(problem, 1));
+  if (!choice.empty()) result.emplace_back(name + "/fewer", with_fewer(problem, 1, choice));
   return result;
 }
 
 // `loading`: seconds of the time limit that reading the file took.
-void solve_and_print(const std::string& label, const Problem& problem, double loading,
-                     const Settings& settings, const std::map<std::string, double>& known) {
+Solution solve_and_print(const std::string& label, const Problem& problem, double loading,
+                         const Settings& settings, const std::map<std::string, double>& known) {
   cleave::plan::SolveOptions options;
   options.time_limit = std::max(0.05, settings.seconds - loading);
   options.effort =
@@ -123,6 +126,7 @@ void solve_and_print(const std::string& label, const Problem& problem, double lo
       cleave::plan::to_string(s.lower_bound), 100 * s.gap(), loading + s.seconds,
       s.proven ? " proven" : "", s.effort_cut ? " cut" : "", ratios);
   std::fflush(stdout);
+  return s;
 }
 
 void write(std::string label, const Problem& problem, const std::string& folder) {
@@ -138,13 +142,16 @@ void run(const std::string& path, const Settings& settings) {
   const double loading =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const auto known = settings.figures.find(name);
+  Solution solution;
   if (settings.write.empty()) {
-    solve_and_print(
+    solution = solve_and_print(
         name, problem, loading, settings,
         known == settings.figures.end() ? std::map<std::string, double>{} : known->second);
+  } else {
+    solution = cleave::plan::solve(problem, {.effort = 3000, .time_limit = settings.seconds});
   }
   if (!settings.variants) return;
-  for (const auto& [label, variant] : variants_of(name, problem)) {
+  for (const auto& [label, variant] : variants_of(name, problem, solution.choice)) {
     if (settings.write.empty()) {
       solve_and_print(label, variant, loading, settings, {});
     } else {
