@@ -18,7 +18,7 @@ using namespace solver;
 
 constexpr double kUnit = 1e6;             // elementary operations in a unit of effort
 constexpr double kExactEntries = 3e5;     // models up to this size go to branch and bound
-constexpr double kUnitsPerSecond = 2000;  // of two workers on two present-day cores
+constexpr double kUnitsPerSecond = 2200;  // of two workers on two present-day cores
 
 class Solve {
  public:
