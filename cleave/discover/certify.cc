@@ -6,6 +6,7 @@
 #include "cleave/discover/op_call.h"
 #include "cleave/discover/transfer.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/rules/propagation.h"
 #include "cleave/runtime/executor.h"
 #include "cleave/runtime/interpreter.h"
 #include "cleave/spmd/partition.h"
@@ -19,7 +20,7 @@ void annotate(AttrDict& attrs, const Placement& placement, const MeshPtr& mesh, 
 
 // The program of one claim; the function's arguments and results are the op's.
 Program program_of(const Graph& sample, const std::vector<Placement>& arguments,
-                   const std::vector<Placement>& results, int w) {
+                   const std::vector<Placement>& results, int w, bool propagate = false) {
   Graph graph = sample;
   auto mesh = std::make_shared<const Mesh>(Mesh({{"x", w}}, {}, "mesh"));
   graph.meshes = {mesh};
@@ -28,6 +29,7 @@ Program program_of(const Graph& sample, const std::vector<Placement>& arguments,
     annotate(main.arg_attrs[i], arguments[i], mesh, main.arg_types[i].rank());
   for (size_t r = 0; r < results.size(); ++r)
     annotate(main.result_attrs[r], results[r], mesh, main.result_types[r].rank());
+  if (propagate) propagate_shardings(graph, {});
   PartitionOptions options;
   options.mesh = mesh;
   return partition(graph, options);
@@ -157,7 +159,10 @@ bool runs_alone(const Graph& call, const std::vector<Placement>& operands,
   Graph planned = call;
   const std::vector<NodeId> nodes = planned.region(planned.find_function("main")->body).nodes;
   for (NodeId id : nodes) planned.node(id).attrs.set("cleave.planned", UnitAttr{});
-  return !communicates(program_of(planned, operands, results, w));
+  // Constants are split with what they meet.
+  const bool sharded = std::any_of(operands.begin(), operands.end(),
+                                   [](const Placement& p) { return p.is_shard(); });
+  return !communicates(program_of(planned, operands, results, w, sharded));
 }
 
 std::string to_string(const Claim& claim) {

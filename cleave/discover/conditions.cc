@@ -78,6 +78,14 @@ class AtomTable {
       add("not " + name, [name](const SweepPoint& p) { return !std::get<bool>(p.attrs.at(name)); });
       return;
     }
+    // Of a real number the sign says more than the values of a sweep.
+    if (std::holds_alternative<double>(first)) {
+      auto value = [name](const SweepPoint& p) { return std::get<double>(p.attrs.at(name)); };
+      add(name + " > 0", [value](const SweepPoint& p) { return value(p) > 0; });
+      add(name + " < 0", [value](const SweepPoint& p) { return value(p) < 0; });
+      add(name + " >= 0", [value](const SweepPoint& p) { return value(p) >= 0; });
+      add(name + " <= 0", [value](const SweepPoint& p) { return value(p) <= 0; });
+    }
     // A number that never changes meets d by chance.
     const bool varies = std::any_of(points_.begin(), points_.end(),
                                     [&](const SweepPoint& p) { return p.attrs.at(name) != first; });

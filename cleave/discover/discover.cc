@@ -76,10 +76,12 @@ const TensorDesc* base_operand(const Schema& schema, const Sample& sample) {
 
 std::string justify(const Schema& schema) {
   int partial = 0, sharded = 0;
+  bool mixed = false;
   size_t which = 0;
   ReduceOp op = ReduceOp::Sum;
   for (size_t i = 0; i < schema.operands.size(); ++i) {
     if (schema.operands[i].kind == Kind::Partial) {
+      mixed |= partial > 0 && op != schema.operands[i].reduce;
       ++partial;
       which = i;
       op = schema.operands[i].reduce;
@@ -96,6 +98,10 @@ std::string justify(const Schema& schema) {
     return out.dim == 0 ? "batch dimension" : "batch dimension, moved by the op";
   if (partial == 0 && out.kind == Kind::Partial)
     return fmt::format("reduction ({}) over the sharded dimension", name(out.reduce));
+  if (partial > 0 && out.kind == Kind::Replicate)
+    return partial == 1 ? fmt::format("does not depend on operand {}", which)
+                        : "does not depend on the partial operands";
+  if (mixed) return "does not depend on all of the partial operands";
   if (partial > 0 && out.kind == Kind::Partial) {
     if (sum_like && (out.reduce == ReduceOp::Sum || out.reduce == ReduceOp::Avg))
       return partial == 1 ? fmt::format("linear in operand {}", which)

@@ -4,8 +4,10 @@
 #include <map>
 
 #include "cleave/core/error.h"
+#include "cleave/core/shard_layout.h"
 #include "cleave/discover/certify.h"
 #include "cleave/discover/emit.h"
+#include "cleave/discover/synthesize.h"
 #include "cleave/discover/transfer.h"
 #include "cleave/graph/text/text.h"
 
@@ -16,6 +18,7 @@ constexpr std::string_view kHeader = R"text(#include <gtest/gtest.h>
 
 #include "cleave/core/placement.h"
 #include "cleave/graph/text/text.h"
+#include "cleave/rules/propagation.h"
 #include "cleave/runtime/compare.h"
 #include "cleave/runtime/executor.h"
 #include "cleave/runtime/fill.h"
@@ -27,6 +30,16 @@ namespace {
 struct Strategy {
   const char* call;
   std::vector<const char*> operands;  // placements along the axis "x"
+  std::vector<const char*> results;
+};
+
+)text";
+
+constexpr std::string_view kLocalHeader = R"text(// What each of two devices runs.
+struct LocalStrategy {
+  const char* call;
+  std::vector<const char*> local;
+  std::vector<const char*> operands;
   std::vector<const char*> results;
 };
 
@@ -53,6 +66,10 @@ TEST_P(@SUITE@, RunsWithoutCommunication) {
     }
     for (size_t r = 0; r < main.result_types.size(); ++r)
       main.result_attrs[r].set("sdy.sharding", sharding(strategy.results[r], main.result_types[r]));
+    // Constants are split with what they meet.
+    if (std::any_of(strategy.operands.begin(), strategy.operands.end(),
+                    [](std::string_view p) { return p.starts_with("S("); }))
+      propagate_shardings(graph, {});
     PartitionOptions options;
     options.mesh = mesh;
     const Program program = partition(graph, options);
@@ -77,7 +94,49 @@ TEST_P(@SUITE@, RunsWithoutCommunication) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Found, @SUITE@, testing::ValuesIn(kStrategies));
+)text";
 
+// Strategies that no composition of rules claims: two devices that run their parts by hand.
+constexpr std::string_view kLocalTest = R"text(
+class @SUITE@_by_hand : public testing::TestWithParam<LocalStrategy> {};
+
+TEST_P(@SUITE@_by_hand, EachDeviceAlone) {
+  const LocalStrategy& strategy = GetParam();
+  const Graph whole = parse_module(strategy.call);
+  const Function& main = *whole.find_function("main");
+  const MeshPtr mesh = std::make_shared<const Mesh>(Mesh({{"x", 2}}, {}, "mesh"));
+  auto layout = [&](const char* placements, const Type& type) {
+    return Layout{from_placements(parse_placements(placements), mesh, type.rank()), nullptr};
+  };
+  std::vector<Array> args;
+  for (size_t i = 0; i < main.arg_types.size(); ++i)
+    args.push_back(make_array(main.arg_types[i], "random:" + std::to_string(i)));
+  std::vector<std::vector<Array>> shards(main.result_types.size());
+  for (size_t device = 0; device < 2; ++device) {
+    std::vector<Array> local;
+    for (size_t i = 0; i < args.size(); ++i)
+      local.push_back(shard_of(args[i], layout(strategy.operands[i], main.arg_types[i]),
+                               static_cast<int64_t>(device)));
+    const std::vector<Array> outputs =
+        run_function(parse_module(strategy.local[device]), "main", local);
+    for (size_t r = 0; r < outputs.size(); ++r) shards[r].push_back(outputs[r]);
+  }
+  const std::vector<Array> expected = run_function(whole, "main", args);
+  for (size_t r = 0; r < expected.size(); ++r) {
+    const Layout placed = layout(strategy.results[r], main.result_types[r]);
+    for (size_t device = 0; device < 2; ++device)
+      ASSERT_EQ(shards[r][device].shape(),
+                placed.box(expected[r].shape(), static_cast<int64_t>(device)).size);
+    const Comparison comparison =
+        compare(assemble(shards[r], placed, expected[r].shape()), expected[r]);
+    EXPECT_TRUE(comparison.same) << "result " << r << ": " << comparison.first;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Found, @SUITE@_by_hand, testing::ValuesIn(kLocalStrategies));
+)text";
+
+constexpr std::string_view kEnd = R"text(
 }  // namespace
 }  // namespace cleave
 )text";
@@ -109,6 +168,72 @@ std::optional<std::vector<Placement>> claimed_results(const Graph& call,
   return results;
 }
 
+// The placement of every result for a row; nothing where one has none.
+std::optional<std::vector<Placement>> best_results(const SampleDecisions& sample,
+                                                   const std::vector<Placement>& row) {
+  std::vector<std::optional<Placement>> best(sample.result_shapes.size());
+  for (const Decision& d : sample.decisions) {
+    const Combination& c = d.combination;
+    if (d.verdict.valid() && c.operands == row && !is_implied(sample, c) && !best[c.result])
+      best[c.result] = c.placement;
+  }
+  std::vector<Placement> results;
+  for (const auto& placement : best) {
+    if (!placement) return std::nullopt;
+    results.push_back(*placement);
+  }
+  return results;
+}
+
+// The modules that two devices run, each once.
+class LocalCalls {
+ public:
+  explicit LocalCalls(const Operator& op) : op_(op) {}
+
+  // "{kLocal0, kLocal1}"; nothing where an op's part on a device is more than the op on its shards.
+  std::optional<std::string> names(const Sample& sample, const std::vector<Placement>& operands,
+                                   const std::vector<Placement>& results) {
+    if (op_.localize) return std::nullopt;
+    std::vector<std::string> list;
+    for (int device = 0; device < 2; ++device) {
+      Sample local = sample;
+      for (size_t i = 0; i < operands.size(); ++i)
+        if (operands[i].is_shard()) {
+          int64_t& size = local.operands[i].shape[operands[i].dim];
+          size = chunk_of(size, 2, device).size;
+        }
+      if (!op_.shape_attr.empty() && results[0].is_shard()) {
+        auto& shape = std::get<std::vector<int64_t>>(local.attrs.at(op_.shape_attr));
+        shape[results[0].dim] = chunk_of(shape[results[0].dim], 2, device).size;
+      }
+      try {
+        list.push_back(name_of(print_module(op_.define(local))));
+      } catch (const UserError&) {
+        return std::nullopt;
+      }
+    }
+    return fmt::format("{{{}}}", fmt::join(list, ", "));
+  }
+
+  std::string text() const {
+    std::string all;
+    for (size_t i = 0; i < modules_.size(); ++i)
+      all +=
+          fmt::format("constexpr const char* kLocal{} = R\"mlir(\n{})mlir\";\n\n", i, modules_[i]);
+    return all;
+  }
+
+ private:
+  std::string name_of(const std::string& module) {
+    auto it = std::find(modules_.begin(), modules_.end(), module);
+    if (it == modules_.end()) it = modules_.insert(modules_.end(), module);
+    return fmt::format("kLocal{}", it - modules_.begin());
+  }
+
+  const Operator& op_;
+  std::vector<std::string> modules_;
+};
+
 std::string replaced(std::string_view text, std::string_view from, const std::string& to) {
   std::string result;
   for (size_t at = 0;;) {
@@ -126,7 +251,8 @@ std::string emit_cleave_tests(const Operator& op, const Discovery& discovery) {
   if (!op.define)
     throw_user("--emit tests: {} is a black box without a definition that Cleave could run",
                op.name);
-  std::string calls, rows, others;
+  std::string calls, rows, local_rows, others;
+  LocalCalls locals(op);
   for (size_t s = 0; s < discovery.samples.size(); ++s) {
     const SampleDecisions& sample = discovery.samples[s];
     const Graph call = op.define(sample.sample);
@@ -139,6 +265,14 @@ std::string emit_cleave_tests(const Operator& op, const Discovery& discovery) {
       seen.push_back(row);
       if (const auto results = claimed_results(call, sample, row)) {
         rows += fmt::format("    {{kCall{}, {}, {}}},\n", s, quoted(row), quoted(*results));
+        continue;
+      }
+      const auto results = best_results(sample, row);
+      const std::optional<std::string> names =
+          results ? locals.names(sample.sample, row, *results) : std::nullopt;
+      if (names) {
+        local_rows +=
+            fmt::format("    {{kCall{}, {}, {}, {}}},\n", s, *names, quoted(row), quoted(*results));
       } else {
         others +=
             fmt::format("//   {}  of ({})\n", to_string(d.combination), to_string(sample.sample));
@@ -149,12 +283,18 @@ std::string emit_cleave_tests(const Operator& op, const Discovery& discovery) {
   std::string text = fmt::format("// {}: the strategies that were found, over {} combinations.\n",
                                  op.name, discovery.combinations);
   if (!others.empty())
-    text += "// Found, but no rule claims it, or the partitioner communicates:\n" + others;
+    text +=
+        "// Found, of one result alone, or in a local form that a module cannot say:\n" + others;
   text += kHeader;
-  text += calls;
+  if (!local_rows.empty()) text += kLocalHeader;
+  text += calls + locals.text();
   text += fmt::format("const Strategy kStrategies[] = {{\n{}}};\n\n", rows);
+  if (!local_rows.empty())
+    text += fmt::format("const LocalStrategy kLocalStrategies[] = {{\n{}}};\n\n", local_rows);
   text += fmt::format("class {} : public testing::TestWithParam<Strategy> {{}};\n", suite);
-  return text + replaced(kTest, "@SUITE@", suite);
+  text += replaced(kTest, "@SUITE@", suite);
+  if (!local_rows.empty()) text += replaced(kLocalTest, "@SUITE@", suite);
+  return text + std::string(kEnd);
 }
 
 }  // namespace cleave

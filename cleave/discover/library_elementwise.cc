@@ -101,7 +101,9 @@ void add_elementwise_operators(std::vector<Operator>& library) {
         const double scalar = std::get<double>(attrs.at("scalar"));
         return std::vector{b.emit("stablehlo.multiply", {x[0], b.constant_like(scalar, x[0])})};
       },
-      cross_samples(unary_shapes(), {{{"scalar", 2.5}}, {{"scalar", -1.0}}})));
+      cross_samples(
+          unary_shapes(),
+          {{{"scalar", 2.5}}, {{"scalar", -1.0}}, {{"scalar", 0.25}}, {{"scalar", -3.0}}})));
   library.push_back(operator_with_body(
       "clamp",
       [](GraphBuilder& b, const AttrMap&, Values x) {

@@ -10,6 +10,7 @@
 #include "cleave/discover/conditions.h"
 #include "cleave/discover/emit.h"
 #include "cleave/discover/library.h"
+#include "cleave/discover/registry_operator.h"
 #include "cleave/discover/synthesize.h"
 
 namespace cleave {
@@ -45,6 +46,22 @@ TEST(Decide, RefutesWhatOthersGotWrong) {
   EXPECT_EQ(verdict_of(decide_first("cumsum"), "S(0) -> S(0)").kind, VerdictKind::Refuted);
   EXPECT_EQ(verdict_of(decide_first("view"), "S(1) -> S(0)").kind, VerdictKind::Refuted);
   EXPECT_FALSE(verdict_of(decide_first("view"), "S(1) -> S(1)").valid());
+}
+
+TEST(Decide, FindsWhatOthersMissed) {
+  const auto matmul = decide_first("matmul");
+  for (const char* rule : {"P(sum), R -> P(sum)", "R, P(sum) -> P(sum)", "S(0), R -> S(0)",
+                           "S(1), S(0) -> P(sum)", "R, S(1) -> S(1)"})
+    EXPECT_TRUE(verdict_of(matmul, rule).valid()) << rule;
+  EXPECT_TRUE(verdict_of(decide_first("bucketize"), "R, S(0) -> P(sum)").valid());
+  EXPECT_TRUE(verdict_of(decide_first("cast"), "P(sum) -> P(sum)").valid());  // f32 to f64
+  for (const char* name : {"exp", "sigmoid", "tanh", "relu", "floor", "ceil", "clamp"})
+    EXPECT_TRUE(verdict_of(decide_first(name), "P(max) -> P(max)").valid()) << name;
+  EXPECT_TRUE(verdict_of(decide_first("where"), "R, P(sum), P(sum) -> P(sum)").valid());
+  // An embedding with its table cut by rows: a device that knows its part of the table has zeros
+  // for rows that are elsewhere.
+  const Operator gather = *find_registry_operator("stablehlo.gather");
+  EXPECT_TRUE(verdict_of(decide(gather, gather.samples[0], {}), "S(0), R -> P(sum)").valid());
 }
 
 TEST(Decide, TellsRejectionFromAWrongResult) {
@@ -110,6 +127,16 @@ TEST(Conditions, CombinesTermsWhereOneIsNotEnough) {
         points.push_back(p);
       }
   EXPECT_EQ(smallest_condition(points, {"dim"}), "d > dim and not keepdim");
+}
+
+// The values of a sweep are not all values: a condition on their sign holds for the others too.
+TEST(Conditions, OfARealNumberTheSign) {
+  std::vector<SweepPoint> points;
+  for (double scalar : {2.5, -1.0, 0.5})
+    points.push_back({{{"scalar", scalar}}, {}, 0, 0, scalar > 0});
+  EXPECT_EQ(smallest_condition(points, {}), "scalar > 0");
+  for (SweepPoint& p : points) p.valid = std::get<double>(p.attrs.at("scalar")) == 0.5;
+  EXPECT_EQ(smallest_condition(points, {}), "scalar == 0.5");
 }
 
 SampleDecisions decisions_of(const std::string& name) {

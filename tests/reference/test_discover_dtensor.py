@@ -21,7 +21,8 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 
 CLEAVE = os.environ.get("CLEAVE_COMMAND", "build/release/cleave")
 WORLD = 2
-OPERATORS = ["neg", "exp", "relu", "add", "mul", "maximum", "where", "sum", "amax", "mean", "cumsum", "softmax",
+OPERATORS = ["neg", "exp", "relu", "sign", "add", "sub", "mul", "div", "maximum", "minimum", "where", "sum",
+             "amax", "mean", "prod", "argmax", "max_with_index", "var", "cumsum", "softmax", "transpose",
              "matmul", "bmm", "cross"]
 
 
