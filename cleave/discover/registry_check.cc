@@ -30,13 +30,22 @@ std::string reason_of(const Graph& call, const OpShardingRule& rule, const Combi
   int sharded = 0, partial = 0;
   bool one_reduction = true, products = c.placement.is_partial(), average = false, whole = false;
   const Node& node = call.node(called_op(call));
+  // An operand that is whole although it has the dimension that is split in another.
+  bool whole_beside = false;
+  auto has_factor = [&](size_t i, FactorIndex factor) {
+    return std::any_of(rule.operands[i].begin(), rule.operands[i].end(),
+                       [&](const DimFactors& dim) { return !dim.empty() && dim[0] == factor; });
+  };
   std::optional<ReduceOp> reduce;
   FactorKind kind = FactorKind::PassThrough;
   for (size_t i = 0; i < operands.size(); ++i) {
     if (operands[i].is_shard()) {
       ++sharded;
       const DimFactors& dim = rule.operands[i][operands[i].dim];
-      if (!dim.empty()) kind = rule.factors[dim.front()].kind;
+      if (dim.empty()) continue;
+      kind = rule.factors[dim.front()].kind;
+      for (size_t j = 0; j < operands.size(); ++j)
+        whole_beside |= operands[j].is_replicate() && has_factor(j, dim.front());
     }
     if (!operands[i].is_partial()) continue;
     ++partial;
@@ -52,7 +61,9 @@ std::string reason_of(const Graph& call, const OpShardingRule& rule, const Combi
     if (c.placement.is_replicate()) return "the result does not depend on the operand";
     if (kind == FactorKind::NeedReplication)
       return "the rule asks for the whole dimension, as Shardy's does";
-    return "a second factor of one dimension";
+    return whole_beside
+               ? "a device takes its part of a whole operand: a free slice of it says the same"
+               : "a second factor of one dimension";
   }
   if (partial && c.placement.is_replicate()) return "the result does not depend on the operand";
   if (average)
