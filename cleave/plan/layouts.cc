@@ -154,6 +154,22 @@ double Layouts::seconds(SpecId from, SpecId to, const Type& type) {
   return known->second;
 }
 
+std::vector<double> Layouts::table(const std::vector<SpecId>& from, const std::vector<SpecId>& to,
+                                   const Type& type) {
+  const bool specs = !from.empty() && !to.empty() && from[0] != kNoSpec && to[0] != kNoSpec;
+  if (specs && reshard_options(*mesh_).whole_axes) {
+    std::vector<const ShardingSpec*> rows, columns;
+    for (SpecId id : from) rows.push_back(&specs_[id]);
+    for (SpecId id : to) columns.push_back(&specs_[id]);
+    return resharder_.table(rows, columns, type.shape, type.dtype);
+  }
+  std::vector<double> prices;
+  prices.reserve(from.size() * to.size());
+  for (SpecId a : from)
+    for (SpecId b : to) prices.push_back(seconds(a, b, type));
+  return prices;
+}
+
 double Layouts::search(SpecId from, SpecId to, const Type& type) {
   const ShardingSpec &a = specs_[from], &b = specs_[to];
   const int64_t devices = mesh_->num_devices();

@@ -48,6 +48,9 @@ class Layouts {
   // Seconds of the cheapest reshard: that of the search, kept by what it depends on (the axes of
   // the dimensions that take part, whatever their order; divisibility; bytes).
   double seconds(SpecId from, SpecId to, const Type& type);
+  // From each of a list to each of another, row by row.
+  std::vector<double> table(const std::vector<SpecId>& from, const std::vector<SpecId>& to,
+                            const Type& type);
 
  private:
   double search(SpecId from, SpecId to, const Type& type);

@@ -42,10 +42,7 @@ const Tables::Table& Tables::reshards(ListId from, ListId to, const Type& type) 
   key.push_back(static_cast<int64_t>(type.dtype));
   auto [it, is_new] = reshards_.try_emplace({{from, to}, std::move(key)});
   if (!is_new) return it->second;
-  const std::vector<SpecId>&rows = formulation_.list(from), &columns = formulation_.list(to);
-  for (SpecId a : rows)
-    for (SpecId b : columns) it->second.push_back(layouts_.seconds(a, b, type));
-  return it->second;
+  return it->second = layouts_.table(formulation_.list(from), formulation_.list(to), type);
 }
 
 void Tables::add_demands() {

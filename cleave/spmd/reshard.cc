@@ -1,10 +1,12 @@
 #include "cleave/spmd/reshard.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "cleave/core/error.h"
 #include "cleave/core/shard_layout.h"
+#include "cleave/spmd/reshard_lattice.h"
 #include "cleave/spmd/reshard_search.h"
 #include "cleave/spmd/reshard_single.h"
 
@@ -79,6 +81,16 @@ struct Resharder::Impl {
   MachineProfile profile;
   ReshardOptions options;
   std::vector<std::unique_ptr<LinkCache>> links;
+  std::vector<std::unique_ptr<EvenReshards>> even;
+
+  // Null where every reshard is a search of its own.
+  EvenReshards* even_on(const MeshPtr& mesh) {
+    if (!options.whole_axes || options.memory) return nullptr;
+    for (auto& entry : even)
+      if (&entry->mesh() == mesh.get() || entry->mesh() == *mesh) return entry.get();
+    even.push_back(std::make_unique<EvenReshards>(mesh, profile, links_of(mesh)));
+    return even.back().get();
+  }
 
   LinkCache& links_of(const MeshPtr& mesh) {
     for (auto& cache : links)
@@ -224,28 +236,39 @@ struct Resharder::Impl {
       plan.steps.push_back(make_step(StepKind::Relabel, from, to, shape, dtype, profile));
       return plan;
     }
-    const Result result = search(from, to, shape, dtype);
+    std::vector<EvenReshards::Stop> stops = find_way(from, to, shape, dtype);
     ShardingSpec before = on_mesh_of(from, to);
-    for (size_t i = 0; i < result.path.steps.size(); ++i) {
-      const PathStep& at = result.path.steps[i];
-      const Space& space = at.space == 1 && result.target ? *result.target : *result.source;
-      ShardingSpec after = space.spec_of(at.state);
-      const bool last = i + 1 == result.path.steps.size();
+    for (size_t i = 0; i < stops.size(); ++i) {
+      ShardingSpec after = std::move(stops[i].after);
+      const bool last = i + 1 == stops.size();
       if (last) after = on_mesh_of(to, from);
-      plan.steps.push_back(make_step(at.kind, before, after, shape, dtype, profile));
+      plan.steps.push_back(make_step(stops[i].kind, before, after, shape, dtype, profile));
       const int64_t held = num_elements(local_shape(before, shape)) * element +
                            num_elements(local_shape(after, shape)) * element;
-      if (at.kind != StepKind::Relabel) plan.peak_bytes = std::max(plan.peak_bytes, held);
+      if (stops[i].kind != StepKind::Relabel) plan.peak_bytes = std::max(plan.peak_bytes, held);
       plan.seconds += plan.steps.back().seconds;
       plan.bytes += plan.steps.back().bytes;
       before = std::move(after);
     }
     return plan;
   }
+
+  std::vector<EvenReshards::Stop> find_way(const ShardingSpec& from, const ShardingSpec& to,
+                                           const Shape& shape, DType dtype) {
+    if (EvenReshards* all = even_on(from.mesh))
+      if (auto stops = all->path(from, to, shape, dtype)) return std::move(*stops);
+    const Result result = search(from, to, shape, dtype);
+    std::vector<EvenReshards::Stop> stops;
+    for (const PathStep& at : result.path.steps) {
+      const Space& space = at.space == 1 && result.target ? *result.target : *result.source;
+      stops.push_back({at.kind, space.spec_of(at.state)});
+    }
+    return stops;
+  }
 };
 
 Resharder::Resharder(MachineProfile profile, ReshardOptions options)
-    : impl_(std::make_unique<Impl>(Impl{std::move(profile), std::move(options), {}})) {}
+    : impl_(std::make_unique<Impl>(Impl{std::move(profile), std::move(options), {}, {}})) {}
 Resharder::~Resharder() = default;
 Resharder::Resharder(Resharder&&) noexcept = default;
 Resharder& Resharder::operator=(Resharder&&) noexcept = default;
@@ -262,8 +285,23 @@ double Resharder::seconds(const ShardingSpec& from, const ShardingSpec& to, cons
                           DType dtype) {
   if (Impl::involves_single_device(from, to)) return plan(from, to, shape, dtype).seconds;
   if (from.same_layout(to) || (from.is_fully_replicated() && to.is_fully_replicated())) return 0;
+  if (EvenReshards* all = impl_->even_on(from.mesh))
+    if (const auto seconds = all->seconds(from, to, shape, dtype)) return *seconds;
   check_arguments(from, to, shape, /*trusted=*/true);
   return impl_->search(from, to, shape, dtype).path.seconds;
+}
+
+std::vector<double> Resharder::table(const std::vector<const ShardingSpec*>& from,
+                                     const std::vector<const ShardingSpec*>& to,
+                                     const Shape& shape, DType dtype) {
+  std::vector<double> prices(from.size() * to.size(), std::numeric_limits<double>::quiet_NaN());
+  if (from.empty() || to.empty()) return prices;
+  if (EvenReshards* all = impl_->even_on(from[0]->mesh))
+    prices = all->table(from, to, shape, dtype);
+  for (size_t i = 0; i < prices.size(); ++i)
+    if (std::isnan(prices[i]))
+      prices[i] = seconds(*from[i / to.size()], *to[i % to.size()], shape, dtype);
+  return prices;
 }
 
 ReshardPlan plan_reshard(const ShardingSpec& from, const ShardingSpec& to, const Shape& shape,

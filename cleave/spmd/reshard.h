@@ -83,8 +83,8 @@ struct ReshardPlan {
 struct ReshardOptions {
   std::optional<int64_t> memory;  // bound on peak_bytes
   int max_states = 1000;          // of the search; a cut search still returns a valid plan
-  // Axes are moved as the specs have them, never in smaller parts, and none that neither spec
-  // has takes part: a smaller search, for who asks very often.
+  // Axes are moved as a whole, never in smaller parts. For who asks very often: where shards are
+  // even, one pass from each source answers for all targets.
   bool whole_axes = false;
 };
 
@@ -114,6 +114,10 @@ class Resharder {
                    DType dtype);
   // plan(...).seconds, for specs that were verified before.
   double seconds(const ShardingSpec& from, const ShardingSpec& to, const Shape& shape, DType dtype);
+  // The same from each of a list to each of another, row by row.
+  std::vector<double> table(const std::vector<const ShardingSpec*>& from,
+                            const std::vector<const ShardingSpec*>& to, const Shape& shape,
+                            DType dtype);
   const MachineProfile& profile() const;
 
  private:

@@ -150,9 +150,36 @@ bool Reduction::filter_dominated(int node) {
   const ReducedNode& v = nodes_[node];
   std::vector<char> keep(k, 1);
   bool changed = false;
+  // By strategy and edge, the partner that goes with it most cheaply: where another strategy loses
+  // there, it does not dominate, and no more need be looked at.
+  std::vector<int> partner;
+  for (int s = 0; s < k; ++s) {
+    for (int e : v.edges) {
+      const int kt = size(other(e, node));
+      int best = -1;
+      for (int t = 0; t < kt; ++t) {
+        if (edge_cost(e, node, s, t) >= kInfinite) continue;
+        if (best < 0 || edge_cost(e, node, s, t) < edge_cost(e, node, s, best)) best = t;
+      }
+      partner.push_back(best);
+    }
+  }
+  const auto may_dominate = [&](int better, int worse) {
+    std::int64_t slack = v.cost[worse] - v.cost[better];
+    for (std::size_t i = 0; i < v.edges.size(); ++i) {
+      const int t = partner[worse * v.edges.size() + i];
+      if (t < 0) return true;
+      const std::int64_t to = edge_cost(v.edges[i], node, better, t);
+      if (to >= kInfinite) return false;
+      slack += edge_cost(v.edges[i], node, worse, t) - to;
+    }
+    return slack >= 0;
+  };
   const auto dominates = [&](int better, int worse) {
     std::int64_t slack = v.cost[worse] - v.cost[better];
     if (slack < 0 && v.edges.empty()) return false;
+    work_ += static_cast<double>(v.edges.size());
+    if (!may_dominate(better, worse)) return false;
     for (const Atom& atom : v.atoms) {
       if (atom.usage[better] > atom.usage[worse]) return false;
     }
