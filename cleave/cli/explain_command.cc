@@ -2,8 +2,8 @@
 
 #include "cleave/cli/commands.h"
 #include "cleave/cli/files.h"
+#include "cleave/cli/modules.h"
 #include "cleave/core/error.h"
-#include "cleave/graph/json.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/plan/explain_plan.h"
 #include "cleave/rules/explain.h"
@@ -57,17 +57,25 @@ bool is_plan(const std::string& text) {
 
 void explain_planned(const ExplainCommand& command, const std::string& text) {
   const plan::Plan plan = plan::plan_from_json(text);
-  if (command.module.empty()) {
+  // The module from where the plan was made of it, unless it is given.
+  const std::string& module = command.module.empty() ? plan.source : command.module;
+  std::optional<Graph> found;
+  try {
+    if (!module.empty()) found = read_module(module);
+  } catch (const UserError&) {
+    if (!command.module.empty()) throw;
+  }
+  if (!found) {
     if (!command.ops.empty())
       throw_user("--op {}: the alternatives need the module as well: --module FILE",
                  command.ops[0]);
-    fmt::print("{}(memory by class, patterns and alternatives: with --module FILE)\n",
-               plan::explain_totals(plan));
+    fmt::print("{}({}; memory by class, patterns and alternatives: with --module FILE)\n",
+               plan::explain_totals(plan),
+               module.empty() ? "the plan does not say where its module is"
+                              : fmt::format("the module {} cannot be read", module));
     return;
   }
-  const std::string source = read_text(command.module);
-  const Graph graph = command.module.ends_with(".json") ? graph_from_json(source)
-                                                        : parse_module(source, command.module);
+  const Graph& graph = *found;
   const MachineProfile profile =
       shared_by(load_profile(command.machine.empty() ? plan.machine : command.machine),
                 plan.mesh->num_devices());
@@ -107,7 +115,8 @@ void add_explain_command(CLI::App& app) {
   auto options = std::make_shared<ExplainCommand>();
   command->add_option("file", options->file, "a module or a plan; - for standard input")
       ->required();
-  command->add_option("--module", options->module, "of a plan: the module that was planned");
+  command->add_option("--module", options->module,
+                      "of a plan: the module, where it is not where it was planned");
   command->add_option("--op", options->ops,
                       "of a plan: an op, as dot_general.3: its alternatives and what they cost");
   command->add_option("--machine", options->machine, "of a plan: another machine than its own");

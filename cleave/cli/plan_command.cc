@@ -1,14 +1,14 @@
 #include <fmt/core.h>
 
-#include <fstream>
+#include <filesystem>
 #include <memory>
 #include <sstream>
 
 #include "cleave/cli/commands.h"
 #include "cleave/cli/files.h"
+#include "cleave/cli/modules.h"
 #include "cleave/cli/tensor_options.h"
 #include "cleave/core/error.h"
-#include "cleave/graph/json.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/models/registry.h"
 #include "cleave/plan/apply.h"
@@ -24,10 +24,10 @@ namespace {
 struct PlanArguments {
   std::string file, mesh, machine = "h100", memory, out, solver = "cleave", entry = "main";
   std::string given, format;
-  std::vector<std::string> pins, compare;
+  std::vector<std::string> pins, forbid, replicate, compare;
   int64_t devices = 0;
   int axes = 2;
-  double time = 10;
+  double time = 10, gap = 1;
   uint64_t seed = 0;
   bool trace = false, apart = false, json = false;
 };
@@ -44,18 +44,22 @@ std::string size(double bytes) {
   return fmt::format("{:.2f} GiB", bytes / (1 << 30));
 }
 
-// NAME=SPEC on the command line, or @FILE with one on each line.
-void parse_pin(const std::string& text, const MeshPtr& mesh, std::vector<plan::Pin>& pins) {
-  if (text.starts_with("@")) {
-    std::istringstream lines(read_text(text.substr(1)));
-    for (std::string line; std::getline(lines, line);)
-      if (!line.empty() && line[0] != '#') parse_pin(line, mesh, pins);
-    return;
+// Pins of the command line: one each, or @FILE with one on each line.
+std::vector<plan::Pin> pins_of(const PlanArguments& arguments, const MeshPtr& mesh) {
+  std::vector<plan::Pin> pins;
+  for (const std::string& text : arguments.pins) {
+    if (!text.starts_with("@")) {
+      pins.push_back(plan::parse_pin(text, mesh));
+      continue;
+    }
+    for (plan::Pin& pin : plan::parse_pins(read_text(text.substr(1)), mesh))
+      pins.push_back(std::move(pin));
   }
-  const size_t equals = text.find('=');
-  if (equals == std::string::npos)
-    throw_user("--pin '{}': expected NAME=SPEC, such as arg0='[{{\"data\"}}, {{}}]'", text);
-  pins.push_back({text.substr(0, equals), parse_sharding(text.substr(equals + 1), mesh), text});
+  for (const std::string& text : arguments.forbid)
+    pins.push_back(plan::parse_pin("forbid " + text, mesh));
+  for (const std::string& text : arguments.replicate)
+    pins.push_back(plan::parse_pin("replicate " + text, mesh));
+  return pins;
 }
 
 void print_summary(const plan::Plan& plan, const plan::PlannerStats& stats) {
@@ -83,17 +87,17 @@ void print_summary(const plan::Plan& plan, const plan::PlannerStats& stats) {
   for (const std::string& note : plan.notes) fmt::print("note: {}\n", note);
 }
 
-Graph read_module(const std::string& path) {
-  if (models::is_model_name(path)) return models::build_model(path).graph;
-  const std::string text = read_text(path);
-  return path.ends_with(".json") ? graph_from_json(text) : parse_module(text, path);
+// So that who explains the plan finds the module, from whatever folder.
+std::string source_of(const std::string& file) {
+  if (file == "-" || models::is_model_name(file)) return file == "-" ? "" : file;
+  return std::filesystem::absolute(file).lexically_normal().string();
 }
 
 void print_as(const std::string& format, const plan::Plan& plan, const Graph& graph) {
   if (format == "sdy")
     fmt::print("{}", print_module(plan::apply(plan, graph)));
   else if (format == "jax")
-    fmt::print("{}", plan::to_jax(plan));
+    fmt::print("{}", plan::to_jax(plan, graph));
   else if (format == "dtensor")
     fmt::print("{}", plan::to_dtensor(plan));
   else
@@ -133,7 +137,8 @@ void search_shapes(const Graph& graph, const PlanArguments& arguments, plan::Pla
       fmt::print("within {}: nothing fits\n", limit);
       continue;
     }
-    const plan::Plan& p = *candidates[fastest[i]].result.plan;
+    plan::Plan p = *candidates[fastest[i]].result.plan;
+    p.source = source_of(arguments.file);
     fmt::print("within {}: {} on {}\n", limit, duration(p.totals.seconds), to_string(*p.mesh));
     if (i + 1 == limits.size() && !arguments.out.empty()) plan::write_plan(p, arguments.out);
   }
@@ -166,19 +171,19 @@ void run(const PlanArguments& arguments) {
   options.entry = arguments.entry;
   options.apart = arguments.apart;
   options.time_limit = arguments.time;
+  options.gap = arguments.gap / 100;
   options.seed = arguments.seed;
   std::vector<int64_t> limits = limits_of(arguments.memory);
   if (limits.empty()) limits.push_back(static_cast<int64_t>(profile.memory_bytes));
   options.memory = limits.back();
   if (arguments.trace)
     options.trace = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
-  if (arguments.devices > 0 || limits.size() > 1) {
-    if (!arguments.pins.empty() && !options.mesh)
-      throw_user("--pin speaks of axes of a mesh; give --mesh instead of --devices");
-    for (const std::string& pin : arguments.pins) parse_pin(pin, options.mesh, options.pins);
+  if (options.mesh)
+    options.pins = pins_of(arguments, options.mesh);
+  else if (!arguments.pins.empty() || !arguments.forbid.empty() || !arguments.replicate.empty())
+    throw_user("pins speak of axes of a mesh; give --mesh instead of --devices");
+  if (arguments.devices > 0 || limits.size() > 1)
     return search_shapes(graph, arguments, options, limits);
-  }
-  for (const std::string& pin : arguments.pins) parse_pin(pin, options.mesh, options.pins);
 
   plan::PlannerResult result;
   if (arguments.solver == "heuristic") {
@@ -192,12 +197,16 @@ void run(const PlanArguments& arguments) {
     throw_user("--solver {}: there are cleave, mip, heuristic and propagation", arguments.solver);
   }
   if (!result.plan) {
-    if (arguments.solver == "cleave")
+    if (result.cut)
+      fmt::print("{} in {} s, nor a proof that there is none; give it more --time\n", result.reason,
+                 arguments.time);
+    else if (arguments.solver == "cleave")
       fmt::print("{}", plan::explain_infeasible(graph, options).text());
     else
       fmt::print("{}\n", result.reason);
     throw CLI::RuntimeError(3);
   }
+  result.plan->source = source_of(arguments.file);
   if (!arguments.out.empty()) plan::write_plan(*result.plan, arguments.out);
   if (arguments.json)
     fmt::print("{}\n", plan::to_json(*result.plan));
@@ -223,9 +232,16 @@ void add_plan_command(CLI::App& app) {
       "of one device: 80GiB, or several limits: 20GiB,40GiB; default: the machine's");
   command->add_option("--pin", a->pins,
                       "NAME=SPEC, as in 'arg0=[{\"data\"}, {?}]'; * stands for any characters; "
-                      "@FILE: one on each line");
+                      "@FILE: one on each line, also 'forbid NAME=AXES' and 'replicate NAME'");
+  command->add_option("--forbid", a->forbid,
+                      "NAME=AXES, as in '*.norm=data,model': none of these axes splits it");
+  command->add_option("--replicate", a->replicate, "NAME: whole on every device");
   command->add_option("--entry", a->entry, "the function")->capture_default_str();
   command->add_option("--time", a->time, "seconds of solving at most")->capture_default_str();
+  command
+      ->add_option("--gap", a->gap,
+                   "percent; a plan so close to its bound is good enough, 0: the whole effort")
+      ->capture_default_str();
   command->add_option("--seed", a->seed, "of the search")->capture_default_str();
   command
       ->add_option("--solver", a->solver,

@@ -1,10 +1,8 @@
 #include <fmt/format.h>
 
 #include "cleave/cli/commands.h"
-#include "cleave/cli/files.h"
+#include "cleave/cli/modules.h"
 #include "cleave/core/error.h"
-#include "cleave/graph/json.h"
-#include "cleave/graph/text/text.h"
 #include "cleave/plan/verify_plan.h"
 
 namespace cleave::cli {
@@ -16,9 +14,7 @@ struct VerifyCommand {
 };
 
 void run(const VerifyCommand& command) {
-  const std::string text = read_text(command.file);
-  const Graph graph =
-      command.file.ends_with(".json") ? graph_from_json(text) : parse_module(text, command.file);
+  const Graph graph = read_module(command.file);
   const plan::Plan plan = plan::read_plan(command.plan);
   const MachineProfile profile =
       load_profile(command.machine.empty() ? plan.machine : command.machine);
@@ -35,7 +31,8 @@ void add_verify_command(CLI::App& app) {
       "verify",
       "Run a planned module on virtual devices, and check results, collectives and memory");
   auto options = std::make_shared<VerifyCommand>();
-  command->add_option("file", options->file, "the module: StableHLO text, or graph JSON")
+  command
+      ->add_option("file", options->file, "the module: StableHLO text, graph JSON, or model:NAME")
       ->required();
   command->add_option("--plan", options->plan, "the plan, as `cleave plan --out` wrote it")
       ->required();

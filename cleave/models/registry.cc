@@ -49,6 +49,19 @@ BuiltModel traced(Trace trace, const Args&... args) {
   return {std::move(trace.graph), std::move(arguments)};
 }
 
+// A step of training gives weights and state away and gets the new ones, of the same types and in
+// the same order, after the loss.
+BuiltModel donating(BuiltModel model) {
+  Function& function = *model.graph.find_function("main");
+  const size_t count = function.result_types.size() - 1;
+  function.arg_attrs.resize(function.arg_types.size());
+  for (size_t i = 0; i < count && i < function.arg_types.size(); ++i)
+    if (function.arg_types[i] == function.result_types[i + 1])
+      function.arg_attrs[i].set("tf.aliasing_output",
+                                int_attr(static_cast<int64_t>(i + 1), DType::I32));
+  return model;
+}
+
 // The step that was asked for. `forward(params, inputs...)` gives the model's result, and
 // `loss(params, inputs...)` the number that training makes small.
 template <typename T, typename Forward, typename Loss, typename... Inputs>
@@ -72,7 +85,7 @@ BuiltModel make_step(const Common& common, const Mesh* mesh, T params, const For
       auto [value, g] = value_and_grad(loss)(p, in...);
       return std::make_pair(value, sgd(p, g));
     };
-    return traced(trace(step)(params, inputs...), params, inputs...);
+    return donating(traced(trace(step)(params, inputs...), params, inputs...));
   }
   if (common.optimizer == "momentum") {
     auto step = [&](const T& p, const T& velocity, const Inputs&... in) {
@@ -80,14 +93,14 @@ BuiltModel make_step(const Common& common, const Mesh* mesh, T params, const For
       return std::make_pair(value, momentum(p, g, velocity));
     };
     const T velocity = zeros_for(params);
-    return traced(trace(step)(params, velocity, inputs...), params, velocity, inputs...);
+    return donating(traced(trace(step)(params, velocity, inputs...), params, velocity, inputs...));
   }
   auto step = [&](const T& p, const AdamState<T>& state, const Inputs&... in) {
     auto [value, g] = value_and_grad(loss)(p, in...);
     return std::make_pair(value, adamw(p, g, state));
   };
   const AdamState<T> state = init_adam(params);
-  return traced(trace(step)(params, state, inputs...), params, state, inputs...);
+  return donating(traced(trace(step)(params, state, inputs...), params, state, inputs...));
 }
 
 // What a model's name stands for: its sizes and their names, weights, inputs, result and loss.

@@ -7,6 +7,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/plan/apply.h"
+#include "cleave/plan/explain_groups.h"
 #include "cleave/plan/formulation.h"
 #include "cleave/plan/program_cost.h"
 #include "cleave/plan/program_memory.h"
@@ -202,17 +203,36 @@ std::string explain_plan(const Plan& plan, const Graph& graph, const MachineProf
                   plan.bound.proven ? ", optimal"
                   : plan.bound.cut  ? ", cut by the clock"
                                     : "");
-  text += to_string(program_cost(program, profile), program);
+  text += to_string(program_cost(program, profile), program, 0);
+  text += "the ten dearest:\n";
+  const std::vector<CostGroup> groups = cost_groups(plan, graph, profile);
+  for (size_t i = 0; i < groups.size() && i < 10; ++i) {
+    const CostGroup& group = groups[i];
+    text += fmt::format("  {:>10} {:>5.1f}%  x{:<4.0f} {}  {}, {}{}\n{:>28}{}\n",
+                        seconds_text(group.seconds), 100 * group.seconds / plan.totals.seconds,
+                        group.times, group.what, group.type, group.count > 1 ? "as at " : "at ",
+                        group.example, "", group.layouts);
+  }
   text += "\nmemory of a device\n" + to_string(program_memory(program), program, 10);
+  std::string role;
+  text += "\nhow arguments lie\n";
+  for (const ArgumentGroup& group : argument_groups(plan, graph, program)) {
+    if (group.role != role) text += "  " + group.role + "\n";
+    role = group.role;
+    text += fmt::format("    {}{}  {}  {}\n        {}\n", group.name,
+                        group.count > 1 ? fmt::format("  {} x", group.count) : std::string(),
+                        group.type, group.layout, group.pattern);
+  }
   text += "\nhow matmuls run\n";
   for (const NamedPattern& pattern : named_patterns(plan, graph)) {
     std::string ops = pattern.ops[0];
     if (pattern.ops.size() > 1) ops += fmt::format(" and {} more", pattern.ops.size() - 1);
     text += fmt::format("  {:<28} {}\n", ops, fmt::join(pattern.names, "; "));
-    text += fmt::format("  {:<28} {}{}\n", "", pattern.types,
-                        pattern.weight.empty() ? ""
-                                               : fmt::format(", {} lies as {}", pattern.weight,
-                                                             pattern.weight_layout));
+    text += fmt::format("  {:<28} {}{} -> {}\n", "", pattern.types,
+                        pattern.weight.empty()
+                            ? ""
+                            : fmt::format(", {} lies as {}", pattern.weight, pattern.weight_layout),
+                        pattern.result_layout);
   }
   for (const std::string& note : plan.notes) text += "note: " + note + "\n";
   return text;

@@ -19,10 +19,12 @@ namespace cleave::plan {
 //                                                      fully sharded over "data"
 //   e c d, e d f -> e c f   with e over "expert"       expert parallel over "expert"
 struct NamedPattern {
-  std::vector<std::string> ops;  // that run so, in order
-  std::string weight;            // the argument that is multiplied with; empty: two activations
-  std::string weight_layout;     // as it lies
-  std::string types;             // "tensor<8x512xf32> x tensor<512x2048xf32>"
+  std::vector<std::string> ops;      // that run so, in order
+  std::string weight;                // the argument that is multiplied with; empty: two activations
+  std::vector<std::string> weights;  // those of all ops
+  std::string weight_layout;         // as it lies
+  std::string types;                 // "tensor<8x512xf32> x tensor<512x2048xf32>"
+  std::string result_layout;
   std::vector<std::string> names;
 };
 std::vector<NamedPattern> named_patterns(const Plan& plan, const Graph& graph);
@@ -43,8 +45,8 @@ std::vector<Alternative> alternatives(const Plan& plan, const Graph& graph,
 
 // What the plan file itself says: time by compute and collectives, bound, memory.
 std::string explain_totals(const Plan& plan);
-// The whole: time and memory of the program with the ten dearest nodes and what is alive at the
-// peak, and how weights and activations lie.
+// The whole: time of the program with the ten dearest groups of ops, memory by class with what is
+// alive at the peak, how parameters and state lie, and how matmuls run.
 std::string explain_plan(const Plan& plan, const Graph& graph, const MachineProfile& profile);
 // Why an op runs as it does: the chosen way, the next best ones, and what each would cost more.
 std::string explain_op(const Plan& plan, const Graph& graph, const MachineProfile& profile,

@@ -1,6 +1,7 @@
 #include "cleave/plan/export.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -14,6 +15,10 @@ struct Named {
   std::string name;
   const ShardingSpec* spec;
 };
+
+std::string joined(const std::vector<std::string>& parts) {
+  return fmt::format("{}{}", fmt::join(parts, ", "), parts.size() == 1 ? "," : "");
+}
 
 // Values that no op defines and no region of one: the arguments of the function.
 std::vector<Named> arguments(const Plan& plan) {
@@ -46,21 +51,31 @@ bool by_whole_axes(const ShardingSpec& spec) {
   return true;
 }
 
-std::string partition_spec(const ShardingSpec& spec) {
+// The spec in JAX's words; `left_out` says what it has no words for.
+std::string partition_spec(const ShardingSpec& spec, const Shape& shape, std::string& left_out) {
   if (!spec.mesh) return "P()";
-  if (!by_whole_axes(spec)) return "None";
-  size_t rank = spec.rank();
-  while (rank > 0 && spec.dims[rank - 1].axes.empty()) --rank;
-  std::string text = "P(";
-  for (size_t d = 0; d < rank; ++d) {
+  std::vector<std::string> dims;
+  for (size_t d = 0; d < spec.rank(); ++d) {
     const AxisList& axes = spec.dims[d].axes;
-    std::string dim = axes.empty() ? "None" : "";
-    for (const AxisRef& ref : axes)
-      dim += fmt::format("{}\"{}\"", dim.empty() ? "" : ", ", spec.mesh->axes[ref.axis].name);
-    if (axes.size() > 1) dim = "(" + dim + ")";
-    text += (d ? ", " : "") + dim;
+    std::vector<std::string> names;
+    bool whole = true;
+    for (const AxisRef& ref : axes) {
+      whole = whole && is_whole(ref, *spec.mesh);
+      names.push_back(fmt::format("\"{}\"", spec.mesh->axes[ref.axis].name));
+    }
+    if (!whole || shape[d] % total_size(axes) != 0) {
+      left_out +=
+          fmt::format("; dimension {} is planned as {{{}}}, {}", d, to_string(axes, *spec.mesh),
+                      whole ? fmt::format("{} over {} is uneven", shape[d], total_size(axes))
+                            : std::string("by parts of axes"));
+      names.clear();
+    }
+    dims.push_back(names.empty()       ? "None"
+                   : names.size() == 1 ? names[0]
+                                       : "(" + joined(names) + ")");
   }
-  return text + ")";
+  while (!dims.empty() && dims.back() == "None") dims.pop_back();
+  return fmt::format("P({})", fmt::join(dims, ", "));
 }
 
 std::string placements(const ShardingSpec& spec) {
@@ -88,29 +103,40 @@ std::string placements(const ShardingSpec& spec) {
 }
 
 void mesh_words(const Plan& plan, std::string& sizes, std::string& names) {
+  std::vector<std::string> size_words, name_words;
   for (const MeshAxis& axis : plan.mesh->axes) {
-    sizes += fmt::format("{},", axis.size);
-    names += fmt::format("\"{}\",", axis.name);
+    size_words.push_back(std::to_string(axis.size));
+    name_words.push_back(fmt::format("\"{}\"", axis.name));
   }
+  sizes = joined(size_words);
+  names = joined(name_words);
 }
 
 }  // namespace
 
-std::string to_jax(const Plan& plan) {
+std::string to_jax(const Plan& plan, const Graph& graph) {
+  const Function* function = graph.find_function(plan.entry);
+  if (!function) throw_user("the module has no function @{}, which was planned", plan.entry);
   std::string sizes, names;
   mesh_words(plan, sizes, names);
-  std::string text = "import jax\nfrom jax.sharding import PartitionSpec as P\n\n";
-  text += fmt::format("mesh = jax.make_mesh(({}), ({}))\n", sizes, names);
-  for (const auto& [what, list] :
-       {std::pair("in_specs", arguments(plan)), std::pair("out_specs", results(plan))}) {
+  std::string text = "import jax\nfrom jax.sharding import AxisType, PartitionSpec as P\n\n";
+  text += fmt::format("mesh = jax.make_mesh(({}), ({}), axis_types=(AxisType.Auto,) * {})\n", sizes,
+                      names, plan.mesh->axes.size());
+  auto list = [&](const char* what, const std::vector<Named>& entries,
+                  const std::vector<Type>& types) {
+    if (entries.size() != types.size())
+      throw_user("the plan has {} {}, the module has {}: it is another one", entries.size(), what,
+                 types.size());
     text += fmt::format("{} = (\n", what);
-    for (const Named& entry : list) {
-      const bool whole = !entry.spec->mesh || by_whole_axes(*entry.spec);
-      text += fmt::format("    {},  # {}{}\n", partition_spec(*entry.spec), entry.name,
-                          whole ? "" : ": parts of axes, " + to_string(*entry.spec));
+    for (size_t i = 0; i < entries.size(); ++i) {
+      std::string left_out;
+      const std::string spec = partition_spec(*entries[i].spec, types[i].shape, left_out);
+      text += fmt::format("    {},  # {}{}\n", spec, entries[i].name, left_out);
     }
     text += ")\n";
-  }
+  };
+  list("in_specs", arguments(plan), function->arg_types);
+  list("out_specs", results(plan), function->result_types);
   return text;
 }
 

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "cleave/graph/graph.h"
 #include "cleave/plan/plan.h"
 
 namespace cleave::plan {
@@ -11,13 +12,16 @@ namespace cleave::plan {
 
 // Python: PartitionSpecs of arguments and results, in order, to pass to jax.jit.
 //
-//   from jax.sharding import PartitionSpec as P
-//   mesh = jax.make_mesh((8, 8), ("data", "model"))
-//   in_specs = (P("data", None), P(None, ("data", "model")))
+//   from jax.sharding import AxisType, PartitionSpec as P
+//   mesh = jax.make_mesh((8, 8), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+//   in_specs = (P("data"), P(None, ("data", "model")))
 //   out_specs = (P(),)
 //
-// A layout by parts of axes has no such word; it is left out with a comment that says so.
-std::string to_jax(const Plan& plan);
+//   shardings = [NamedSharding(mesh, spec) for spec in in_specs]      # the leaves of the arguments
+//
+// JAX has no word for layouts by parts of axes, and takes no arguments in uneven shards: such
+// dimensions are left whole, with a comment that says so. `graph` is the module of the plan.
+std::string to_jax(const Plan& plan, const Graph& graph);
 
 // Python: DTensor placements of arguments and results by name.
 //

@@ -8,17 +8,11 @@
 #include "cleave/graph/graph.h"
 #include "cleave/plan/layouts.h"
 #include "cleave/plan/names.h"
+#include "cleave/plan/pins.h"
 #include "cleave/plan/problem.h"
 #include "cleave/plan/strategies.h"
 
 namespace cleave::plan {
-
-// What the caller fixes: the layout of the values whose name matches.
-struct Pin {
-  std::string pattern;  // a name, with * for any characters
-  ShardingSpec spec;    // open dimensions may get more axes; closed ones are as they are
-  std::string text;     // as the user wrote it, for messages
-};
 
 // A planning in terms of decisions: which there are, what each choice means for ops and values, and
 // who wants what from whom. Costs follow from it by tables; nothing is chosen yet.

@@ -36,6 +36,12 @@ void Formulator::run() {
   compact();
 }
 
+bool Formulator::is_about_something(const Pin& pin) const {
+  for (uint32_t v = 0; v < names_.values.size(); ++v)
+    if (is_ranked({v}) && applies(pin, names_.values[v], graph_.type({v}).rank())) return true;
+  return false;
+}
+
 void Formulator::check_pins() const {
   std::string example = "arg0";
   for (const std::string& name : names_.values)
@@ -44,13 +50,13 @@ void Formulator::check_pins() const {
       break;
     }
   for (const Pin& pin : options_.pins)
-    if (std::none_of(names_.values.begin(), names_.values.end(), [&](const std::string& name) {
-          return !name.empty() && matches_pattern(name, pin.pattern);
-        }))
+    if (!is_about_something(pin))
       throw_user(
-          "pin {}: no value is called so; names are those of the plan file, such as {}, and * "
+          "pin {}: no value {}is called so; names are those of the plan file, such as {}, and * "
           "stands for any text",
-          pin.text, example);
+          pin.text,
+          pin.spec.mesh ? fmt::format("of {} dimensions ", pin.spec.rank()) : std::string(),
+          example);
 }
 
 void Formulator::count_uses() {

@@ -20,6 +20,7 @@ class Formulator {
   // Schedule and use counts, before anything else.
   void number(RegionId region, double times);
   void check_pins() const;  // every one names some value
+  bool is_about_something(const Pin& pin) const;
   void count_uses();
 
   void arguments();
@@ -59,6 +60,8 @@ class Formulator {
   std::vector<SpecId> allowed(ValueId value, const std::vector<SpecId>& candidates,
                               std::vector<std::string>& used) const;
   std::optional<ShardingSpec> annotation(ValueId value) const;
+  // The annotation of the value and what the caller said of it.
+  std::vector<Pin> pins_on(ValueId value) const;
   void compact();
 
   bool is_ranked(ValueId value) const;
@@ -80,9 +83,5 @@ class Formulator {
   std::vector<std::vector<int>> demands_of_;             // by decision
   std::map<std::pair<uint32_t, uint32_t>, int> shared_;  // by node and operand: the shared copy
 };
-
-// Whether a spec is one of those that a pin allows.
-bool matches(const ShardingSpec& spec, const ShardingSpec& pin);
-bool matches_pattern(std::string_view name, std::string_view pattern);
 
 }  // namespace cleave::plan

@@ -1,3 +1,5 @@
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "cleave/core/error.h"
@@ -182,31 +184,51 @@ std::optional<ShardingSpec> Formulator::annotation(ValueId value) const {
   return spec;
 }
 
-std::vector<SpecId> Formulator::allowed(ValueId value, const std::vector<SpecId>& candidates,
-                                        std::vector<std::string>& used) const {
-  std::vector<SpecId> list = candidates;
+std::vector<Pin> Formulator::pins_on(ValueId value) const {
   const std::string& name = names_.values[value.index];
   std::vector<Pin> pins;
   if (const auto given = annotation(value)) pins.push_back({name, *given, "annotation of " + name});
   for (const Pin& pin : options_.pins)
-    if (matches_pattern(name, pin.pattern)) pins.push_back(pin);
-  for (const Pin& pin : pins) {
-    if (pin.spec.rank() != graph_.type(value).rank())
-      throw_user("pin {}: {} has {} dimensions, the spec has {}", pin.text, name,
-                 graph_.type(value).rank(), pin.spec.rank());
+    if (applies(pin, name, graph_.type(value).rank())) pins.push_back(pin);
+  return pins;
+}
+
+std::vector<SpecId> Formulator::allowed(ValueId value, const std::vector<SpecId>& candidates,
+                                        std::vector<std::string>& used) const {
+  const std::string& name = names_.values[value.index];
+  const Type& type = graph_.type(value);
+  const std::vector<Pin> pins = pins_on(value);
+  auto those_of = [&](const std::vector<SpecId>& list, const Pin& pin) {
+    const ShardingSpec spec = spec_for(pin, layouts_.mesh(), type.rank());
     std::vector<SpecId> kept;
     for (SpecId id : list)
-      if (matches(layouts_.spec(id), pin.spec)) kept.push_back(id);
+      if (matches(layouts_.spec(id), spec)) kept.push_back(id);
     // A layout that nobody would have tried: uneven, or by parts of axes.
-    if (kept.empty() && used.empty()) {
-      verify(pin.spec, graph_.type(value).shape);
+    if (kept.empty() && &list == &candidates && pin.spec.mesh) {
+      verify(pin.spec, type.shape);
       kept.push_back(layouts_.intern(pin.spec));
     }
-    if (kept.empty())
-      throw_user("{}: the pins {} and {} cannot both hold; drop one of them", name, used.back(),
-                 pin.text);
-    list = std::move(kept);
-    used.push_back(pin.text);
+    return kept;
+  };
+  std::vector<SpecId> list = candidates;
+  for (size_t p = 0; p < pins.size(); ++p) {
+    const Pin& pin = pins[p];
+    if (pin.spec.mesh && pin.spec.rank() != type.rank())
+      throw_user("pin {}: {} has {} dimensions, the spec has {}", pin.text, name, type.rank(),
+                 pin.spec.rank());
+    std::vector<SpecId> kept = those_of(p == 0 ? candidates : list, pin);
+    if (!kept.empty()) {
+      list = std::move(kept);
+      used.push_back(pin.text);
+      continue;
+    }
+    // The first earlier one that leaves it nothing; or all of them together.
+    for (size_t q = 0; q < p; ++q)
+      if (those_of(those_of(candidates, pins[q]), pin).empty())
+        throw_user("{}: the pins {} and {} cannot both hold; drop one of them", name, pins[q].text,
+                   pin.text);
+    throw_user("{}: the pins {} and {} cannot all hold; drop one of them", name,
+               fmt::join(used, ", "), pin.text);
   }
   return list;
 }
@@ -223,10 +245,7 @@ void Formulator::settle(ValueId value) {
     flows = flows || (user.def && (user.def->has(kTerminator) || user.def->has(kDataFlow)));
   }
   const std::string& name = names_.values[value.index];
-  const bool pinned = annotation(value) ||
-                      std::any_of(options_.pins.begin(), options_.pins.end(),
-                                  [&](const Pin& p) { return matches_pattern(name, p.pattern); });
-  if (pinned || (pending && (use_count_[value.index] > 1 || flows))) {
+  if (!pins_on(value).empty() || (pending && (use_count_[value.index] > 1 || flows))) {
     std::vector<std::string> pins;
     const std::vector<SpecId> specs =
         allowed(value, layouts_.candidates(graph_.type(value).shape), pins);
@@ -318,25 +337,6 @@ void Formulator::share_copy(int source, NodeId before, const std::vector<Use>& u
     out_.versions[source].last = std::max(out_.versions[source].last, position(use.node));
   }
   demand(source, decision, id, times_[before.index], -1, 0, copy);
-}
-
-bool matches(const ShardingSpec& spec, const ShardingSpec& pin) {
-  for (size_t d = 0; d < pin.dims.size(); ++d) {
-    const AxisList &has = spec.dims[d].axes, &wants = pin.dims[d].axes;
-    if (pin.dims[d].open ? !is_prefix_of(wants, has) : has != wants) return false;
-    for (const AxisRef& ref : has)
-      if (overlaps_any(ref, pin.replicated)) return false;
-  }
-  return spec.partial == pin.partial;
-}
-
-bool matches_pattern(std::string_view name, std::string_view pattern) {
-  const size_t star = pattern.find('*');
-  if (star == std::string_view::npos) return name == pattern;
-  if (name.substr(0, star) != pattern.substr(0, star)) return false;
-  for (size_t i = star; i <= name.size(); ++i)
-    if (matches_pattern(name.substr(i), pattern.substr(star + 1))) return true;
-  return false;
 }
 
 }  // namespace cleave::plan

@@ -21,6 +21,41 @@ bool has_plan(const Graph& graph, PlannerOptions options, int64_t limit,
   return make_plan(graph, options).plan.has_value();
 }
 
+// How often a set of pins is tried for being a smaller conflict than the one that was found.
+constexpr int kMostTries = 60;
+
+// Pins that the limit does not allow together. Leaving them out one by one gives a set of which
+// none can be spared; then smaller sets are tried, of one pin, of two, and so on.
+std::vector<Pin> smallest_conflict(const Graph& graph, const PlannerOptions& options,
+                                   int64_t limit) {
+  std::vector<Pin> needed = options.pins;
+  for (size_t i = 0; i < needed.size();) {
+    std::vector<Pin> fewer = needed;
+    fewer.erase(fewer.begin() + static_cast<ptrdiff_t>(i));
+    if (has_plan(graph, options, limit, fewer))
+      ++i;
+    else
+      needed = std::move(fewer);
+  }
+  int tries = 0;
+  for (size_t count = 1; count < needed.size(); ++count) {
+    std::vector<size_t> chosen(count);
+    for (size_t i = 0; i < count; ++i) chosen[i] = i;
+    while (true) {
+      if (++tries > kMostTries) return needed;
+      std::vector<Pin> some;
+      for (size_t i : chosen) some.push_back(options.pins[i]);
+      if (!has_plan(graph, options, limit, some)) return some;
+      size_t last = count;
+      while (last > 0 && chosen[last - 1] == options.pins.size() - count + last - 1) --last;
+      if (last == 0) break;
+      ++chosen[last - 1];
+      for (size_t i = last; i < count; ++i) chosen[i] = chosen[i - 1] + 1;
+    }
+  }
+  return needed;
+}
+
 }  // namespace
 
 Infeasibility explain_infeasible(const Graph& graph, const PlannerOptions& options) {
@@ -48,16 +83,8 @@ Infeasibility explain_infeasible(const Graph& graph, const PlannerOptions& optio
   }
 
   if (options.pins.empty() || !has_plan(graph, options, why.limit, {})) return why;
-  std::vector<Pin> needed = options.pins;
-  for (size_t i = 0; i < needed.size();) {
-    std::vector<Pin> fewer = needed;
-    fewer.erase(fewer.begin() + static_cast<ptrdiff_t>(i));
-    if (has_plan(graph, options, why.limit, fewer))
-      ++i;
-    else
-      needed = std::move(fewer);
-  }
-  for (const Pin& pin : needed) why.conflict.push_back(pin.text);
+  for (const Pin& pin : smallest_conflict(graph, options, why.limit))
+    why.conflict.push_back(pin.text);
   return why;
 }
 

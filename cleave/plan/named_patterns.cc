@@ -55,13 +55,18 @@ class PatternReader {
       const auto dims = dot_dims_of(flat_, node);
       if (!dims || op.operands.size() != 2) continue;
       NamedPattern pattern = name_matmul(op, node, *dims);
-      std::string key = pattern.types + pattern.weight_layout;
+      if (!pattern.weight.empty()) pattern.weights = {pattern.weight};
+      pattern.result_layout = op.results[0].mesh ? to_string(op.results[0]) : "";
+      std::string key = pattern.types + pattern.weight_layout + pattern.result_layout;
       for (const std::string& name : pattern.names) key += "|" + name;
       const auto [found, is_new] = known.try_emplace(key, patterns.size());
-      if (is_new)
+      if (is_new) {
         patterns.push_back(std::move(pattern));
-      else
-        patterns[found->second].ops.push_back(op.name);
+        continue;
+      }
+      patterns[found->second].ops.push_back(op.name);
+      for (std::string& weight : pattern.weights)
+        patterns[found->second].weights.push_back(std::move(weight));
     }
     return patterns;
   }

@@ -21,8 +21,8 @@ Graph annotated(const Graph& graph, const PlannerOptions& options, const MeshPtr
   const Names names = name_everything(flat, options.entry);
   for (uint32_t v = 0; v < names.values.size(); ++v)
     for (const Pin& pin : options.pins)
-      if (!names.values[v].empty() && matches_pattern(names.values[v], pin.pattern)) {
-        ShardingSpec spec = pin.spec;
+      if (applies(pin, names.values[v], flat.type({v}).rank())) {
+        ShardingSpec spec = spec_for(pin, mesh, flat.type({v}).rank());
         spec.mesh = mesh;
         verify(spec, flat.type({v}).shape);
         set_sharding(flat, {v}, spec);

@@ -50,6 +50,7 @@ Plan plan_of(const Json& json) {
   if (plan.version != Plan::kVersion)
     throw_user("plan: version {} is not known; this is version {}", plan.version, Plan::kVersion);
   plan.module = json.at("module").at("name");
+  plan.source = json.at("module").value("source", "");
   plan.entry = json.at("module").at("entry");
   plan.fingerprint = json.at("module").at("fingerprint");
   plan.mesh = std::make_shared<const Mesh>(parse_mesh(json.at("mesh").get<std::string>()));
@@ -130,28 +131,31 @@ const PlannedValue* Plan::find_value(std::string_view name) const {
 const PlannedOp* Plan::find_op(std::string_view name) const { return find_named(ops, name); }
 
 std::string to_json(const Plan& plan, int indent) {
-  Json json = {
-      {"format", "cleave-plan"},
-      {"version", plan.version},
-      {"module", {{"name", plan.module}, {"entry", plan.entry}, {"fingerprint", plan.fingerprint}}},
-      {"mesh", to_string(*plan.mesh)},
-      {"machine", plan.machine},
-      {"totals", json_of(plan.totals)},
-      {"bound",
-       {{"solver", plan.bound.solver},
-        {"lower_bound", plan.bound.lower_bound},
-        {"gap", plan.bound.gap},
-        {"proven", plan.bound.proven},
-        {"cut", plan.bound.cut}}},
-      {"memory",
-       {{"limit", plan.memory.limit ? Json(*plan.memory.limit) : Json(nullptr)},
-        {"peak", plan.memory.peak},
-        {"peak_at", plan.memory.peak_at},
-        {"arguments", plan.memory.arguments}}},
-      {"values", Json::object()},
-      {"copies", Json::object()},
-      {"ops", Json::object()},
-      {"notes", plan.notes}};
+  Json json = {{"format", "cleave-plan"},
+               {"version", plan.version},
+               {"module",
+                {{"name", plan.module},
+                 {"source", plan.source},
+                 {"entry", plan.entry},
+                 {"fingerprint", plan.fingerprint}}},
+               {"mesh", to_string(*plan.mesh)},
+               {"machine", plan.machine},
+               {"totals", json_of(plan.totals)},
+               {"bound",
+                {{"solver", plan.bound.solver},
+                 {"lower_bound", plan.bound.lower_bound},
+                 {"gap", plan.bound.gap},
+                 {"proven", plan.bound.proven},
+                 {"cut", plan.bound.cut}}},
+               {"memory",
+                {{"limit", plan.memory.limit ? Json(*plan.memory.limit) : Json(nullptr)},
+                 {"peak", plan.memory.peak},
+                 {"peak_at", plan.memory.peak_at},
+                 {"arguments", plan.memory.arguments}}},
+               {"values", Json::object()},
+               {"copies", Json::object()},
+               {"ops", Json::object()},
+               {"notes", plan.notes}};
   // Looking a key up in an ordered object is linear, so entries are appended.
   auto append = [](Json& object, const std::string& name, Json value) {
     object.get_ref<Json::object_t&>().emplace_back(name, std::move(value));

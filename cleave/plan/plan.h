@@ -97,6 +97,7 @@ struct Plan {
 
   int version = kVersion;
   std::string module;       // its name
+  std::string source;       // where it came from: a path, or model:...; empty: not known
   std::string entry;        // the function that was planned
   std::string fingerprint;  // of its ops and types; see names.h
   MeshPtr mesh;

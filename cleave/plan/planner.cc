@@ -27,16 +27,21 @@ std::string gib(int64_t bytes) {
   return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1 << 30));
 }
 
+// What a first try may take, in seconds of two present-day cores.
+constexpr double kFirstTry = 0.4;
+
 // Solves with the memory rows that matter, found one solution after another.
 class LazySolver {
  public:
   LazySolver(const Tables& tables, const PlannerOptions& options, PlannerStats& stats)
       : tables_(tables), options_(options), stats_(stats) {}
 
-  Solution run(std::optional<int64_t> limit, std::vector<int>& choice) {
+  // `known`: a choice by class that fits, or none.
+  Solution run(std::optional<int64_t> limit, const std::vector<int>& known,
+               std::vector<int>& choice) {
     Solution solution;
     for (int round = 0; round < 40; ++round) {
-      solution = solve_once(tables_.problem(times_, limit));
+      solution = solve_once(tables_.problem(times_, limit), known);
       if (!solution.feasible) return solution;
       solution.choice.resize(tables_.classes().count);
       choice = tables_.spread(solution.choice);
@@ -46,16 +51,39 @@ class LazySolver {
   }
 
  private:
-  Solution solve_once(const Problem& problem) {
+  // What is known serves where the solver finds nothing as good.
+  void take_known(const Problem& problem, const std::vector<int>& known, Solution& solution) const {
+    if (known.empty() || solution.proven) return;
+    std::vector<int> choice = known;
+    choice.resize(problem.nodes.size());
+    for (const ProblemEdge& edge : problem.edges)  // nodes that carry memory follow their class
+      if (edge.b >= tables_.classes().count) choice[edge.b] = choice[edge.a];
+    const Evaluation value = evaluate(problem, choice);
+    if (!value.feasible() || (solution.feasible && solution.cost <= value.cost)) return;
+    solution.feasible = true;
+    solution.choice = std::move(choice);
+    solution.cost = value.cost;
+    solution.proven = solution.lower_bound >= value.cost;
+  }
+
+  Solution solve_once(const Problem& problem, const std::vector<int>& known) {
     const Stopwatch watch;
     Solution solution;
     if (options_.solver == PlanSolver::Mip) {
       solution = solve_mip(problem, {.time_limit = options_.time_limit});
     } else {
       SolveOptions how;
-      how.time_limit = std::max(0.1, options_.time_limit);
+      how.time_limit = std::max(0.1, options_.time_limit - stats_.solve_seconds);
       how.seed = options_.seed;
-      solution = solve(problem, how);
+      const double whole = how.time_limit;
+      for (double seconds = std::min(kFirstTry, whole);; seconds = std::min(seconds * 5, whole)) {
+        how.effort = default_effort(seconds);
+        how.time_limit = std::max(0.1, whole - watch.seconds());
+        solution = solve(problem, how);
+        take_known(problem, known, solution);
+        const bool good = solution.feasible ? solution.gap() <= options_.gap : solution.proven;
+        if (good || seconds >= whole || watch.seconds() >= whole) break;
+      }
     }
     stats_.solve_seconds += watch.seconds();
     ++stats_.solves;
@@ -113,6 +141,14 @@ PlannerResult make_plan(const Graph& graph, const PlannerOptions& options) {
   stats.decisions = formulation.decisions.size();
   stats.formulate_seconds = total.seconds();
 
+  // Layers apart begin with what is best for all alike, which is found at once.
+  std::vector<int> known;
+  if (options.apart) {
+    const Tables alike(formulation, layouts, tie_alike(formulation));
+    const Solution solution = LazySolver(alike, options, stats).run(options.memory, {}, known);
+    if (!solution.feasible) known.clear();
+  }
+
   const Stopwatch table_watch;
   const Tables tables(formulation, layouts,
                       options.apart ? every_decision_apart(formulation) : tie_alike(formulation));
@@ -135,14 +171,18 @@ PlannerResult make_plan(const Graph& graph, const PlannerOptions& options) {
   result.least_memory_at = place_name(formulation, names, static_cast<int>(at - least.begin()));
   Solution solution;
   if (!options.memory || *at <= *options.memory)
-    solution = solver.run(options.memory, choice);
+    solution = solver.run(options.memory, known, choice);
   else
     solution.proven = true;
   if (!solution.feasible) {
     result.proven = solution.proven;
-    result.reason = fmt::format("{} {}; every plan holds at least {} at {}",
-                                solution.proven ? "no plan fits" : "no plan was found that fits",
-                                gib(*options.memory), gib(*at), result.least_memory_at);
+    result.cut = solution.effort_cut;
+    if (options.memory)
+      result.reason = fmt::format("{} {}; every plan holds at least {} at {}",
+                                  solution.proven ? "no plan fits" : "no plan was found that fits",
+                                  gib(*options.memory), gib(*at), result.least_memory_at);
+    else
+      result.reason = "no plan was found";
     stats.total_seconds = total.seconds();
     return result;
   }

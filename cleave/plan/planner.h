@@ -24,7 +24,9 @@ struct PlannerOptions {
   std::string entry = "main";
   bool apart = false;  // every layer for itself, instead of one choice for all that look alike
   PlanSolver solver = PlanSolver::Cleave;
-  double time_limit = 10;  // of the solver; a cap
+  double time_limit = 10;  // of all solving together; a cap
+  // A plan this close to its bound is good enough; only for a larger gap the whole effort is spent.
+  double gap = 0.01;
   uint64_t seed = 0;
   std::function<void(const std::string&)> trace = {};  // hears what is done, line by line
 };
@@ -39,6 +41,7 @@ struct PlannerStats {
 struct PlannerResult {
   std::optional<Plan> plan;  // none: nothing fits
   bool proven = false;       // without a plan: that nothing fits is proven
+  bool cut = false;          // without a plan: the clock ended the search for one
   std::string reason;        // without a plan: why, in words (more in infeasible.h)
   int64_t least_memory = 0;  // no plan takes less
   std::string least_memory_at;

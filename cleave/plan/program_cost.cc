@@ -283,7 +283,7 @@ std::string seconds_text(double seconds) {
   return fmt::format("{:.2f} us", seconds * 1e6);
 }
 
-std::string to_string(const ProgramCost& cost, const Program& program) {
+std::string to_string(const ProgramCost& cost, const Program& program, size_t most) {
   const double total = cost.seconds > 0 ? cost.seconds : 1;
   std::string text = fmt::format(
       "{}: {} compute ({:.0f}%), {} communication ({:.0f}%)\n", seconds_text(cost.seconds),
@@ -298,8 +298,8 @@ std::string to_string(const ProgramCost& cost, const Program& program) {
   if (cost.unknown_loops > 0)
     text += fmt::format("  {} loops of unknown trip count are counted as one trip\n",
                         cost.unknown_loops);
-  text += "the ten dearest:\n";
-  for (const NodeCost& node : cost.dearest(10)) {
+  if (most > 0) text += fmt::format("the {} dearest:\n", most == 10 ? "ten" : std::to_string(most));
+  for (const NodeCost& node : cost.dearest(most)) {
     const Node& op = program.graph.node(node.node);
     std::string what = node.is_transfer ? node.transfer.kind + " " + node.transfer.axes : op.name;
     if (node.is_transfer && op.attrs.has("cleave.for"))

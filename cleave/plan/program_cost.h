@@ -66,7 +66,7 @@ ProgramCost program_cost(const Program& program, const MachineProfile& profile);
 //     all_reduce     "model"   2.1 ms   17%   x64   1.0 GiB
 //   dearest:
 //     1.2 ms  10%  x1   stablehlo.dot_general  tensor<512x4096xbf16>  loc(...)
-std::string to_string(const ProgramCost& cost, const Program& program);
+std::string to_string(const ProgramCost& cost, const Program& program, size_t most = 10);
 std::string seconds_text(double seconds);  // "1.25 ms"
 
 }  // namespace cleave::plan

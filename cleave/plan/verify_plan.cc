@@ -66,14 +66,45 @@ std::vector<Array> make_arguments(const Program& program, uint64_t seed) {
   return args;
 }
 
+// Results of half precision differ by a few of its roundings, whatever type they come in.
+constexpr double kRoundings = 1000, kHalfRoundings = 32;
+
+double rounding(DType dtype) {
+  return dtype == DType::BF16  ? 0x1p-8
+         : dtype == DType::F16 ? 0x1p-11
+         : dtype == DType::F64 ? 0x1p-53
+                               : 0x1p-24;
+}
+
+// How many roundings of its own type a result may be off: those of the coarsest type in use.
+double units_for(DType result, double coarsest) {
+  if (coarsest <= rounding(DType::F32)) return kRoundings;
+  const double tolerance = std::max(kHalfRoundings * coarsest, kRoundings * rounding(DType::F32));
+  return tolerance / rounding(result);
+}
+
+double coarsest_rounding(const Graph& graph) {
+  double coarsest = 0;
+  graph.walk([&](NodeId id) {
+    for (ValueId value : graph.node(id).results) {
+      const DType dtype = graph.type(value).dtype;
+      if (dtype == DType::BF16 || dtype == DType::F16)
+        coarsest = std::max(coarsest, rounding(dtype));
+    }
+  });
+  return coarsest;
+}
+
 void compare_results(const Graph& whole, const std::string& entry, const std::vector<Array>& args,
                      const std::vector<Array>& sharded, PlanVerification& result) {
   const std::vector<Array> expected = run_function(whole, entry, args);
   result.num_results = expected.size();
+  const double coarsest = coarsest_rounding(whole);
   const Function& function = *whole.find_function(entry);
   for (size_t i = 0; i < expected.size(); ++i) {
     if (!function.result_types[i].is_tensor()) continue;
-    const Comparison comparison = compare(sharded[i], expected[i]);
+    const Comparison comparison =
+        compare(sharded[i], expected[i], units_for(expected[i].dtype(), coarsest));
     if (!comparison.same)
       result.differences.push_back(fmt::format("result {} differs by {:.3g}: {}", i,
                                                comparison.max_difference, comparison.first));

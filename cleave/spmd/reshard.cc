@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <unordered_map>
 
 #include "cleave/core/error.h"
 #include "cleave/core/shard_layout.h"
@@ -82,6 +83,7 @@ struct Resharder::Impl {
   ReshardOptions options;
   std::vector<std::unique_ptr<LinkCache>> links;
   std::vector<std::unique_ptr<EvenReshards>> even;
+  std::unordered_map<std::string, double> searched;  // seconds
 
   // Null where every reshard is a search of its own.
   EvenReshards* even_on(const MeshPtr& mesh) {
@@ -143,15 +145,15 @@ struct Resharder::Impl {
   }
 
   // For one mesh: the axes of both specs, cut where either can use a part.
-  AxisList shared_atoms(const ShardingSpec& from, const ShardingSpec& to) const {
+  AxisList shared_atoms(const ShardingSpec& from, const ShardingSpec& to) {
     const Mesh& mesh = *from.mesh;
     const AxisList plain = atoms_of(mesh, {&from, &to});
     if (options.whole_axes) return plain;
     if (mesh.num_devices() <= profile.devices_per_node || plain.size() > 4)
       return cut_moving_atoms(plain, from, to);
-    AxisList atoms = cut_at_nodes(plain, mesh);
+    AxisList atoms = cut_at_nodes(plain, from.mesh);
     if (atoms.size() > plain.size()) return atoms;
-    if (plain.size() <= 2) atoms = with_spare_axes(std::move(atoms), mesh);
+    if (plain.size() <= 2) atoms = with_spare_axes(std::move(atoms), from.mesh);
     return cut_moving_atoms(atoms, from, to);
   }
 
@@ -175,10 +177,10 @@ struct Resharder::Impl {
   }
 
   // Cuts axes that run through nodes and across them, so that either part can be moved alone.
-  AxisList cut_at_nodes(const AxisList& atoms, const Mesh& mesh) const {
+  AxisList cut_at_nodes(const AxisList& atoms, const MeshPtr& mesh) {
     AxisList cut;
     for (const AxisRef& atom : atoms) {
-      const GroupLinks links = group_links(mesh, {atom}, profile);
+      const GroupLinks& links = links_of(mesh).links({atom});
       if (links.nodes > 1 && links.per_node > 1 && links.nodes * links.per_node == atom.size &&
           cut.size() < 4) {
         const auto nodes = static_cast<int32_t>(links.nodes);
@@ -193,12 +195,14 @@ struct Resharder::Impl {
 
   // Adds an axis that neither spec uses, where it can save traffic on slower links: a tensor that
   // is replicated inside nodes is sliced there, moved between nodes in parts, and gathered again.
-  AxisList with_spare_axes(AxisList atoms, const Mesh& mesh) const {
-    if (atoms.empty() || group_links(mesh, atoms, profile).nodes == 1) return atoms;
+  AxisList with_spare_axes(AxisList atoms, const MeshPtr& on) {
+    const Mesh& mesh = *on;
+    LinkCache& cache = links_of(on);
+    if (atoms.empty() || cache.links(atoms).nodes == 1) return atoms;
     for (size_t i = mesh.axes.size(); i-- > 0;) {
       const AxisRef spare = whole_axis(mesh, static_cast<int>(i));
       if (spare.size == 1 || overlaps_any(spare, atoms)) continue;
-      if (group_links(mesh, {spare}, profile).nodes > 1) continue;
+      if (cache.links({spare}).nodes > 1) continue;
       atoms.push_back(spare);
       if (atoms.size() > 3) break;
     }
@@ -268,7 +272,7 @@ struct Resharder::Impl {
 };
 
 Resharder::Resharder(MachineProfile profile, ReshardOptions options)
-    : impl_(std::make_unique<Impl>(Impl{std::move(profile), std::move(options), {}, {}})) {}
+    : impl_(std::make_unique<Impl>(Impl{std::move(profile), std::move(options), {}, {}, {}})) {}
 Resharder::~Resharder() = default;
 Resharder::Resharder(Resharder&&) noexcept = default;
 Resharder& Resharder::operator=(Resharder&&) noexcept = default;
@@ -288,12 +292,17 @@ double Resharder::seconds(const ShardingSpec& from, const ShardingSpec& to, cons
   if (EvenReshards* all = impl_->even_on(from.mesh))
     if (const auto seconds = all->seconds(from, to, shape, dtype)) return *seconds;
   check_arguments(from, to, shape, /*trusted=*/true);
-  return impl_->search(from, to, shape, dtype).path.seconds;
+  if (!impl_->options.whole_axes) return impl_->search(from, to, shape, dtype).path.seconds;
+  // Who asks by whole axes asks for all pairs, and often for the same.
+  const auto [known, is_new] = impl_->searched.try_emplace(
+      fmt::format("{}>{}:{}x{}", to_string(from), to_string(to), to_string(shape), name(dtype)));
+  if (is_new) known->second = impl_->search(from, to, shape, dtype).path.seconds;
+  return known->second;
 }
 
 std::vector<double> Resharder::table(const std::vector<const ShardingSpec*>& from,
-                                     const std::vector<const ShardingSpec*>& to,
-                                     const Shape& shape, DType dtype) {
+                                     const std::vector<const ShardingSpec*>& to, const Shape& shape,
+                                     DType dtype) {
   std::vector<double> prices(from.size() * to.size(), std::numeric_limits<double>::quiet_NaN());
   if (from.empty() || to.empty()) return prices;
   if (EvenReshards* all = impl_->even_on(from[0]->mesh))

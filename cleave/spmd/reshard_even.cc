@@ -174,8 +174,7 @@ std::optional<double> EvenReshards::seconds(const ShardingSpec& from, const Shar
 
 std::optional<std::vector<EvenReshards::Stop>> EvenReshards::path(const ShardingSpec& from,
                                                                   const ShardingSpec& to,
-                                                                  const Shape& shape,
-                                                                  DType dtype) {
+                                                                  const Shape& shape, DType dtype) {
   const std::optional<Ends> e = ends(from, to, shape, dtype);
   if (!e) return std::nullopt;
   const Row& all = row(*e->shaped->sized, e->from);

@@ -6,6 +6,7 @@ namespace cleave::reshard {
 namespace {
 
 constexpr int kMostAtoms = 4;
+constexpr size_t kFewAtoms = 3;  // with so few, every order is a layout of its own
 constexpr size_t kMostStates = 3000;
 
 }  // namespace
@@ -95,7 +96,9 @@ void Lattice::enumerate(int atom, Arrangement& now) {
   now.partial &= ~(1u << atom);
   for (int b = 0; b < static_cast<int>(rooms_.size()); ++b) {
     if (!fits(b, now.in_bin[b] | 1u << atom)) continue;
-    for (int place = now.length[b]; place >= 0; --place) {
+    // Atoms come in mesh order. Many of them stand in that order alone, or there would be too many.
+    const int first = sizes_.size() > kFewAtoms ? now.length[b] : 0;
+    for (int place = now.length[b]; place >= first; --place) {
       now.insert(b, place, atom);
       enumerate(atom + 1, now);
       now.remove(b, place);
@@ -105,9 +108,9 @@ void Lattice::enumerate(int atom, Arrangement& now) {
 
 void Lattice::add(const Arrangement& to, StepKind kind, int price_kind, uint32_t atoms,
                   uint32_t buffer) {
-  const auto price =
-      static_cast<uint16_t>(price_index(price_kind, atoms, buffer, sizes_.size()));
-  building_[at_].push_back({find(to.state(rooms_.size(), sizes_.size())), price, kind});
+  const auto price = static_cast<uint16_t>(price_index(price_kind, atoms, buffer, sizes_.size()));
+  const int32_t id = find(to.state(rooms_.size(), sizes_.size()));
+  if (id >= 0) building_[at_].push_back({id, price, kind});
 }
 
 void Lattice::add_steps(const Arrangement& at) {
@@ -244,9 +247,9 @@ void Lattice::permutes() {
         uint32_t changed = 0;
         for (size_t a = 0; a < sizes_.size(); ++a)
           if (places[from][a] != places[to][a]) changed |= 1u << a;
-        const auto price = static_cast<uint16_t>(
-            price_index(static_cast<int>(CollectiveKind::Permute), changed,
-                        arrangements_[from].split, sizes_.size()));
+        const auto price =
+            static_cast<uint16_t>(price_index(static_cast<int>(CollectiveKind::Permute), changed,
+                                              arrangements_[from].split, sizes_.size()));
         building_[from].push_back({to, price, StepKind::CollectivePermute});
       }
 }

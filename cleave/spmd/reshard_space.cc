@@ -51,6 +51,12 @@ const GroupCosts& LinkCache::costs(AxisList axes) {
   return *entry;
 }
 
+const GroupLinks& LinkCache::links(const AxisList& axes) {
+  auto [it, is_new] = links_.try_emplace(axes);
+  if (is_new) it->second = group_links(*mesh_, axes, *profile_);
+  return it->second;
+}
+
 Space::Space(MeshPtr mesh, AxisList atoms, const Tensor& tensor, ReduceOp source_op,
              ReduceOp target_op, LinkCache& links)
     : mesh_(std::move(mesh)),

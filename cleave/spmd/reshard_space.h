@@ -57,11 +57,13 @@ class LinkCache {
   LinkCache(MeshPtr mesh, const MachineProfile& profile) : mesh_(mesh), profile_(&profile) {}
   const Mesh& mesh() const { return *mesh_; }
   const GroupCosts& costs(AxisList axes);  // in any order
+  const GroupLinks& links(const AxisList& axes);
 
  private:
   MeshPtr mesh_;
   const MachineProfile* profile_;
   std::map<AxisList, std::unique_ptr<GroupCosts>> groups_;
+  std::map<AxisList, GroupLinks> links_;
 };
 
 // What both ends of a reshard share: the tensor, and the dimensions that take part.

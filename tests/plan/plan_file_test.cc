@@ -96,9 +96,9 @@ TEST(PlanFile, Exports) {
         {text.substr(0, space), parse_sharding(text.substr(space + 1), options.mesh), text});
   }
   const Plan plan = plan_of(graph, options);
-  EXPECT_EQ(to_jax(plan),
-            "import jax\nfrom jax.sharding import PartitionSpec as P\n\n"
-            "mesh = jax.make_mesh((2,2,), (\"data\",\"model\",))\n"
+  EXPECT_EQ(to_jax(plan, graph),
+            "import jax\nfrom jax.sharding import AxisType, PartitionSpec as P\n\n"
+            "mesh = jax.make_mesh((2, 2), (\"data\", \"model\"), axis_types=(AxisType.Auto,) * 2)\n"
             "in_specs = (\n"
             "    P(\"data\"),  # x\n"
             "    P(None, (\"data\", \"model\")),  # w1\n"

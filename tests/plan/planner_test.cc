@@ -220,7 +220,8 @@ TEST(Planner, PinsThatNameNothingAreAnError) {
     make_plan(setup.graph, setup.options);
     FAIL();
   } catch (const UserError& error) {
-    EXPECT_NE(std::string(error.what()).find("pin w9*=[{\"x\"}, {}]: no value is called so"),
+    EXPECT_NE(std::string(error.what())
+                  .find("pin w9*=[{\"x\"}, {}]: no value of 2 dimensions is called so"),
               std::string::npos);
   }
 }

@@ -1,0 +1,216 @@
+#include "cleave/plan/explain_groups.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+
+#include "cleave/plan/explain_plan.h"
+#include "cleave/plan/layouts.h"
+#include "cleave/plan/memory_classes.h"
+#include "cleave/plan/names.h"
+
+namespace cleave::plan {
+namespace {
+
+std::string spec_text(const ShardingSpec& spec) { return spec.mesh ? to_string(spec) : "-"; }
+
+class Grouper {
+ public:
+  Grouper(const Plan& plan, const Graph& graph, const MachineProfile& profile)
+      : plan_(plan),
+        flat_(flatten(graph, plan.entry)),
+        names_(name_everything(flat_, plan.entry)),
+        resharder_(shared_by(profile, plan.mesh->num_devices()), reshard_options(*plan.mesh)) {
+    for (const PlannedValue& value : plan.values) specs_[value.name] = &value.spec;
+    for (const PlannedCopy& copy : plan.copies) specs_[copy.name] = &copy.spec;
+    for (const PlannedOp& op : plan.ops) ops_[op.name] = &op;
+  }
+
+  std::vector<CostGroup> run() {
+    for (const PlannedOp& op : plan_.ops) {
+      const auto node = names_.node_of.find(op.name);
+      if (node == names_.node_of.end()) continue;
+      add_op(op, flat_.node(node->second));
+      for (size_t i = 0; i < op.operands.size(); ++i) {
+        const auto source = specs_.find(op.operands[i].source);
+        if (source != specs_.end())
+          add_move(*source->second, op.operands[i].spec,
+                   flat_.operand_type(flat_.node(node->second), i), op.op, op.name, op.times);
+      }
+    }
+    for (const PlannedCopy& copy : plan_.copies) add_copy(copy);
+    std::vector<CostGroup> list;
+    for (auto& [key, group] : groups_) list.push_back(std::move(group));
+    std::stable_sort(list.begin(), list.end(),
+                     [](const CostGroup& a, const CostGroup& b) { return a.seconds > b.seconds; });
+    return list;
+  }
+
+ private:
+  static std::string kind_of(const std::string& op) { return op.substr(op.find('.') + 1); }
+
+  void add(CostGroup group) {
+    const std::string key = group.what + "|" + group.type + "|" + group.layouts;
+    auto [it, is_new] = groups_.try_emplace(key, group);
+    if (is_new) return;
+    it->second.count += group.count;
+    it->second.times += group.times;
+    it->second.seconds += group.seconds;
+  }
+
+  void add_op(const PlannedOp& op, const Node& node) {
+    if (op.seconds <= 0) return;
+    CostGroup group{kind_of(op.op), op.name, "", "", 1, op.times, op.seconds * op.times};
+    if (!node.results.empty()) group.type = to_string(flat_.result_type(node, 0));
+    for (const PlannedOperand& operand : op.operands)
+      group.layouts += (group.layouts.empty() ? "" : ", ") + spec_text(operand.spec);
+    group.layouts += " ->";
+    for (const ShardingSpec& spec : op.results) group.layouts += " " + spec_text(spec);
+    add(std::move(group));
+  }
+
+  // The steps from one layout to another, one group for each.
+  void add_move(const ShardingSpec& from, const ShardingSpec& to, const Type& type,
+                const std::string& user, const std::string& example, double times) {
+    if (!from.mesh || !to.mesh || from.same_layout(to)) return;
+    const std::string key =
+        fmt::format("{}|{}|{}", to_string(from), to_string(to), to_string(type));
+    auto [it, is_new] = moves_.try_emplace(key);
+    if (is_new) it->second = resharder_.plan(from, to, type.shape, type.dtype);
+    ShardingSpec before = from;
+    for (const ReshardStep& step : it->second.steps) {
+      const std::string axes = to_string(step.axes, *plan_.mesh);
+      CostGroup group{fmt::format("{}{}{}", name(step.kind), axes.empty() ? "" : " ", axes),
+                      example,
+                      to_string(type),
+                      to_string(before) + " -> " + to_string(step.after),
+                      1,
+                      times,
+                      step.seconds * times};
+      if (!user.empty()) group.what += " for " + kind_of(user);
+      before = step.after;
+      if (group.seconds > 0) add(std::move(group));
+    }
+  }
+
+  // A copy is made where its value is, or before the op that uses it first.
+  void add_copy(const PlannedCopy& copy) {
+    const auto source = specs_.find(copy.source);
+    const std::string root = copy.source.substr(0, copy.source.find('\''));
+    const auto value = names_.value_of.find(root);
+    if (source == specs_.end() || value == names_.value_of.end()) return;
+    const std::string at = copy.before.empty() ? root.substr(0, root.find('#')) : copy.before;
+    const auto op = ops_.find(at);
+    const double times = op == ops_.end() ? 1 : op->second->times;
+    add_move(*source->second, copy.spec, flat_.type(value->second),
+             copy.before.empty() || op == ops_.end() ? "" : op->second->op, at, times);
+  }
+
+  const Plan& plan_;
+  const Graph flat_;
+  const Names names_;
+  Resharder resharder_;
+  std::map<std::string, const ShardingSpec*> specs_;
+  std::map<std::string, const PlannedOp*> ops_;
+  std::map<std::string, ReshardPlan> moves_;
+  std::map<std::string, CostGroup> groups_;
+};
+
+// "[0].layers[3].q" -> {"[", "0", "].layers[", "3", "].q"}
+std::vector<std::string> parts_of(const std::string& name) {
+  std::vector<std::string> parts = {""};
+  bool digits = false;
+  for (char c : name) {
+    const bool digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
+    if (digit != digits) parts.emplace_back();
+    digits = digit;
+    parts.back() += c;
+  }
+  return parts;
+}
+
+// Names that differ in numbers alone: what they have in common, with stars.
+std::string common_name(const std::vector<std::string>& names) {
+  if (names.size() == 1) return names[0];
+  std::vector<std::string> common = parts_of(names[0]);
+  for (const std::string& name : names) {
+    const std::vector<std::string> parts = parts_of(name);
+    for (size_t i = 0; i < common.size() && i < parts.size(); ++i)
+      if (common[i] != parts[i]) common[i] = "*";
+  }
+  if (common == std::vector<std::string>{"arg", "*"}) {  // numbers alone say nothing
+    std::vector<std::string> some(names.begin(), names.begin() + std::min<size_t>(3, names.size()));
+    return fmt::format("{}{}", fmt::join(some, ", "), names.size() > 3 ? ", ..." : "");
+  }
+  return fmt::format("{}", fmt::join(common, ""));
+}
+
+std::string without_numbers(const std::string& name) {
+  std::string text;
+  for (const std::string& part : parts_of(name))
+    text += !part.empty() && std::isdigit(static_cast<unsigned char>(part[0])) ? "*" : part;
+  return text;
+}
+
+// How an argument lies, where no matmul says more.
+std::string words_for(const ShardingSpec& spec) {
+  std::string words;
+  for (size_t d = 0; d < spec.dims.size(); ++d)
+    if (!spec.dims[d].axes.empty())
+      words += fmt::format("{}dimension {} split over {}", words.empty() ? "" : ", ", d,
+                           to_string(spec.dims[d].axes, *spec.mesh));
+  return words.empty() ? "whole on every device" : words;
+}
+
+}  // namespace
+
+std::vector<CostGroup> cost_groups(const Plan& plan, const Graph& graph,
+                                   const MachineProfile& profile) {
+  return Grouper(plan, graph, profile).run();
+}
+
+std::vector<ArgumentGroup> argument_groups(const Plan& plan, const Graph& graph,
+                                           const Program& program) {
+  const Graph flat = flatten(graph, plan.entry);
+  const Names names = name_everything(flat, plan.entry);
+  const MemoryClasses classes = memory_classes(program);
+  std::map<std::string, std::string> patterns;  // of the first matmul with each weight
+  for (const NamedPattern& pattern : named_patterns(plan, graph))
+    for (const std::string& weight : pattern.weights)
+      patterns.try_emplace(weight, fmt::format("{}", fmt::join(pattern.names, "; ")));
+  std::vector<ArgumentGroup> groups;
+  std::vector<std::vector<std::string>> members;
+  std::map<std::string, size_t> known;
+  const std::vector<ValueId>& args = flat.region(flat.find_function(plan.entry)->body).args;
+  for (size_t i = 0; i < args.size(); ++i) {
+    const std::string& arg = names.values[args[i].index];
+    const PlannedValue* value = plan.find_value(arg);
+    if (!value || !value->spec.mesh) continue;
+    ArgumentGroup group;
+    group.role = i < classes.arguments.size() ? name(classes.arguments[i]) : "inputs";
+    group.type = to_string(flat.type(args[i]));
+    group.layout = to_string(value->spec);
+    const auto pattern = patterns.find(arg);
+    group.pattern = pattern == patterns.end() ? words_for(value->spec) : pattern->second;
+    const std::string key = fmt::format("{}|{}|{}|{}|{}", group.role, without_numbers(arg),
+                                        group.type, group.layout, group.pattern);
+    auto [it, is_new] = known.try_emplace(key, groups.size());
+    if (is_new) {
+      groups.push_back(std::move(group));
+      members.emplace_back();
+    }
+    members[it->second].push_back(arg);
+  }
+  for (size_t g = 0; g < groups.size(); ++g) {
+    groups[g].count = members[g].size();
+    groups[g].name = common_name(members[g]);
+  }
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const ArgumentGroup& a, const ArgumentGroup& b) { return a.role > b.role; });
+  return groups;
+}
+
+}  // namespace cleave::plan
