@@ -52,7 +52,7 @@ ValueId find_value(const Graph& graph, const std::vector<std::string>& names, st
 bool is_plan(const std::string& text) {
   const size_t begin = text.find_first_not_of(" \t\r\n");
   return begin != std::string::npos && text[begin] == '{' &&
-         text.find("\"fingerprint\"") != std::string::npos;
+         text.find("\"cleave-plan\"") != std::string::npos;
 }
 
 void explain_planned(const ExplainCommand& command, const std::string& text) {

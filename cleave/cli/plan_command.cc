@@ -29,7 +29,7 @@ struct PlanArguments {
   int axes = 2;
   double time = 10, gap = 1;
   uint64_t seed = 0;
-  bool trace = false, apart = false, json = false;
+  bool every = false, trace = false, apart = false, json = false;
 };
 
 std::string duration(double seconds) {
@@ -152,6 +152,9 @@ void run(const PlanArguments& arguments) {
     return;
   }
   if (arguments.file.empty()) throw_user("a module to plan is needed");
+  if (!(arguments.time > 0)) throw_user("--time {}: it must be more than 0 s", arguments.time);
+  if (!(arguments.gap >= 0))
+    throw_user("--gap {}: it must be 0 or more, in percent", arguments.gap);
   const Graph graph = read_module(arguments.file);
   if (!arguments.given.empty())
     return print_as(arguments.format.empty() ? "sdy" : arguments.format,
@@ -170,6 +173,7 @@ void run(const PlanArguments& arguments) {
   options.machine = arguments.machine;
   options.entry = arguments.entry;
   options.apart = arguments.apart;
+  options.every_layout = arguments.every;
   options.time_limit = arguments.time;
   options.gap = arguments.gap / 100;
   options.seed = arguments.seed;
@@ -230,12 +234,16 @@ void add_plan_command(CLI::App& app) {
   command->add_option(
       "--memory", a->memory,
       "of one device: 80GiB, or several limits: 20GiB,40GiB; default: the machine's");
-  command->add_option("--pin", a->pins,
-                      "NAME=SPEC, as in 'arg0=[{\"data\"}, {?}]'; * stands for any characters; "
-                      "@FILE: one on each line, also 'forbid NAME=AXES' and 'replicate NAME'");
-  command->add_option("--forbid", a->forbid,
-                      "NAME=AXES, as in '*.norm=data,model': none of these axes splits it");
-  command->add_option("--replicate", a->replicate, "NAME: whole on every device");
+  // One value each: names may begin with a bracket, which would else be taken for a list.
+  auto add_pins = [&](const char* option, std::vector<std::string>& list, const char* what) {
+    command->add_option(option, list, what)->allow_extra_args(false);
+  };
+  add_pins("--pin", a->pins,
+           "NAME=SPEC, as in 'arg0=[{\"data\"}, {?}]'; * stands for any characters; @FILE: one on "
+           "each line, also 'forbid NAME=AXES' and 'replicate NAME'");
+  add_pins("--forbid", a->forbid,
+           "NAME=AXES, as in '*.norm=data,model': none of these axes splits it");
+  add_pins("--replicate", a->replicate, "NAME: whole on every device");
   command->add_option("--entry", a->entry, "the function")->capture_default_str();
   command->add_option("--time", a->time, "seconds of solving at most")->capture_default_str();
   command
@@ -254,6 +262,9 @@ void add_plan_command(CLI::App& app) {
   command->add_option("--plan", a->given, "do not plan; export this plan of the module");
   command->add_option("--diff", a->compare, "what changed between two plans")->expected(2);
   command->add_flag("--apart", a->apart, "every layer for itself");
+  command->add_flag("--every-layout", a->every,
+                    "on three axes and more: every assignment of axes, where else the first ones "
+                    "extend the next");
   command->add_flag("--trace", a->trace, "what is done, on stderr");
   command->add_flag("--json", a->json, "print the plan");
   command->callback([a] { run(*a); });

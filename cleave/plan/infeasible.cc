@@ -97,9 +97,10 @@ std::string Infeasibility::text() const {
     text += fmt::format("  every plan holds at least {} at {}\n", bytes_text(least), least_at);
   if (enough) text += fmt::format("  {} is enough\n", bytes_text(*enough));
   if (conflict.size() == 1) {
-    text += fmt::format("  the pin {} does not fit; without it there is a plan\n", conflict[0]);
+    text += fmt::format("  the pin {} does not fit, even alone; without pins there is a plan\n",
+                        conflict[0]);
   } else if (!conflict.empty()) {
-    text += "  these pins do not fit together; without any one of them there is a plan:\n";
+    text += "  these pins do not fit together, though any of them fit without one:\n";
     for (const std::string& pin : conflict) text += "    " + pin + "\n";
   }
   return text;

@@ -12,7 +12,7 @@ struct Infeasibility {
   std::string least_at;           // where it is needed
   std::optional<int64_t> enough;  // a limit under which there is a plan; at most 2% above another
                                   // under which none was found, or above `least`
-  // A smallest set of pins that the limit does not allow: without any one of them there is a plan.
+  // A smallest set of pins that the limit does not allow together; fewer of them it does.
   // Empty where there is none without pins either.
   std::vector<std::string> conflict;
 

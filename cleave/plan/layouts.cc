@@ -38,7 +38,7 @@ bool splits_well(int64_t n, int64_t shards) {
   return n >= shards && chunk * shards * 4 <= n * 5;
 }
 
-std::vector<std::vector<AxisList>> place_axes(const Mesh& mesh, size_t bins,
+std::vector<std::vector<AxisList>> place_axes(const Mesh& mesh, size_t bins, bool every,
                                               const std::function<bool(size_t, int64_t)>& fits) {
   std::vector<std::vector<AxisList>> all;
   std::vector<AxisList> now(bins);
@@ -59,7 +59,7 @@ std::vector<std::vector<AxisList>> place_axes(const Mesh& mesh, size_t bins,
     }
     place(left - 1, -1);
     const AxisRef ref = whole_axis(mesh, axes[left - 1]);
-    const bool follows = left + 2 <= axes.size();
+    const bool follows = !every && left + 2 <= axes.size();
     for (size_t b = 0; b < bins; ++b) {
       const bool room_for_both = follows && fits(b, ref.size * mesh.axes[axes[left]].size);
       if (room_for_both && static_cast<int>(b) != next) continue;
@@ -79,8 +79,9 @@ ReshardOptions reshard_options(const Mesh& mesh) {
   return options;
 }
 
-Layouts::Layouts(MeshPtr mesh, const MachineProfile& profile)
+Layouts::Layouts(MeshPtr mesh, const MachineProfile& profile, bool every)
     : mesh_(std::move(mesh)),
+      every_(every),
       resharder_(shared_by(profile, mesh_->num_devices()), reshard_options(*mesh_)) {}
 
 SpecId Layouts::intern(const ShardingSpec& spec) {
@@ -114,7 +115,7 @@ const std::vector<SpecId>& Layouts::candidates(const Shape& shape) {
   auto [it, is_new] = candidates_.try_emplace(key);
   if (!is_new) return it->second;
   auto fits = [&](size_t d, int64_t shards) { return splits_well(shape[d], shards); };
-  for (const std::vector<AxisList>& dims : place_axes(*mesh_, shape.size(), fits)) {
+  for (const std::vector<AxisList>& dims : place_axes(*mesh_, shape.size(), every_, fits)) {
     ShardingSpec spec = ShardingSpec::closed_replicated(mesh_, shape.size());
     for (size_t d = 0; d < shape.size(); ++d) spec.dims[d].axes = dims[d];
     it->second.push_back(intern(spec));

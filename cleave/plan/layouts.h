@@ -23,9 +23,11 @@ inline constexpr SpecId kNoSpec = -1;
 // to get from one to another. Not to be shared between threads.
 class Layouts {
  public:
-  Layouts(MeshPtr mesh, const MachineProfile& profile);
+  // `every`: all ways to put axes on dimensions, also on large meshes; see place_axes.
+  Layouts(MeshPtr mesh, const MachineProfile& profile, bool every = false);
 
   const MeshPtr& mesh() const { return mesh_; }
+  bool every() const { return every_; }
   const MachineProfile& profile() const { return resharder_.profile(); }
   Resharder& resharder() { return resharder_; }
 
@@ -56,6 +58,7 @@ class Layouts {
   double search(SpecId from, SpecId to, const Type& type);
 
   MeshPtr mesh_;
+  bool every_;
   Resharder resharder_;
   std::vector<ShardingSpec> specs_;
   std::unordered_map<std::string, SpecId> ids_;
@@ -76,12 +79,13 @@ bool splits_well(int64_t n, int64_t shards);
 // All ways to put the axes of a mesh into bins, or into none (-1). For each way the axes of every
 // bin, major to minor: in mesh order, and on meshes of two axes also the other way round. Of three
 // axes and more the last two are free, and each one before goes where the next one goes, or
-// nowhere: it extends what that does over more devices, unless a bin has no room for both. `fits`
-// is asked with a bin and its shards and cuts the enumeration short.
+// nowhere: it extends what that does over more devices, unless a bin has no room for both; with
+// `every`, they are as free as the last two. `fits` is asked with a bin and its shards and cuts the
+// enumeration short.
 //
 //   data=4,fsdp=4,model=4:   {"data", "fsdp"} on one dimension and {"model"} on another, {"fsdp"}
 //                            alone, but not {"data"} alone
-std::vector<std::vector<AxisList>> place_axes(const Mesh& mesh, size_t bins,
+std::vector<std::vector<AxisList>> place_axes(const Mesh& mesh, size_t bins, bool every,
                                               const std::function<bool(size_t, int64_t)>& fits);
 
 }  // namespace cleave::plan

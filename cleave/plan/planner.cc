@@ -132,7 +132,7 @@ PlannerResult make_plan(const Graph& graph, const PlannerOptions& options) {
 
   const Graph flat = flatten(graph, options.entry);
   const Names names = name_everything(flat, options.entry);
-  Layouts layouts(options.mesh, *options.profile);
+  Layouts layouts(options.mesh, *options.profile, options.every_layout);
   StrategyBook book(flat, layouts);
   FormulationOptions how{options.entry, options.pins};
   const Formulation formulation(flat, names, layouts, book, how);
@@ -203,7 +203,7 @@ PlannerResult make_plan(const Graph& graph, const PlannerOptions& options) {
   plan.bound.gap =
       solution.proven ? 0 : 1 - plan.bound.lower_bound / std::max(1e-30, plan.totals.seconds);
   plan.bound.proven = solution.proven;
-  plan.bound.cut = solution.effort_cut;
+  plan.bound.cut = solution.effort_cut && !solution.proven;
   plan.memory.limit = options.memory;
   const std::vector<int64_t> memory = tables.memory(choice);
   const auto peak = std::max_element(memory.begin(), memory.end());

@@ -22,6 +22,8 @@ struct PlannerOptions {
   std::optional<int64_t> memory;            // bytes of a device; none: no limit
   std::vector<Pin> pins;
   std::string entry = "main";
+  // On meshes of three axes and more, every assignment of axes: many more strategies, and longer.
+  bool every_layout = false;
   bool apart = false;  // every layer for itself, instead of one choice for all that look alike
   PlanSolver solver = PlanSolver::Cleave;
   double time_limit = 10;  // of all solving together; a cap

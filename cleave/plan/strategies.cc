@@ -59,7 +59,8 @@ class Enumerator {
     auto fits = [&](size_t bin, int64_t shards) {
       return splits_well(rule_.factors[factors_[bin]].size, shards);
     };
-    for (const std::vector<AxisList>& bins : place_axes(*layouts_.mesh(), factors_.size(), fits)) {
+    for (const std::vector<AxisList>& bins :
+         place_axes(*layouts_.mesh(), factors_.size(), layouts_.every(), fits)) {
       Draft draft;
       draft.axes.resize(rule_.factors.size());
       std::vector<bool> used(layouts_.mesh()->axes.size());
@@ -76,7 +77,8 @@ class Enumerator {
         if (!used[axis] && layouts_.mesh()->axes[axis].size > 1)
           idle.push_back(whole_axis(*layouts_.mesh(), static_cast<int>(axis)));
       // On large meshes, sums of several tensors carry axes one at a time.
-      const bool one_at_a_time = layouts_.mesh()->axes.size() > 2 && node_.operands.size() > 1;
+      const bool one_at_a_time =
+          !layouts_.every() && layouts_.mesh()->axes.size() > 2 && node_.operands.size() > 1;
       for (int row : rows_)
         for (size_t mask = 1; mask < size_t{1} << idle.size(); ++mask) {
           if (one_at_a_time && (mask & (mask - 1))) continue;

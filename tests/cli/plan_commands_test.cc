@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -11,6 +12,7 @@ namespace cleave {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 struct Outcome {
   int status;
@@ -58,7 +60,15 @@ TEST_F(PlanCommands, VerifyRunsThePlan) {
 }
 
 TEST_F(PlanCommands, ExplainSaysWhatAndWhy) {
+  // The plan knows where its module is; while it is somewhere else, it has to be told.
+  EXPECT_THAT(cleave("explain " + plan_).text, HasSubstr("how arguments lie"));
+  const std::string moved = module_ + ".moved";
+  std::filesystem::rename(module_, moved);
   EXPECT_THAT(cleave("explain " + plan_).text, HasSubstr("the dearest ops:"));
+  EXPECT_THAT(cleave("explain " + plan_).text, HasSubstr("cannot be read"));
+  EXPECT_THAT(cleave("explain " + plan_ + " --op dot.0").text, HasSubstr("--module FILE"));
+  EXPECT_EQ(cleave("explain " + plan_ + " --module " + moved).status, 0);
+  std::filesystem::rename(moved, module_);
   const Outcome whole = cleave("explain " + plan_ + " --module " + module_);
   EXPECT_EQ(whole.status, 0) << whole.text;
   for (const char* part : {"time\n", "the ten dearest:", "memory of a device", "how matmuls run"})
@@ -68,8 +78,28 @@ TEST_F(PlanCommands, ExplainSaysWhatAndWhy) {
   const Outcome unknown = cleave("explain " + plan_ + " --module " + module_ + " --op dot.7");
   EXPECT_EQ(unknown.status, 1);
   EXPECT_THAT(unknown.text, HasSubstr("the plan has no op 'dot.7'; it has"));
-  EXPECT_THAT(cleave("explain " + plan_ + " --op dot.0").text, HasSubstr("--module FILE"));
   EXPECT_THAT(cleave("explain " + module_ + " --op dot.0").text, HasSubstr("are for plans"));
+}
+
+TEST_F(PlanCommands, PinsForbidAndReplicate) {
+  const std::string plan = "plan " + module_ + " --mesh data=2,model=2 ";
+  const Outcome outcome = cleave(plan + "--forbid '*=model' --replicate w --export jax");
+  EXPECT_EQ(outcome.status, 0) << outcome.text;
+  EXPECT_THAT(outcome.text, HasSubstr("P(),  # w\n"));
+  EXPECT_THAT(outcome.text, Not(HasSubstr("P(\"model\"")));
+  const std::string file = testing::TempDir() + "plan_commands_pins.txt";
+  std::ofstream(file)
+      << "# all of the weights\nreplicate w\n\nforbid v=data\nx=[{\"data\"}, {?}]\n";
+  const Outcome read = cleave(plan + "--pin @" + file + " --export jax");
+  EXPECT_THAT(read.text, HasSubstr("P(),  # w\n"));
+  EXPECT_THAT(read.text, HasSubstr("    P(\"data\""));
+  EXPECT_THAT(cleave(plan + "--forbid w=dta").text, HasSubstr("the mesh has no axis 'dta'"));
+  EXPECT_THAT(cleave(plan + "--replicate u").text, HasSubstr("no value is called so"));
+  const Outcome tight = cleave(plan + "--memory 30MiB --replicate w --replicate v --replicate x");
+  EXPECT_EQ(tight.status, 3);
+  EXPECT_THAT(tight.text, HasSubstr("no plan fits 30.00 MiB"));
+  EXPECT_THAT(tight.text, HasSubstr("replicate w\n"));
+  EXPECT_THAT(tight.text, Not(HasSubstr("replicate x\n")));
 }
 
 TEST(Calibrate, WritesAProfileThatPlansUse) {
