@@ -138,6 +138,14 @@ func.func @chlo_broadcast_select(%arg0: tensor<5x3xi1>, %arg1: tensor<5x3xf64>, 
   %0 = "chlo.broadcast_select"(%arg0, %arg1, %arg2) : (tensor<5x3xi1>, tensor<5x3xf64>, tensor<5x3xf64>) -> tensor<5x3xf64>
   return %0 : tensor<5x3xf64>
 }
+func.func @softmax(%arg0: tensor<5x4xf32>) -> tensor<5x4xf32> {
+  %0 = "cleave.softmax"(%arg0) : (tensor<5x4xf32>) -> tensor<5x4xf32>
+  return %0 : tensor<5x4xf32>
+}
+func.func @layer_norm(%arg0: tensor<5x4xf32>, %arg1: tensor<4xf32>, %arg2: tensor<4xf32>) -> tensor<5x4xf32> {
+  %0 = "cleave.layer_norm"(%arg0, %arg1, %arg2) {epsilon = 1.0e-5 : f64} : (tensor<5x4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<5x4xf32>
+  return %0 : tensor<5x4xf32>
+}
 )mlir";
 }
 
