@@ -52,12 +52,26 @@ bool ShardingSpec::is_fully_replicated() const {
          std::all_of(dims.begin(), dims.end(), [](const DimSpec& dim) { return dim.axes.empty(); });
 }
 
+namespace {
+
+// An axis of one device moves nothing and cuts nothing.
+bool same_cut(const AxisList& a, const AxisList& b) {
+  if (a == b) return true;
+  auto counts = [](const AxisRef& ref) { return ref.size > 1; };
+  AxisList x, y;
+  std::copy_if(a.begin(), a.end(), std::back_inserter(x), counts);
+  std::copy_if(b.begin(), b.end(), std::back_inserter(y), counts);
+  return x == y;
+}
+
+}  // namespace
+
 bool ShardingSpec::same_layout(const ShardingSpec& other) const {
-  if (dims.size() != other.dims.size() || partial != other.partial) return false;
-  if (!partial.empty() && partial_op != other.partial_op) return false;
+  if (dims.size() != other.dims.size() || !same_cut(partial, other.partial)) return false;
+  if (!partial.empty() && !other.partial.empty() && partial_op != other.partial_op) return false;
   if (mesh != other.mesh && !mesh->same_devices(*other.mesh)) return false;
   for (size_t d = 0; d < dims.size(); ++d)
-    if (dims[d].axes != other.dims[d].axes) return false;
+    if (!same_cut(dims[d].axes, other.dims[d].axes)) return false;
   return true;
 }
 
