@@ -254,6 +254,8 @@ void export_named_computations(Graph& graph) {
     const Node& node = graph.node(id);
     Function function;
     const std::string name(node.attrs.get_string("name"));
+    // Marks of transforms (checkpoint, custom derivatives) keep their meaning.
+    if (name.starts_with("cleave.")) continue;
     function.name = names(name);
     function.visibility = "private";
     function.body = body;

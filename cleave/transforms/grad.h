@@ -101,6 +101,7 @@ auto value_and_grad(F f) {
     if constexpr (sizeof...(n) == 0) {
       return cleave::value_and_grad<0>(f)(args...);
     } else {
+      static_assert(((n < sizeof...(args)) && ...), "grad<n>: there is no argument n");
       const std::vector<Tensor> leaves = trace_detail::flatten(args...);
       const LeafRanges ranges = leaf_ranges(args...);
       constexpr std::array<size_t, sizeof...(n)> argnums{n...};

@@ -115,6 +115,15 @@ Specs leaf_specs(const std::vector<TreeSpec>& specs, size_t i,
   return result;
 }
 
+void check_count(const char* what, size_t specs, size_t count) {
+  if (specs <= count) return;
+  throw_user(
+      "shard_map: there are {} specs for {} {}{}; a spec is for one {} with all its leaves (by "
+      "name "
+      "for each: TreeSpec)",
+      specs, count, what, count == 1 ? "" : "s", what);
+}
+
 Tensor placed(const Tensor& leaf, const std::optional<PartitionSpec>& spec, const MeshPtr& mesh) {
   if (!spec) return leaf;
   return leaf.with_sharding(to_sharding(*spec, mesh, leaf.shape()));

@@ -57,6 +57,9 @@ std::vector<Tensor> run_manual(const Trace& body, std::span<const Tensor> leaves
                                const std::vector<std::optional<PartitionSpec>>& out,
                                const MeshPtr& mesh, bool check);
 
+// Throws UserError where there are more specs than arguments or results.
+void check_count(const char* what, size_t specs, size_t count);
+
 template <typename T>
 void add_specs(std::vector<std::optional<PartitionSpec>>& all, const std::vector<TreeSpec>& specs,
                size_t i, const T& tree) {
@@ -68,6 +71,7 @@ std::vector<std::optional<PartitionSpec>> result_specs(const std::vector<TreeSpe
                                                        const R& result) {
   std::vector<std::optional<PartitionSpec>> all;
   if constexpr (tree_detail::IsTuple<R>::value) {
+    check_count("result", specs.size(), std::tuple_size_v<R>);
     std::apply(
         [&](const auto&... members) {
           size_t i = 0;
@@ -75,6 +79,7 @@ std::vector<std::optional<PartitionSpec>> result_specs(const std::vector<TreeSpe
         },
         result);
   } else {
+    check_count("result", specs.size(), 1);
     add_specs(all, specs, 0, result);
   }
   return all;
@@ -91,6 +96,7 @@ auto shard_map(F f, const Mesh& mesh, ShardMapOptions options) {
     using namespace shard_map_detail;
     std::vector<std::optional<PartitionSpec>> in;
     size_t index = 0;
+    check_count("argument", options.in.size(), sizeof...(args));
     (add_specs(in, options.in, index++, args), ...);
     std::vector<Tensor> leaves = trace_detail::flatten(args...);
     const bool manual = options.mode == ShardMapMode::Manual;
