@@ -1,6 +1,7 @@
 #include "cleave/rules/explain.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -16,6 +17,15 @@ bool has_axis(const ShardingSpec* spec, int dim, const AxisRef& axis) {
 }
 
 std::string text_of(const ShardingSpec* spec) { return spec ? to_string(*spec) : "none"; }
+
+// What a stage of the op priorities does beside the earlier ones.
+constexpr const char* kStages[kNumOpStages] = {
+    "ops that only pass elements through, whose operands have no other use",
+    "ops that only pass elements through",
+    "pass-through factors of all ops, and broadcasts backward",
+    "all factors, but broadcasts forward",
+    "everything",
+};
 
 std::string braces(const Axes& axes, const Mesh& mesh) {
   return "{" + to_string(AxisList(axes.begin(), axes.end()), mesh) + "}";
@@ -179,16 +189,20 @@ std::string Explainer::explain(ValueId value) const {
 }
 
 std::string Explainer::trace() const {
-  std::string text;
+  std::string text = "given\n";
   int stage = -1, priority = -1;
   const std::vector<ShardingChange>& changes = engine_.changes();
   const SpecTable& specs = engine_.specs();
+  const PropagationTables& tables = engine_.tables();
+  for (size_t slot = 0; slot < tables.slots.size(); ++slot)
+    if (const ShardingSpec* spec = specs.find(tables.initial[slot]))
+      text += fmt::format("  {}  {}\n", name_of(static_cast<int32_t>(slot)), to_string(*spec));
   for (size_t i = 0; i < changes.size(); ++i) {
     const ShardingChange& change = changes[i];
     if (change.stage != stage || change.priority != priority) {
       stage = change.stage;
       priority = change.priority;
-      text += fmt::format("priority {}, stage {}\n", priority, stage);
+      text += fmt::format("priority {}, stage {}: {}\n", priority, stage, kStages[stage]);
     }
     text += fmt::format("  visit {}: {}  {} => {}", change.visit, name_of(change.slot),
                         text_of(specs.find(change.before)), text_of(specs.find(change.after)));
@@ -209,6 +223,23 @@ std::string Explainer::trace() const {
                             to_string(axis, *after.mesh), name_of(link.source), link.source_dim);
       }
   }
+  size_t ops = 0;
+  for (const PropagationTables::Op& op : tables.ops) ops += !op.erased;
+  std::vector<std::string> open;  // numbers have no dimension to shard
+  auto is_number = [&](size_t slot) {
+    const PropagationTables::Slot& at = tables.slots[slot];
+    const Graph& graph = engine_.graph();
+    return (at.value.valid() ? graph.type(at.value)
+                             : graph.functions[at.function].result_types[at.index])
+               .rank() == 0;
+  };
+  for (size_t slot = 0; slot < tables.slots.size(); ++slot)
+    if (!is_number(slot) && !specs.find(engine_.spec_of(static_cast<int32_t>(slot))))
+      open.push_back(name_of(static_cast<int32_t>(slot)));
+  text += fmt::format("settled after {} visits of {} ops and {} changes; ", engine_.visits(), ops,
+                      changes.size());
+  text += open.empty() ? "every tensor has a sharding\n"
+                       : fmt::format("nothing reached {}\n", fmt::join(open, ", "));
   return text;
 }
 

@@ -37,7 +37,8 @@ class Explainer {
   //       from %arg0 dimension 0 through stablehlo.add (factor i)
   //       %arg0 was annotated [{"a"}, {}]
   std::string explain(ValueId value) const;
-  // Every change in order: what changed, through which op, from where.
+  // What was given, every change in order (what changed, through which op, from where), and how
+  // much it took.
   std::string trace() const;
   // Ops that nobody has a rule for although something next to them is sharded, and conflicts: an op
   // whose operands and results are sharded in different ways along one factor, with the annotations
