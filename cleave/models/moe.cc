@@ -9,6 +9,7 @@
 #include "cleave/runtime/ops_nn.h"
 #include "cleave/runtime/ops_reduction.h"
 #include "cleave/runtime/ops_shape.h"
+#include "cleave/runtime/partition_spec.h"
 
 namespace cleave::models {
 namespace {
@@ -21,6 +22,18 @@ Tensor places(const Tensor& chosen, const Tensor& position, int64_t capacity) {
 
 // How many tokens before this one chose the same expert.
 Tensor count_before(const Tensor& chosen) { return cumsum(chosen, 1) - chosen; }
+
+// [b, experts, capacity, d], cut along examples where it is made and along experts where it goes.
+Tensor to_experts(const MoeConfig& config, const Tensor& x) {
+  if (!config.parallel) return x;
+  const auto& [mesh, axis] = *config.parallel;
+  return x.shard(mesh, P(axis)).shard(mesh, P({}, axis));
+}
+Tensor from_experts(const MoeConfig& config, const Tensor& x) {
+  if (!config.parallel) return x;
+  const auto& [mesh, axis] = *config.parallel;
+  return x.shard(mesh, P({}, axis)).shard(mesh, P(axis));
+}
 
 }  // namespace
 
@@ -78,10 +91,10 @@ MoeOutput mixture_of_experts(const MoeConfig& config, const MoeWeights& w, const
   const Tensor h = rms_norm(x, w.norm);
   const Routing routing = route_top2(matmul(h, w.router), config.capacity());
   const Tensor dispatch = cast(routing.dispatch, x.dtype());
-  const Tensor sent = einsum("bsec,bsd->becd", {dispatch, h});
+  const Tensor sent = to_experts(config, einsum("bsec,bsd->becd", {dispatch, h}));
   const Tensor inner =
       silu(einsum("becd,edh->bech", {sent, w.gate})) * einsum("becd,edh->bech", {sent, w.up});
-  const Tensor done = einsum("bech,ehd->becd", {inner, w.down});
+  const Tensor done = from_experts(config, einsum("bech,ehd->becd", {inner, w.down}));
   return {einsum("bsec,becd->bsd", {cast(routing.combine, x.dtype()), done}), routing.balance};
 }
 

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <optional>
+#include <string>
+
+#include "cleave/core/mesh.h"
 #include "cleave/models/transformer.h"
 
 namespace cleave::models {
@@ -9,6 +13,13 @@ namespace cleave::models {
 struct MoeConfig : GptConfig {
   int64_t experts = 4;
   double capacity_factor = 1.25;
+  // Examples and experts over one axis of a mesh: tokens travel to their experts and back, by an
+  // all_to_all each. Nothing: propagation decides.
+  struct Parallel {
+    Mesh mesh;
+    std::string axis;
+  };
+  std::optional<Parallel> parallel = {};
 
   // Tokens that one expert takes of each sequence: its share of two per token, with some room.
   int64_t capacity() const;

@@ -36,6 +36,14 @@ struct Common {
     options.read("seed", seed);
     if (const auto text = options.text("mesh")) mesh = parse_mesh(*text);
   }
+  // The mesh that weights are laid out over; null where no sharding is asked for.
+  const Mesh* mesh_or(const Mesh* given) const {
+    if (sharding == "none") return nullptr;
+    if (!mesh && !given)
+      throw_user("sharding={} needs a mesh; say mesh=data=2,model=4, or --mesh of cleave run",
+                 sharding);
+    return mesh ? &*mesh : given;
+  }
   Init init() const {
     const DType type = dtype == "f32" ? DType::F32 : dtype == "bf16" ? DType::BF16 : DType::F16;
     return Init(static_cast<uint64_t>(seed), type);
@@ -67,11 +75,7 @@ BuiltModel donating(BuiltModel model) {
 template <typename T, typename Forward, typename Loss, typename... Inputs>
 BuiltModel make_step(const Common& common, const Mesh* mesh, T params, const Forward& forward,
                      const Loss& loss, Inputs... inputs) {
-  if (common.sharding != "none") {
-    if (common.mesh) mesh = &*common.mesh;
-    if (!mesh)
-      throw_user("sharding={} needs a mesh; say mesh=data=2,model=4, or --mesh of cleave run",
-                 common.sharding);
+  if (mesh) {
     const Scheme scheme = scheme_from(common.sharding);
     params = shard_weights(std::move(params), scheme, *mesh);
     ((inputs = inputs.shard(*mesh, input_spec(scheme, *mesh))), ...);
@@ -154,6 +158,9 @@ struct MoeModel {
     read_transformer(options, config);
     options.read("experts", config.experts);
     options.read("capacity_factor", config.capacity_factor);
+  }
+  void place(Scheme scheme, const Mesh& mesh) {
+    if (scheme == Scheme::Experts) config.parallel = {mesh, data_axis(mesh)};
   }
   Moe weights(Init& init) const { return init_moe(config, init); }
   auto inputs(Init& init) const { return random_tokens(config, init); }
@@ -244,6 +251,9 @@ void make(Options& options, const Mesh* mesh, BuiltModel* built) {
   const Common common(options);
   options.finish();
   if (!built) return;
+  mesh = common.mesh_or(mesh);
+  if constexpr (requires { model.place(Scheme::Experts, *mesh); })
+    if (mesh) model.place(scheme_from(common.sharding), *mesh);
   Init init = common.init();
   const auto params = model.weights(init);
   *built = std::apply(

@@ -22,7 +22,7 @@ namespace cleave::models {
 //   optimizer=adamw|momentum|sgd      of step=train
 //   dtype=f32|bf16|f16                of the weights
 //   seed=N                            of weights and inputs
-//   sharding=replicated|data|megatron|fsdp|mixed     needs a mesh: schemes.h
+//   sharding=replicated|data|megatron|fsdp|mixed|experts  needs a mesh: schemes.h
 //   mesh=data=2,model=4               for the sharding
 struct BuiltModel {
   Graph graph;                    // function "main"

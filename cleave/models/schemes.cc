@@ -36,7 +36,6 @@ std::string axis_named(const Mesh& mesh, const char* name, size_t otherwise) {
   if (mesh.axes.empty()) throw_user("a sharding by name needs a mesh with axes");
   return mesh.find_axis(name) ? name : mesh.axes[otherwise].name;
 }
-std::string data_axis(const Mesh& mesh) { return axis_named(mesh, "data", 0); }
 std::string model_axis(const Mesh& mesh) { return axis_named(mesh, "model", mesh.axes.size() - 1); }
 
 PartitionSpec megatron(const Mesh& mesh, std::string_view leaf, const Shape& shape) {
@@ -58,8 +57,11 @@ PartitionSpec megatron(const Mesh& mesh, std::string_view leaf, const Shape& sha
 
 }  // namespace
 
+std::string data_axis(const Mesh& mesh) { return axis_named(mesh, "data", 0); }
+
 const std::vector<std::string>& scheme_names() {
-  static const std::vector<std::string> names = {"replicated", "data", "megatron", "fsdp", "mixed"};
+  static const std::vector<std::string> names = {"replicated", "data",  "megatron",
+                                                 "fsdp",       "mixed", "experts"};
   return names;
 }
 
@@ -74,8 +76,9 @@ PartitionSpec weight_spec(Scheme scheme, const Mesh& mesh, std::string_view leaf
                           const Shape& shape) {
   if (scheme == Scheme::Megatron || scheme == Scheme::Mixed) return megatron(mesh, leaf, shape);
   PartitionSpec spec;
-  if (scheme != Scheme::Fsdp) return spec;
   const std::string axis = data_axis(mesh);
+  if (scheme == Scheme::Experts && role_of(leaf, shape.size()) == Role::Experts) return P(axis);
+  if (scheme != Scheme::Fsdp) return spec;
   const int64_t size = mesh.axes[mesh.axis_index(axis)].size;
   spec.entries.resize(shape.size());
   for (size_t d = 0; d < shape.size(); ++d)
@@ -87,8 +90,7 @@ PartitionSpec weight_spec(Scheme scheme, const Mesh& mesh, std::string_view leaf
 }
 
 PartitionSpec input_spec(Scheme scheme, const Mesh& mesh) {
-  const bool by_example =
-      scheme == Scheme::Data || scheme == Scheme::Fsdp || scheme == Scheme::Mixed;
+  const bool by_example = scheme != Scheme::Replicated && scheme != Scheme::Megatron;
   return by_example ? P(data_axis(mesh)) : P();
 }
 

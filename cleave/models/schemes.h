@@ -20,10 +20,13 @@ namespace cleave::models {
 //   fsdp         examples over data, and every weight over data along the first dimension that it
 //                divides
 //   mixed        megatron over model, examples over data
-enum class Scheme : uint8_t { Replicated, Data, Megatron, Fsdp, Mixed };
+//   experts      examples and experts over data: tokens travel to their experts and back
+enum class Scheme : uint8_t { Replicated, Data, Megatron, Fsdp, Mixed, Experts };
 const std::vector<std::string>& scheme_names();
 Scheme scheme_from(std::string_view name);  // throws UserError that lists the names
 
+// The axis that takes examples.
+std::string data_axis(const Mesh& mesh);
 PartitionSpec weight_spec(Scheme scheme, const Mesh& mesh, std::string_view leaf,
                           const Shape& shape);
 // Of inputs, whose first dimension is that of examples.
