@@ -17,6 +17,7 @@ namespace {
 struct Column {
   const char* name;
   bool (*has)(const OpDef&);
+  std::string_view (*why_not)(const OpDef&) = [](const OpDef&) { return std::string_view(); };
 };
 
 constexpr Column kColumns[] = {
@@ -25,9 +26,9 @@ constexpr Column kColumns[] = {
     {"partial", [](const OpDef& d) { return d.partial != nullptr; }},
     {"kernel", [](const OpDef& d) { return d.eval != nullptr; }},
     {"local", [](const OpDef& d) { return d.localize != nullptr || d.needs != nullptr; }},
-    {"jvp", [](const OpDef& d) { return has_derivative(d, DiffMode::Forward); }},
-    {"vjp", [](const OpDef& d) { return has_derivative(d, DiffMode::Reverse); }},
-    {"batch", [](const OpDef& d) { return d.batch != nullptr || d.has(kElementwise); }},
+    {"jvp", [](const OpDef& d) { return has_derivative(d, DiffMode::Forward); }, why_no_derivative},
+    {"vjp", [](const OpDef& d) { return has_derivative(d, DiffMode::Reverse); }, why_no_derivative},
+    {"batch", has_batch, why_no_batch},
 };
 
 using Coverage = std::set<std::pair<std::string, std::string>>;  // column, op
@@ -52,8 +53,7 @@ void print_table(const Coverage& tested) {
   fmt::print(
       "Everything that the registry knows, and what tests cover. `yes`: the op has it; **tested**: "
       "a test tries it on this very op\n(`tests/op_coverage.txt`, which each suite compares with "
-      "its own table of samples); empty: it has none, and needs none where\nthe text below says "
-      "so.\n\n");
+      "its own table of samples); a word: it needs none, and why; empty: it has\nnone.\n\n");
   fmt::print(
       "- shape: infers the types of its results; tested: modules that JAX prints have the same\n"
       "- rule: its factors, for sharding; partial: which pending reductions it carries; local: its "
@@ -63,7 +63,12 @@ void print_table(const Coverage& tested) {
       "- jvp, vjp: derivatives, forward and reverse; tested: those of JAX, or central differences\n"
       "- batch: many examples at once (vmap); tested: equal to a loop over the examples, every "
       "combination of operands\n\n");
-  fmt::print("This file is written by `scripts/ops-table`.\n\n");
+  fmt::print(
+      "An op without a rule is data flow, a collective or a constant, for which propagation has "
+      "ways of its own; operands of an op\nthat carries no partials are completed first; without "
+      "local, the op itself runs on smaller shapes. Why there is no jvp, vjp\nor batch:\n\n");
+  for (const Reason& reason : reasons()) fmt::print("- {}: {}\n", reason.word, reason.meaning);
+  fmt::print("\nThis file is written by `scripts/ops-table`.\n\n");
   fmt::print("| op |");
   for (const Column& column : kColumns) fmt::print(" {} |", column.name);
   fmt::print("\n|---|");
@@ -73,7 +78,7 @@ void print_table(const Coverage& tested) {
     if (def.has(kTerminator)) continue;
     fmt::print("| `{}` |", name);
     for (const Column& column : kColumns)
-      fmt::print(" {} |", !column.has(def)                  ? ""
+      fmt::print(" {} |", !column.has(def)                  ? column.why_not(def)
                           : is_tested(tested, column, name) ? "**tested**"
                                                             : "yes");
     fmt::print("\n");

@@ -1,12 +1,26 @@
 #pragma once
 
+#include <string_view>
+
 #include "cleave/graph/op_def.h"
 #include "cleave/transforms/prepare.h"
 
 namespace cleave {
 
-// Whether something may flow through the op: by a rule of its own, by what the transform does with
-// its regions, or because it is taken apart into ops that have one.
+// Whether derivatives go through the op: by a rule of its own, or because transforms know its
+// structure or take it apart.
 bool has_derivative(const OpDef& def, DiffMode mode);
+// Whether vmap knows the op.
+bool has_batch(const OpDef& def);
+
+// Why an op needs none, in a word or two that docs/ops.md explains: "integers", "no operand";
+// empty where it has one, or where it ought to.
+std::string_view why_no_derivative(const OpDef& def);
+std::string_view why_no_batch(const OpDef& def);
+// What the words mean.
+struct Reason {
+  std::string_view word, meaning;
+};
+std::span<const Reason> reasons();
 
 }  // namespace cleave

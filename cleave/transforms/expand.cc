@@ -208,29 +208,6 @@ std::vector<ValueId> expand_batch_norm(GraphBuilder& b, const Node& node,
   return {norm.spread(scale * inverse) * (g - rest), to_scale, to_offset};
 }
 
-// LAPACK's trsm, as JAX calls it, is a triangular_solve.
-std::vector<ValueId> expand_trsm(GraphBuilder& b, const Node& node,
-                                 const std::vector<ValueId>& operands) {
-  const Attribute* config = node.attrs.find("mhlo.backend_config");
-  const DictAttr* dict = config ? config->as<DictAttr>() : nullptr;
-  if (!dict) return {};
-  auto letter = [&](const char* name) { return static_cast<char>(dict->dict.get_int(name)); };
-  const char form = letter("trans_x");
-  AttrDict attrs;
-  attrs.set("left_side", letter("side") == 'L');
-  attrs.set("lower", letter("uplo") == 'L');
-  attrs.set("unit_diagonal", letter("diag") == 'U');
-  attrs.set("transpose_a", EnumAttr{"stablehlo.transpose", form == 'N'   ? "NO_TRANSPOSE"
-                                                           : form == 'T' ? "TRANSPOSE"
-                                                                         : "ADJOINT"});
-  return {b.emit("stablehlo.triangular_solve", operands, std::move(attrs))};
-}
-bool is_trsm(const Node& node) {
-  if (node.name != "stablehlo.custom_call") return false;
-  const std::string_view target = node.attrs.get_string("call_target_name");
-  return target.starts_with("lapack_") && target.ends_with("trsm_ffi");
-}
-
 // result[b..., p..., i..., q...] = operand[b..., p..., index[b..., i...], q...]
 std::vector<ValueId> expand_index_select(GraphBuilder& b, const Node& node,
                                          const std::vector<ValueId>& operands) {
@@ -304,7 +281,8 @@ std::vector<ValueId> expand(GraphBuilder& b, const Node& node,
   if (node.name.starts_with("chlo.broadcast_")) return expand_broadcast(b, node, operands);
   if (node.name == "stablehlo.torch_index_select") return expand_index_select(b, node, operands);
   if (node.name == "stablehlo.unary_einsum") return expand_unary_einsum(b, node, operands);
-  if (is_trsm(node)) return expand_trsm(b, node, operands);
+  if (node.name == "stablehlo.custom_call") return expand_call(b, node, operands);
+  if (auto results = expand_dynamic_sizes(b, node, operands); !results.empty()) return results;
   if (node.name == "stablehlo.map")
     return inline_scalars(b, node.regions[0], operands, b.shape(node.results[0]));
   if (node.name.starts_with("stablehlo.batch_norm_")) return expand_batch_norm(b, node, operands);

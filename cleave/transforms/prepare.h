@@ -25,6 +25,12 @@ std::vector<ValueId> inline_scalars(GraphBuilder& b, RegionId body,
                                     const std::vector<ValueId>& args, const Shape& shape);
 std::vector<ValueId> expand(GraphBuilder& b, const Node& node,
                             const std::vector<ValueId>& operands);
+// Calls of LAPACK: triangular solves, QR (cleave/transforms/expand_calls.cc).
+std::vector<ValueId> expand_call(GraphBuilder& b, const Node& node,
+                                 const std::vector<ValueId>& operands);
+// dynamic_gather, dynamic_pad, ... whose sizes are constants.
+std::vector<ValueId> expand_dynamic_sizes(GraphBuilder& b, const Node& node,
+                                          const std::vector<ValueId>& operands);
 // A loop that counts from a constant to a constant in steps of a constant:
 //   while (i < 10) { ...; i += 1 }
 struct CountedLoop {

@@ -58,6 +58,7 @@ for name, make in {
     "lgamma": positive, "digamma": positive, "bessel_i1e": normal, "bessel_i0e": normal,
 }.items():
     case(name, getattr(lax, name), make(3, 5))
+case("bitcast", lambda x: jnp.where(lax.bitcast_convert_type(x, np.int64) > 0, jnp.sin(x), x), normal(6))
 case("bessel_i1e_large", lax.bessel_i1e, normal(20) * 30)
 for name, make in {"add": normal, "sub": normal, "mul": normal, "div": positive, "rem": positive, "max": distinct,
                    "min": distinct, "atan2": positive, "pow": positive}.items():
@@ -168,6 +169,11 @@ for flags in [(l, lo, tr, un) for l in (0, 1) for lo in (0, 1) for tr in (0, 1) 
          lower(3) + lower(3).T, normal(3, 3))
 case("solve", jnp.linalg.solve, normal(4, 4) + 3 * np.eye(4), normal(4, 2))
 case("inv_det", lambda a: jnp.linalg.inv(a) * jnp.linalg.det(a), normal(3, 3) + 3 * np.eye(3))
+case("qr", lambda a: jnp.linalg.qr(a), normal(4, 3))
+case("qr_square", lambda a: jnp.linalg.qr(a), normal(3, 3))
+case("qr_batch", lambda a: jnp.linalg.qr(a)[0] * 2, normal(2, 4, 2))
+case("qr_complex", lambda a: jnp.linalg.qr(a)[1], cplx(4, 3))
+case("lstsq_by_qr", lambda a, b: jax.scipy.linalg.solve_triangular(jnp.linalg.qr(a)[1], jnp.linalg.qr(a)[0].T @ b), normal(5, 3), normal(5))
 case("eigh_values", lambda a: jnp.linalg.eigh(a)[0], spd(4))
 case("eigh", lambda a: jnp.linalg.eigh(a)[1] ** 2, spd(4))
 case("svd_values", lambda a: jnp.linalg.svd(a, compute_uv=False), normal(4, 3))

@@ -75,10 +75,6 @@ void add_elementwise(std::vector<DerivativeCase>& cases) {
                            "  %7 = stablehlo.imag %2 : (tensor<2x3xcomplex<f64>>) -> "
                            "tensor<2x3xf64>",
                            "%5, %6, %7")});
-  cases.push_back({"broadcast_add", function("%x: tensor<3xf64>, %y: tensor<2x3xf64>", matrix,
-                                             "  %0 = chlo.broadcast_power %x, %y : (tensor<3xf64>, "
-                                             "tensor<2x3xf64>) -> tensor<2x3xf64>",
-                                             "%0")});
   cases.push_back(
       {"map", R"(func.func @main(%x: tensor<2x3xf64>, %y: tensor<2x3xf64>) -> tensor<2x3xf64> {
   %0 = "stablehlo.map"(%x, %y) ({
@@ -310,6 +306,7 @@ std::vector<DerivativeCase> derivative_cases() {
   add_structured(cases);
   add_flow(cases);
   add_collectives(cases);
+  add_rare_cases(cases);
   return cases;
 }
 

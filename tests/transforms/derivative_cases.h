@@ -15,5 +15,7 @@ struct DerivativeCase {
 inline void PrintTo(const DerivativeCase& c, std::ostream* out) { *out << c.name; }
 
 std::vector<DerivativeCase> derivative_cases();
+// Of ops that JAX does not print: implicit broadcasts, ops with sizes as operands, Shardy's own.
+void add_rare_cases(std::vector<DerivativeCase>& cases);
 
 }  // namespace cleave

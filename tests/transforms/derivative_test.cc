@@ -6,7 +6,11 @@
 #include "cleave/core/error.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/graph/verify.h"
+#include "cleave/runtime/compare.h"
+#include "cleave/runtime/executor.h"
 #include "cleave/runtime/interpreter.h"
+#include "cleave/spmd/partition.h"
+#include "cleave/spmd/random_shardings.h"
 #include "cleave/transforms/diff.h"
 #include "derivative_cases.h"
 
@@ -99,6 +103,29 @@ TEST_P(Derivatives, SecondOrder) {
   check_first_order(graph, back, GetParam().low, GetParam().high, false);
   const std::string forward = jvp(graph, "main");
   check_first_order(graph, forward, GetParam().low, GetParam().high, false);
+}
+
+// Both derivatives over three devices and over 2x3, in random layouts: most sizes do not divide.
+TEST_P(Derivatives, OverShards) {
+  const Graph whole = parse_module(GetParam().text);
+  if (!whole.meshes.empty()) return;  // these have layouts of their own
+  for (const auto& derive : {&jvp, &vjp})
+    for (const char* mesh : {"x=3", "x=2,y=3"}) {
+      Graph graph = whole;
+      const std::string name = (*derive)(graph, "main", {});
+      std::erase_if(graph.functions, [&](const Function& f) { return f.name == "main"; });
+      graph.find_function(name)->name = "main";
+      graph.meshes = {std::make_shared<const Mesh>(parse_mesh(mesh))};
+      shard_randomly(graph, "main", graph.meshes[0], 7);
+      const Function& main = *graph.find_function("main");
+      const Arrays x = random_arrays(main.arg_types, GetParam().low, GetParam().high, 4);
+      const Arrays expected = run_function(graph, "main", x);
+      const Arrays actual = Executor(partition(graph, {.entry = "main"})).run(x);
+      for (size_t i = 0; i < expected.size(); ++i) {
+        const Comparison difference = compare(actual[i], expected[i], 1 << 20);
+        EXPECT_TRUE(difference.same) << name << " over " << mesh << ": " << difference.first;
+      }
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, Derivatives, testing::ValuesIn(derivative_cases()),
