@@ -116,7 +116,7 @@ struct Frame {
   int64_t device = 0;
   Team* team = nullptr;          // threads that help with one op; may be null
   std::vector<std::byte*> base;  // by buffer
-  std::vector<Array> held;       // by buffer
+  std::vector<Buffer> held;      // by buffer: what keeps its memory
   std::byte* scratch = nullptr;
   std::vector<int> state;  // by id: where control flow and transfers stand
   struct Position {
@@ -136,9 +136,9 @@ struct Frame {
     return base[view.buffer] + view.offset * byte_size(view.type.dtype);
   }
   Array array(const CodeView& view) const;
-  void hold(uint32_t buffer, Array array) {
+  void hold(uint32_t buffer, const Array& array) {  // packed
     base[buffer] = array.raw();
-    held[buffer] = std::move(array);
+    held[buffer] = array.buffer();
   }
 };
 

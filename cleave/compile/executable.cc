@@ -98,6 +98,18 @@ void add_timings(std::vector<PassTiming>& sum, const std::vector<PassTiming>& ti
   }
 }
 
+void mark_donated(Graph& graph, const std::string& entry, const std::vector<size_t>& arguments) {
+  if (arguments.empty()) return;
+  Function& function = *graph.find_function(entry);
+  function.arg_attrs.resize(function.arg_types.size());
+  for (size_t i : arguments) {
+    if (i >= function.arg_types.size())
+      throw_user("argument {} of @{} is to be donated, which takes {}", i, entry,
+                 function.arg_types.size());
+    function.arg_attrs[i].set("jax.buffer_donor", Attribute(true));
+  }
+}
+
 Instance whole_instance(const Graph& graph, const std::string& entry) {
   Instance instance;
   instance.graph = graph;
@@ -128,6 +140,7 @@ struct Executable::Impl {
   std::optional<RankProgram> ranks;
   Meetings meetings;
   std::vector<std::unique_ptr<Device>> devices;  // by place in `own`
+  std::vector<size_t> donate;  // arguments
   int threads = 1, op_threads = 1;
   std::unique_ptr<Team> team;  // of a single device
   std::vector<PassCall> passes;
@@ -148,6 +161,7 @@ struct Executable::Impl {
   // Whether transfers run beside other work.
   bool choose_passes(const CompileOptions& options) {
     passes = parse_pipeline(options.passes);
+    donate = options.donate;
     const auto overlaps = [](const PassCall& call) { return call.name == "cleave-overlap"; };
     const bool any = std::any_of(passes.begin(), passes.end(), overlaps);
     if (!world) std::erase_if(passes, overlaps);
@@ -163,6 +177,7 @@ struct Executable::Impl {
 
   // False where the device's graph cannot be compiled.
   bool add(Instance instance) {
+    mark_donated(instance.graph, instance.entry, donate);
     instance.transfers.resize(instance.graph.num_nodes());
     instance.origin.resize(instance.graph.num_nodes());
     inline_calls(instance.graph, [&](NodeId from, NodeId to) {
@@ -285,13 +300,7 @@ struct Executable::Impl {
     for (size_t i = 0; i < results.size(); ++i) {
       const CodeResult& result = code.results[i];
       if (result.kind != CodeResult::Kind::Buffer) continue;
-      if (result.donor >= 0) {
-        results[i] =
-            Array(result.type.dtype, result.type.shape, row_major_strides(result.type.shape), 0,
-                  Buffer(args[static_cast<size_t>(result.donor)].buffer(),
-                         args[static_cast<size_t>(result.donor)].raw()));
-        continue;
-      }
+      if (result.donor >= 0) continue;
       const bool fits = results[i].valid() && results[i].dtype() == result.type.dtype &&
                         results[i].shape() == result.type.shape && results[i].is_contiguous() &&
                         results[i].buffer().use_count() == 1;
@@ -302,8 +311,10 @@ struct Executable::Impl {
       const CodeBuffer& buffer = code.buffers[b];
       switch (buffer.kind) {
         case CodeBuffer::Kind::Arena:
-          frame.base[b] = buffer.output >= 0 ? results[static_cast<size_t>(buffer.output)].raw()
-                                             : arena + code.offsets[b];
+          if (buffer.output < 0)
+            frame.base[b] = arena + code.offsets[b];
+          else if (code.results[static_cast<size_t>(buffer.output)].donor < 0)
+            frame.base[b] = results[static_cast<size_t>(buffer.output)].raw();
           break;
         case CodeBuffer::Kind::Argument:
           frame.base[b] = args[buffer.argument].raw();
@@ -330,18 +341,28 @@ struct Executable::Impl {
   void collect(Device& device, std::vector<Array>& args, std::vector<Array>& results) {
     for (size_t i = 0; i < results.size(); ++i) {
       const CodeResult& result = device.code.results[i];
-      if (result.kind == CodeResult::Kind::Argument) {
+      if (result.donor >= 0) {
+        Array& from = args[static_cast<size_t>(result.donor)];
+        if (from.shape() == result.type.shape && from.dtype() == result.type.dtype)
+          results[i] = std::move(from);
+        else
+          results[i] =
+              Array(result.type.dtype, result.type.shape, row_major_strides(result.type.shape), 0,
+                    Buffer(from.buffer(), from.raw()));
+      } else if (result.kind == CodeResult::Kind::Argument) {
         const Array& from = args[result.argument];  // perhaps in another shape
         results[i] =
             Array(result.type.dtype, result.type.shape, row_major_strides(result.type.shape), 0,
                   Buffer(from.buffer(), from.raw()));
       } else if (result.kind == CodeResult::Kind::Held) {
-        results[i] = device.frame.held[result.buffer].reshape(result.type.shape);
+        const Buffer memory(device.frame.held[result.buffer], device.frame.base[result.buffer]);
+        results[i] = Array(result.type.dtype, result.type.shape,
+                           row_major_strides(result.type.shape), 0, memory);
       }
     }
     for (size_t i = 0; i < args.size(); ++i)
       if (device.code.donated[i]) args[i] = Array();
-    std::fill(device.frame.held.begin(), device.frame.held.end(), Array());
+    std::fill(device.frame.held.begin(), device.frame.held.end(), nullptr);
   }
 
   void run(std::vector<std::vector<Array>>& args, std::vector<std::vector<Array>>& results,

@@ -23,6 +23,10 @@ struct CompileOptions {
   // Threads that run devices; 0: one per core, but no more than devices. One device uses all
   // threads for each op.
   int threads = 0;
+  // Arguments of the function whose memory its results may take, by number: parameters and state
+  // of an optimizer, which the caller replaces by the results. Of compile(f): arguments of f, with
+  // all their tensors, which have no value afterwards.
+  std::vector<size_t> donate = {};
 };
 
 // A Program, or a function of a module, made ready to run many times on the devices of this

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "cleave/compile/lowering.h"
+#include "cleave/compile/window_steps.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/ops/literal_array.h"
@@ -231,6 +232,7 @@ void Lowering::lower_node(NodeId id, CodeBlock& block) {
   if (node.name == "stablehlo.dynamic_slice") return dynamic_slice(node, block);
   if (node.name == "stablehlo.dynamic_update_slice") return update_slice(node, block);
   if (node.name == "stablehlo.concatenate") return concatenate(node, block);
+  if (windows(node, block)) return;
   kernel(node, block);
 }
 
@@ -340,6 +342,25 @@ void Lowering::concatenate(const Node& node, CodeBlock& block) {
   views_[node.results[0].index] = out;
 }
 
+bool Lowering::windows(const Node& node, CodeBlock& block) {
+  const bool gathers = node.name == "stablehlo.gather", scatters = node.name == "stablehlo.scatter",
+             pads = node.name == "stablehlo.pad";
+  if ((!gathers && !scatters && !pads) || node.results.size() != 1) return false;
+  std::vector<CodeView> in = operands(node);
+  const CodeView out = fresh(graph().result_type(node));
+  if (scatters) in[2] = contiguous(block, in[2]);
+  std::unique_ptr<CodeStep> step = gathers    ? make_gather_step(node, in, out)
+                                   : scatters ? make_scatter_step(graph(), node, in, out)
+                                              : make_pad_step(node, in, out);
+  if (!step) return false;
+  std::vector<BufferTable::InPlace> in_place;
+  if (scatters && in[0].is_contiguous() && in[0].offset == 0)
+    in_place = {{in[0].buffer, out.buffer}};
+  views_[node.results[0].index] = out;
+  add_node_step(block, std::move(step), in, {out}, std::move(in_place));
+  return true;
+}
+
 void Lowering::kernel(const Node& node, CodeBlock& block) {
   std::vector<CodeView> in = operands(node), out;
   std::vector<uint32_t> buffers;
@@ -375,6 +396,7 @@ void Lowering::transfer(NodeId id, CodeBlock& block) {
 // ---- results and memory ----
 
 void Lowering::result(size_t i, const CodeView& view) {
+  constexpr size_t kFewBytes = 4096;  // are copied out sooner than kept in an array of their own
   CodeResult result;
   result.type = Type::tensor(view.type.dtype, view.type.shape);
   const CodeBuffer& b = table_.whole(view.buffer);
@@ -384,7 +406,8 @@ void Lowering::result(size_t i, const CodeView& view) {
   if (whole && b.kind == CodeBuffer::Kind::Argument && !b.donated) {
     result.kind = CodeResult::Kind::Argument;
     result.argument = b.argument;
-  } else if (whole && b.kind == CodeBuffer::Kind::Held && view.buffer == table_.root(view.buffer)) {
+  } else if (whole && b.kind == CodeBuffer::Kind::Held && b.bytes > kFewBytes &&
+             view.buffer == table_.root(view.buffer)) {
     result.kind = CodeResult::Kind::Held;
   } else {
     if (!whole || b.kind != CodeBuffer::Kind::Arena || b.output >= 0 ||

@@ -47,6 +47,7 @@ class Lowering {
   void dynamic_slice(const Node& node, CodeBlock& block);
   void update_slice(const Node& node, CodeBlock& block);
   void concatenate(const Node& node, CodeBlock& block);
+  bool windows(const Node& node, CodeBlock& block);  // gather, scatter, pad
   void kernel(const Node& node, CodeBlock& block);
   void transfer(NodeId id, CodeBlock& block);
 

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "cleave/core/error.h"
+#include "cleave/kernels/onednn.h"
 
 namespace cleave {
 namespace {
@@ -31,11 +32,17 @@ void Meetings::wake(const Meeting& meeting) {
   changed_.notify_all();
 }
 
-void Meetings::arrive(Meeting& meeting, const std::function<void()>& when_complete) {
+void Meetings::arrive(Meeting& meeting, DType dtype, const Shape* shared) {
   std::lock_guard lock(mutex_);
   if (++meeting.arrived < meeting.group.size()) return;
   meeting.worked = 0;
-  when_complete();
+  auto is_kept = [](const Array& array) {
+    return !array.valid() || array.buffer().use_count() > 1;
+  };
+  if (shared && is_kept(meeting.result)) {
+    if (is_kept(meeting.spare)) meeting.spare = Array(dtype, *shared);
+    std::swap(meeting.result, meeting.spare);
+  }
   wake(meeting);
 }
 
@@ -93,10 +100,7 @@ void Meetings::work(int worker) {
 }
 
 void Meetings::run(int64_t devices, int workers, const std::function<bool(int64_t)>& advance) {
-  for (auto& meeting : meetings_) {
-    meeting->arrived = meeting->worked = 0;
-    meeting->result = Array();
-  }
+  for (auto& meeting : meetings_) meeting->arrived = meeting->worked = 0;
   {
     std::lock_guard lock(mutex_);
     internal_check(threads_.empty() || workers == workers_,
@@ -113,6 +117,7 @@ void Meetings::run(int64_t devices, int workers, const std::function<bool(int64_
   }
   for (int worker = static_cast<int>(threads_.size()) + 1; worker < workers; ++worker)
     threads_.emplace_back([this, worker, seen = generation_ - 1]() mutable {
+      onednn_stream();  // made now rather than when the first product comes
       while (true) {
         {
           std::unique_lock lock(mutex_);

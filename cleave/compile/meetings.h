@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <exception>
 #include <functional>
 #include <map>
@@ -33,6 +32,7 @@ class Meetings {
     std::vector<Member> members;  // in the order of the group
     size_t arrived = 0, worked = 0;
     Array result;  // where everybody gets the same
+    Array spare;   // for the next round, where somebody keeps the result of this one
   };
 
   // The meeting of a group at the n-th place of the program where `transfer` stands; made at the
@@ -40,9 +40,10 @@ class Meetings {
   size_t find(int64_t transfer, int64_t n, const std::vector<int64_t>& group);
   Meeting& meeting(size_t index) { return *meetings_[index]; }
 
-  // The caller is put aside, and all of the group are woken when the last one has come (after
-  // `when_complete`) or has finished its work. It must not touch its state any more.
-  void arrive(Meeting& meeting, const std::function<void()>& when_complete);
+  // The caller is put aside, and all of the group are woken when the last one has come or has
+  // finished its work. It must not touch its state any more. Where everybody gets the same, of type
+  // `shared`, there is room for it when all have come.
+  void arrive(Meeting& meeting, DType dtype, const Shape* shared);
   void finish(Meeting& meeting);
 
   // Runs all devices on `workers` threads, the calling one included: `advance(device)` says whether
@@ -71,7 +72,7 @@ class Meetings {
   size_t active_ = 0;  // workers inside a run
   bool quit_ = false;
   const std::function<bool(int64_t)>* advance_ = nullptr;
-  std::deque<int64_t> ready_;
+  std::vector<int64_t> ready_;
   std::atomic<bool> news_{false};  // something may be ready
   int64_t left_ = 0;               // devices that have not ended
   std::exception_ptr failure_;

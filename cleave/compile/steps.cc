@@ -94,7 +94,7 @@ bool advance(Frame& frame) {
     if (next == CodeStep::Next::Wait) return false;
     if (next == CodeStep::Next::Block) continue;
     if (frame.observer && step.node.valid() && !step.results.empty()) tell(frame, step, begin);
-    for (uint32_t buffer : step.releases) frame.held[buffer] = Array();
+    for (uint32_t buffer : step.releases) frame.held[buffer].reset();
     if (!frame.under_way.empty()) advance_transfers(frame);
     ++frame.stack.back().step;
   }
@@ -175,7 +175,7 @@ CodeStep::Next KernelStep::run(Frame& frame) const {
       return operand.buffer().get() == results[i].buffer().get();
     });
     frame.hold(results_[i],
-               is_view || !results[i].is_contiguous() ? results[i].copy() : std::move(results[i]));
+               is_view || !results[i].is_contiguous() ? results[i].copy() : results[i]);
   }
   return Next::Continue;
 }

@@ -97,7 +97,28 @@ class TransferStep : public CodeStep {
   bool is_shared = false;  // everybody gets the same
 
  private:
+  // What is copied into the result or into one of the parts that are combined: worked out when all
+  // shapes are known, at the first run.
+  struct Move {
+    size_t member;
+    int64_t from, to;  // bytes
+    size_t part;
+    StridedCopy copy;
+  };
+  struct Prepared {
+    bool done = false;
+    std::vector<Move> moves;
+    std::vector<Array> parts;                       // that do not lie whole with one member
+    std::vector<const std::byte*> places;           // of the parts
+    std::vector<std::pair<size_t, int64_t>> whole;  // by part: the member that has it, and where
+    Array identity;                                 // one element
+    StridedCopy fill;
+  };
+  void prepare(const Meetings::Meeting& meeting) const;
   void receive(Frame& frame, const Meetings::Meeting& meeting) const;
+
+  mutable Prepared prepared_;
+  mutable Meetings::Meeting alone_{{0}, {{}}, 0, 0, {}, {}};  // of a device without others
 };
 
 }  // namespace cleave

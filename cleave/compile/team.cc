@@ -3,6 +3,8 @@
 #include <immintrin.h>
 #include <omp.h>
 
+#include "cleave/kernels/onednn.h"
+
 namespace cleave {
 namespace {
 
@@ -62,6 +64,7 @@ void Team::work(uint64_t round, int worker) {
 
 void Team::help(int worker) {
   omp_set_num_threads(1);
+  onednn_stream();  // made now rather than when the first product comes
   uint64_t seen = 0;
   while (true) {
     uint64_t round = round_.load(std::memory_order_seq_cst);

@@ -10,16 +10,24 @@
 namespace cleave {
 namespace {
 
-// A box of a packed array.
-Array box_of(std::byte* data, DType dtype, const Shape& shape, const Shape& start,
-             const Shape& size) {
-  const Array whole(dtype, shape, row_major_strides(shape), 0,
-                    Buffer(std::shared_ptr<void>(), data));
-  return whole.slice(start, size);
-}
+constexpr size_t kNoMember = SIZE_MAX;
 
 size_t place_of(const std::vector<int64_t>& group, int64_t device) {
   return static_cast<size_t>(std::find(group.begin(), group.end(), device) - group.begin());
+}
+
+int64_t offset_of(const Shape& at, const Shape& strides) {
+  int64_t offset = 0;
+  for (size_t d = 0; d < at.size(); ++d) offset += at[d] * strides[d];
+  return offset;
+}
+
+// Whether the elements lie behind each other.
+bool is_one_run(const Shape& size, const Shape& strides) {
+  int64_t expected = 1;
+  for (size_t d = size.size(); d-- > 0; expected *= size[d])
+    if (size[d] != 1 && strides[d] != expected) return false;
+  return true;
 }
 
 }  // namespace
@@ -31,34 +39,28 @@ TransferStep::TransferStep(const Transfer& plan, CodeView operand, CodeView resu
 CodeStep::Next TransferStep::run(Frame& frame) const {
   int& at = frame.state[state];
   const DType dtype = operand.type.dtype;
-  const Shape& own = operand.type.shape;
   if (at == 0 && frame.done) frame.done->push_back(node);
   if (plan.group.size() > 1) {
     Meetings::Meeting& meeting = frame.meetings->meeting(this->meeting);
     if (at == 0) {
       at = 1;
       meeting.members[place].source = frame.data(operand);
-      frame.meetings->arrive(meeting, [&] {
-        if (is_shared) meeting.result = Array(dtype, plan.shape);
-      });
+      if (is_shared) frame.held[result.buffer].reset();
+      frame.meetings->arrive(meeting, dtype, is_shared ? &plan.shape : nullptr);
       return Next::Wait;
     }
     if (at == 1) {
-      if (plan.is_all_reduce) {
-        std::vector<const std::byte*> parts;
-        for (const Meetings::Member& member : meeting.members) parts.push_back(member.source);
+      if (is_shared) {
         const int64_t n = num_elements(plan.shape);
-        const auto count = static_cast<int64_t>(parts.size());
+        const auto count = static_cast<int64_t>(meeting.members.size());
         const int64_t chunk = std::max<int64_t>(ceil_div(n, count), 4096);
         const int64_t begin = std::min(n, chunk * static_cast<int64_t>(place));
+        prepared_.places.resize(meeting.members.size());
+        for (size_t i = 0; i < meeting.members.size(); ++i)
+          prepared_.places[i] = meeting.members[i].source;
         if (begin < n)
-          combine_parts(plan.reduce, dtype, parts, meeting.result.raw(), begin,
+          combine_parts(plan.reduce, dtype, prepared_.places, meeting.result.raw(), begin,
                         std::min(n, begin + chunk));
-      } else if (is_shared) {
-        for (const Transfer::Piece& piece : plan.receives)
-          if (piece.device == frame.device)
-            copy_elements(box_of(frame.data(operand), dtype, own, piece.source, piece.size),
-                          meeting.result.slice(piece.start, piece.size));
       } else {
         receive(frame, meeting);
       }
@@ -70,53 +72,71 @@ CodeStep::Next TransferStep::run(Frame& frame) const {
     if (is_shared) frame.hold(result.buffer, meeting.result);
     return Next::Continue;
   }
-  Meetings::Meeting alone{{frame.device}, {{&plan, own, frame.data(operand)}}, 0, 0, {}};
-  if (plan.is_all_reduce)
-    copy_elements(frame.array(operand), frame.array(result));
-  else
-    receive(frame, alone);
+  if (plan.is_all_reduce) {
+    std::memcpy(frame.data(result), frame.data(operand), static_cast<size_t>(result.num_bytes()));
+    return Next::Continue;
+  }
+  alone_.members[0].source = frame.data(operand);
+  alone_.members[0].shape = operand.type.shape;
+  alone_.group[0] = frame.device;
+  receive(frame, alone_);
   return Next::Continue;
+}
+
+void TransferStep::prepare(const Meetings::Meeting& meeting) const {
+  const DType dtype = operand.type.dtype;
+  const int64_t size = byte_size(dtype);
+  const Shape to = row_major_strides(plan.shape);
+  Prepared& p = prepared_;
+  p.done = true;
+  if (plan.is_identity || plan.pads) {
+    p.identity = identity_array(plan.fill, dtype, {}).copy();
+    p.fill = StridedCopy(plan.shape, Shape(plan.shape.size(), 0), to, byte_size(dtype));
+  }
+  if (plan.is_identity) return;
+  const auto parts = static_cast<size_t>(plan.parts);
+  p.whole.assign(parts, {kNoMember, 0});
+  p.parts.resize(parts);
+  p.places.resize(parts);
+  for (const Transfer::Piece& piece : plan.receives) {
+    const size_t member = place_of(meeting.group, piece.device);
+    const Shape from = row_major_strides(meeting.members[member].shape);
+    const auto part = static_cast<size_t>(piece.part);
+    Move move{member, offset_of(piece.source, from) * size, offset_of(piece.start, to) * size, part,
+              StridedCopy(piece.size, from, to, byte_size(dtype))};
+    // Parts that lie whole with one device are read where they are.
+    if (parts > 1 && piece.size == plan.shape && is_one_run(piece.size, from)) {
+      p.whole[part] = {member, move.from};
+      continue;
+    }
+    p.moves.push_back(std::move(move));
+  }
+  if (parts == 1) return;
+  for (size_t part = 0; part < parts; ++part) {
+    if (p.whole[part].first != kNoMember) continue;
+    p.parts[part] = Array(dtype, plan.shape);
+    // What no piece covers stays so from run to run.
+    if (plan.pads) p.fill.run(p.identity.raw(), p.parts[part].raw());
+  }
 }
 
 // Builds the device's own part from what lies with the others.
 void TransferStep::receive(Frame& frame, const Meetings::Meeting& meeting) const {
-  const DType dtype = operand.type.dtype;
-  const Array target = frame.array(result);
-  if (plan.is_identity || plan.pads)
-    copy_elements(identity_array(plan.fill, dtype, plan.shape), target);
-  if (plan.is_identity) return;
-  auto box = [&](const Transfer::Piece& piece) {
-    const Meetings::Member& member = meeting.members[place_of(meeting.group, piece.device)];
-    return box_of(member.source, dtype, member.shape, piece.source, piece.size);
-  };
-  if (plan.parts == 1) {
-    for (const Transfer::Piece& piece : plan.receives)
-      copy_elements(box(piece), target.slice(piece.start, piece.size));
-    return;
+  if (!prepared_.done) prepare(meeting);
+  const Prepared& p = prepared_;
+  std::byte* const target = frame.data(result);
+  const bool combines = !plan.is_identity && plan.parts > 1;
+  if (plan.is_identity || (plan.pads && !combines)) p.fill.run(p.identity.raw(), target);
+  for (const Move& move : p.moves)
+    move.copy.run(meeting.members[move.member].source + move.from,
+                  (combines ? p.parts[move.part].raw() : target) + move.to);
+  if (!combines) return;
+  for (size_t part = 0; part < p.parts.size(); ++part) {
+    const auto& [member, offset] = p.whole[part];
+    prepared_.places[part] =
+        member == kNoMember ? p.parts[part].raw() : meeting.members[member].source + offset;
   }
-  // Where axes that sharded the source become partial, what a part does not get is the identity.
-  auto empty_part = [&] {
-    return plan.pads ? identity_array(plan.fill, dtype, plan.shape).copy()
-                     : Array(dtype, plan.shape);
-  };
-  // Parts that lie whole with one device are read where they are.
-  std::vector<Array> parts(static_cast<size_t>(plan.parts));
-  for (const Transfer::Piece& piece : plan.receives) {
-    Array& part = parts[static_cast<size_t>(piece.part)];
-    const Array source = box(piece);
-    if (piece.size == plan.shape && source.is_contiguous()) {
-      part = source;
-      continue;
-    }
-    if (!part.valid()) part = empty_part();
-    copy_elements(source, part.slice(piece.start, piece.size));
-  }
-  std::vector<const std::byte*> bytes;
-  for (Array& part : parts) {
-    if (!part.valid()) part = empty_part();
-    bytes.push_back(part.raw());
-  }
-  combine_parts(plan.reduce, dtype, bytes, target.raw(), 0, num_elements(plan.shape));
+  combine_parts(plan.reduce, operand.type.dtype, p.places, target, 0, num_elements(plan.shape));
 }
 
 }  // namespace cleave

@@ -49,7 +49,7 @@ class Stage {
         runtime().programs.find(key(), [this] { return make_program(); });
     std::vector<std::vector<Array>> args(program->executor.num_devices());
     for (const Tensor& input : inputs_) {
-      const std::vector<Array>& shards = input.record()->values[input.index()];
+      const std::vector<Array>& shards = values_of(input);
       const bool on_mesh = input.sharding().mesh != nullptr;
       for (size_t device = 0; device < args.size(); ++device)
         args[device].push_back(shards[on_mesh ? device : 0]);

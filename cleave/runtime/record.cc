@@ -1,6 +1,7 @@
 #include "cleave/runtime/record.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
@@ -99,6 +100,25 @@ void set_computed(Record& record, std::vector<AvalPtr> avals,
   record.computed = true;
   count_memory(record, 1);
   std::vector<Tensor>().swap(record.operands);
+}
+
+const std::vector<Array>& values_of(const Tensor& tensor) {
+  const std::vector<Array>& shards = tensor.record()->values[tensor.index()];
+  if (shards.empty())
+    throw_user(
+        "{} was donated to a compiled function, which has written its results over it: use what "
+        "the "
+        "function returned, or do not donate it",
+        to_string(tensor.type()));
+  return shards;
+}
+
+std::vector<Array> take_values(const Tensor& tensor) {
+  values_of(tensor);
+  std::vector<Array>& shards = tensor.record()->values[tensor.index()];
+  for (size_t device = 0; device < shards.size(); ++device)
+    add_device_bytes(device, -bytes_of(shards[device]));
+  return std::exchange(shards, {});
 }
 
 namespace {

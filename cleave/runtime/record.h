@@ -73,6 +73,11 @@ Tensor make_computed(AvalPtr aval, std::vector<Array> shards);
 void set_computed(Record& record, std::vector<AvalPtr> avals,
                   std::vector<std::vector<Array>> values);
 
+// The parts of a computed tensor by device. Throws UserError where they were taken.
+const std::vector<Array>& values_of(const Tensor& tensor);
+// Takes them away, for somebody who will overwrite them: the tensor has no value any more.
+std::vector<Array> take_values(const Tensor& tensor);
+
 // Copies the nodes of a function into a region, calls and composites written out, and gives what
 // it returns.
 std::vector<ValueId> splice(const Graph& from, const Function& function, Graph& to, RegionId target,

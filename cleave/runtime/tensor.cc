@@ -108,7 +108,7 @@ const Tensor& Tensor::evaluate() const {
 
 Array Tensor::to_host() const {
   evaluate();
-  const std::vector<Array>& shards = record_->values[index_];
+  const std::vector<Array>& shards = values_of(*this);
   const ShardingSpec& spec = sharding();
   for (size_t device = 0; device < shards.size(); ++device) {
     if (shards[device].valid()) continue;
@@ -135,7 +135,7 @@ void Tensor::check_element_size(size_t bytes) const {
 
 std::vector<TensorShard> Tensor::addressable_shards() const {
   evaluate();
-  const std::vector<Array>& shards = record_->values[index_];
+  const std::vector<Array>& shards = values_of(*this);
   const Layout layout{sharding(), nullptr};
   std::vector<TensorShard> result;
   for (size_t device = 0; device < shards.size(); ++device) {

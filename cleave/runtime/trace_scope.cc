@@ -102,7 +102,7 @@ Traced TraceScope::finish(std::span<const Tensor> outputs) {
     if (value.valid()) return value;
     if (is_small_constant(*record)) {
       AttrDict attrs;
-      attrs.set("value", literal_attr(literal_of(record->values[0][0])));
+      attrs.set("value", literal_attr(literal_of(values_of(tensor)[0])));
       return value = builder.emit_as(tensor.type(), "stablehlo.constant", {}, std::move(attrs));
     }
     if (record->placeholder && record->level == level_)

@@ -1,5 +1,7 @@
 #include "cleave/transforms/compile.h"
 
+#include <numeric>
+
 #include "cleave/core/error.h"
 #include "cleave/rules/sharding_passes.h"
 #include "cleave/runtime/comm_log.h"
@@ -34,8 +36,20 @@ bool any_traced(std::span<const Tensor> leaves) {
   return false;
 }
 
+std::vector<size_t> leaves_of(std::span<const size_t> arguments, std::span<const size_t> counts) {
+  std::vector<size_t> leaves;
+  for (size_t argument : arguments) {
+    if (argument >= counts.size())
+      throw_user("compile: argument {} is to be donated, and the function has {}", argument,
+                 counts.size());
+    const size_t first = std::accumulate(counts.begin(), counts.begin() + argument, size_t{0});
+    for (size_t i = 0; i < counts[argument]; ++i) leaves.push_back(first + i);
+  }
+  return leaves;
+}
+
 Compiled::Compiled(Trace trace, std::span<const Tensor> leaves, const CompileOptions& options)
-    : captures_(std::move(trace.captures)) {
+    : captures_(std::move(trace.captures)), donated_(options.donate) {
   for (const Tensor& leaf : leaves) args_.push_back(aval_of(leaf));
   std::vector<Tensor> all(leaves.begin(), leaves.end());
   all.insert(all.end(), captures_.begin(), captures_.end());
@@ -71,6 +85,12 @@ bool Compiled::fits(std::span<const Tensor> leaves) const {
 std::vector<Tensor> Compiled::run(std::span<const Tensor> leaves) {
   std::vector<Tensor> inputs(leaves.begin(), leaves.end());
   inputs.insert(inputs.end(), captures_.begin(), captures_.end());
+  for (size_t i : donated_)
+    for (size_t k = 0; k < inputs.size(); ++k)
+      if (k != i && inputs[k].record() == inputs[i].record() &&
+          inputs[k].index() == inputs[i].index())
+        throw_user("compile: {} is donated, and is given to the function a second time",
+                   to_string(inputs[i].type()));
   for (size_t i = 0; i < inputs.size(); ++i)
     if (layouts_[i].mesh && !(inputs[i].mesh() && inputs[i].sharding().same_layout(layouts_[i])))
       inputs[i] = inputs[i].with_sharding(layouts_[i]);
@@ -78,8 +98,12 @@ std::vector<Tensor> Compiled::run(std::span<const Tensor> leaves) {
   const auto devices = static_cast<size_t>(executable_->num_devices());
   std::vector<std::vector<Array>> args(devices);
   for (const Tensor& input : inputs) {
-    const std::vector<Array>& shards = input.record()->values[input.index()];
+    const std::vector<Array>& shards = values_of(input);
     for (size_t d = 0; d < devices; ++d) args[d].push_back(shards[d]);
+  }
+  for (size_t i : donated_) {
+    take_values(inputs[i]);
+    if (inputs[i].record() != leaves[i].record() && leaves[i].is_computed()) take_values(leaves[i]);
   }
   CommLog log(CommLog::Unheard{});
   ExecuteOptions options;

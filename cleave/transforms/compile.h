@@ -17,6 +17,7 @@ namespace compile_detail {
 // mesh, simplified, fused, with a memory plan.
 class Compiled {
  public:
+  // `options.donate` counts leaves.
   Compiled(Trace trace, std::span<const Tensor> leaves, const CompileOptions& options);
 
   bool fits(std::span<const Tensor> leaves) const;  // of the same types and layouts
@@ -28,10 +29,14 @@ class Compiled {
   std::vector<ShardingSpec> layouts_;  // as the program wants them; captures included
   std::vector<AvalPtr> results_;
   std::vector<Tensor> captures_;
+  std::vector<size_t> donated_;  // leaves
   std::unique_ptr<Executable> executable_;
 };
 
 bool any_traced(std::span<const Tensor> leaves);
+
+// The leaves of some arguments, where argument i has counts[i] of them.
+std::vector<size_t> leaves_of(std::span<const size_t> arguments, std::span<const size_t> counts);
 
 }  // namespace compile_detail
 
@@ -59,11 +64,14 @@ class CompiledFunction {
       if (entry.result_type == &typeid(R) && entry.program.fits(leaves)) {
         return with_leaves(*static_cast<const R*>(entry.result.get()), run(entry, leaves));
       }
+    CompileOptions options = options_;
+    options.donate = compile_detail::leaves_of(options_.donate,
+                                               std::vector<size_t>{cleave::leaves(args).size()...});
     auto call = trace_detail::trace_call(f_, args...);
     ++state_->traces;
     state_->entries.push_back({&typeid(R),
                                std::make_shared<R>(std::move(call.result)),
-                               {std::move(call.trace), leaves, options_}});
+                               {std::move(call.trace), leaves, options}});
     Entry& entry = state_->entries.back();
     return with_leaves(*static_cast<const R*>(entry.result.get()), run(entry, leaves));
   }
@@ -102,6 +110,12 @@ class CompiledFunction {
 //
 //   auto step = compile(shard_map(value_and_grad(loss), mesh, {.in = {specs, P("data", {})}}));
 //   auto [value, grads] = step(params, tokens);
+//
+// Arguments that are donated give their memory to results, so that a training step updates its
+// parameters in place; they have no value afterwards, and using them is a UserError:
+//
+//   auto train = compile(step, {.donate = {0, 1}});
+//   std::tie(params, state) = train(params, state, batch);
 //
 // Tensors that f takes from outside keep the values that they have when f is traced. Inside
 // another trace a compiled function is f itself, so that derivatives and batches of it are those

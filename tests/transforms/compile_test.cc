@@ -99,5 +99,112 @@ TEST(Compile, RefusesToLookAtValues) {
   EXPECT_THROW(f(randn({4}, 1)), UserError);
 }
 
+// ---- donation ----
+
+const std::byte* memory_of(const Tensor& tensor, size_t device = 0) {
+  return tensor.addressable_shards()[device].data.raw();
+}
+
+int64_t bytes_on(size_t device) {
+  const std::vector<int64_t> bytes = memory_in_use();
+  return device < bytes.size() ? bytes[device] : 0;
+}
+
+std::pair<Weights, Tensor> train(const Weights& p, const Tensor& x) {
+  const auto [value, g] = value_and_grad(loss)(p, x);
+  return {{p.w - 0.1 * g.w, p.v - 0.1 * g.v}, value};
+}
+
+TEST(Compile, DonatedParametersAreUpdatedInPlace) {
+  auto plain = compile(train);
+  auto step = compile(train, {.donate = {0}});
+  Weights p = weights(), q = weights();
+  const Tensor x = randn({9, 12}, 3);
+  evaluate(std::vector<Tensor>{p.w, p.v, q.w, q.v, x});
+  const std::byte *w = memory_of(p.w), *v = memory_of(p.v);
+  Tensor value;
+  std::tie(p, value) = step(p, x);
+  const int64_t before = bytes_on(0);
+  for (int i = 0; i < 3; ++i) std::tie(p, value) = step(p, x);
+  EXPECT_EQ(bytes_on(0), before);
+  EXPECT_EQ(memory_of(p.w), w);
+  EXPECT_EQ(memory_of(p.v), v);
+  Tensor expected;
+  for (int i = 0; i < 4; ++i) std::tie(q, expected) = plain(q, x);
+  expect_close(p.w, q.w);
+  expect_close(p.v, q.v);
+  expect_close(value, expected);
+}
+
+// While a step runs there is one copy of the parameters, not two.
+TEST(Compile, DonationHalvesTheMemoryOfAnUpdate) {
+  auto update = [](const Tensor& t) { return t * 0.5; };
+  for (const bool donates : {false, true}) {
+    Tensor t = ones({1 << 16});
+    t.evaluate();
+    const int64_t before = bytes_on(0);
+    auto f = donates ? compile(update, {.donate = {0}}) : compile(update);
+    const Tensor u = f(t);
+    EXPECT_EQ(bytes_on(0) - before, donates ? 0 : 4 << 16);
+  }
+}
+
+TEST(Compile, WhatWasDonatedHasNoValue) {
+  auto step = compile(train, {.donate = {0}});
+  const Weights p = weights();
+  const Tensor x = randn({9, 12}, 3);
+  const Tensor later = p.w + 1.0;  // recorded, not computed
+  step(p, x);
+  auto expect_clear = [](auto f) {
+    try {
+      f();
+      FAIL() << "no error";
+    } catch (const UserError& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr("tensor<12x20xf32> was donated"));
+    }
+  };
+  expect_clear([&] { p.w.to_host(); });
+  expect_clear([&] { (p.w * 2.0).to_host(); });
+  expect_clear([&] { later.to_host(); });
+  expect_clear([&] { step(p, x); });
+  expect_clear([&] { compile(train)(p, x); });
+  EXPECT_NO_THROW(x.to_host());
+}
+
+TEST(Compile, DonationIsChecked) {
+  const Tensor a = randn({4}, 1);
+  auto f = compile([](const Tensor& s, const Tensor& t) { return s + t; }, {.donate = {0}});
+  EXPECT_THROW(f(a, a), UserError);  // the same twice
+  expect_close(f(a, randn({4}, 2)), randn({4}, 1) + randn({4}, 2));
+  auto g = compile([](const Tensor& s) { return -s; }, {.donate = {1}});
+  EXPECT_THROW(g(randn({4}, 1)), UserError);
+}
+
+TEST(Compile, DonationOverAMesh) {
+  const Mesh mesh{{"data", 2}, {"model", 2}};
+  const TreeSpec specs(
+      std::map<std::string, PartitionSpec>{{"w", P({}, "model")}, {"v", P("model", {})}});
+  auto make = [&](std::vector<size_t> donate) {
+    return compile(shard_map([](const Weights& p, const Tensor& x) { return train(p, x); }, mesh,
+                             {.in = {specs, P("data", {})}, .out = {specs, P()}}),
+                   {.donate = std::move(donate)});
+  };
+  auto step = make({0});
+  auto plain = make({});
+  Weights p = weights(), q = weights();
+  const Tensor x = randn({8, 12}, 3);
+  Tensor value, expected;
+  for (int i = 0; i < 2; ++i) std::tie(p, value) = step(p, x);
+  for (int i = 0; i < 3; ++i) std::tie(q, expected) = plain(q, x);
+  std::vector<const std::byte*> before;
+  for (size_t d = 0; d < 4; ++d) before.push_back(memory_of(p.w, d));
+  const int64_t bytes = bytes_on(3);
+  std::tie(p, value) = step(p, x);
+  EXPECT_EQ(bytes_on(3), bytes);
+  for (size_t d = 0; d < 4; ++d) EXPECT_EQ(memory_of(p.w, d), before[d]) << d;
+  expect_close(p.w, q.w);
+  expect_close(p.v, q.v);
+}
+
 }  // namespace
 }  // namespace cleave

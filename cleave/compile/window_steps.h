@@ -1,0 +1,24 @@
+#pragma once
+
+#include <memory>
+
+#include "cleave/compile/device_code.h"
+
+// Steps that move windows of elements to or from places that other tensors name.
+namespace cleave {
+
+// `operands` are those of a stablehlo.gather.
+std::unique_ptr<CodeStep> make_gather_step(const Node& node, const std::vector<CodeView>& operands,
+                                           const CodeView& result);
+
+// Of a stablehlo.scatter of one tensor that adds or overwrites. Null where the kernel is needed:
+// another operator, windows that may stick out, windows in several pieces.
+std::unique_ptr<CodeStep> make_scatter_step(const Graph& graph, const Node& node,
+                                            const std::vector<CodeView>& operands,
+                                            const CodeView& result);
+
+// Of a stablehlo.pad; null where padding takes elements away.
+std::unique_ptr<CodeStep> make_pad_step(const Node& node, const std::vector<CodeView>& operands,
+                                        const CodeView& result);
+
+}  // namespace cleave

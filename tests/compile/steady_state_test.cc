@@ -1,0 +1,98 @@
+// A compiled step that has run before asks for no memory.
+#include <gtest/gtest.h>
+
+#include "cleave/compile/executable.h"
+#include "cleave/models/registry.h"
+#include "cleave/rules/sharding_passes.h"
+#include "cleave/spmd/partition.h"
+#include "tests/compile/count_allocations.h"
+
+namespace cleave {
+namespace {
+
+std::vector<Array> arrays_of(const models::BuiltModel& model) {
+  std::vector<Array> arrays;
+  for (const Tensor& tensor : model.arguments) arrays.push_back(tensor.to_host());
+  return arrays;
+}
+
+int64_t allocations_of_runs(Executable& executable, std::vector<std::vector<Array>>& args) {
+  std::vector<std::vector<Array>> results;
+  for (int warm = 0; warm < 4; ++warm) executable.run_shards_into(args, results);
+  const int64_t before = allocation_count();
+  for (int run = 0; run < 5; ++run) executable.run_shards_into(args, results);
+  return allocation_count() - before;
+}
+
+// Training and inference of the models, on one device, with one thread and several.
+class SteadyState : public testing::TestWithParam<const char*> {};
+
+TEST_P(SteadyState, OfOneDevice) {
+  const models::BuiltModel model = models::build_model(GetParam());
+  std::vector<std::vector<Array>> args = {arrays_of(model)};
+  for (int threads : {1, 2}) {
+    Executable executable(model.graph, "main", {.threads = threads});
+    ASSERT_TRUE(executable.is_compiled());
+    EXPECT_EQ(executable.stats().fallbacks, 0u);
+    EXPECT_EQ(allocations_of_runs(executable, args), 0) << threads << " threads";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, SteadyState,
+    testing::Values("model:gpt?layers=2&d=32&step=train", "model:gpt?layers=1&d=32&step=forward",
+                    "model:gpt?layers=1&d=32&step=train&dtype=bf16",
+                    "model:gpt?layers=1&d=32&step=train&dtype=f16", "model:mlp?step=train",
+                    "model:mlp?step=train&optimizer=momentum", "model:encoder?step=train"));
+
+TEST(SteadyStateOf, ManyDevices) {
+  for (const char* scheme : {"data", "megatron", "fsdp", "mixed"}) {
+    SCOPED_TRACE(scheme);
+    const models::BuiltModel model = models::build_model(
+        std::string("model:gpt?layers=1&d=32&step=train&mesh=data=2,model=2&sharding=") + scheme);
+    Graph graph = model.graph;
+    run_propagation_pipeline(graph, {});
+    const Program program = partition(graph, {.entry = "main", .mesh = nullptr});
+    const std::vector<Array> whole = arrays_of(model);
+    const std::vector<ValueId>& values = program.graph.region(program.entry_function().body).args;
+    std::vector<std::vector<Array>> args(static_cast<size_t>(program.mesh->num_devices()));
+    for (size_t d = 0; d < args.size(); ++d)
+      for (size_t i = 0; i < whole.size(); ++i)
+        args[d].push_back(
+            shard_of(whole[i], program.layout(values[i]), static_cast<int64_t>(d)).contiguous());
+    Executable executable(program);
+    ASSERT_TRUE(executable.is_compiled());
+    EXPECT_GT(executable.stats().transfers, 0u);
+    EXPECT_EQ(allocations_of_runs(executable, args), 0);
+  }
+}
+
+// The same with parameters and state that are donated: results become the next arguments.
+TEST(SteadyStateOf, DonatedArguments) {
+  const models::BuiltModel model = models::build_model("model:gpt?layers=1&d=32&step=train");
+  std::vector<std::vector<Array>> args = {arrays_of(model)}, results;
+  for (Array& array : args[0]) array = array.copy();
+  const Function& function = *model.graph.find_function("main");
+  std::vector<size_t> donate;
+  for (size_t i = 0; i + 1 < function.arg_types.size(); ++i) donate.push_back(i);
+  Executable executable(model.graph, "main", {.donate = donate});
+  EXPECT_GE(executable.stats().donated + 2, donate.size());
+  // Results of the step: the loss among parameters and state, in the order of the arguments.
+  auto step = [&] {
+    executable.run_shards_into(args, results);
+    size_t next = 0;
+    for (Array& result : results[0]) {
+      while (next < donate.size() && args[0][next].valid()) ++next;
+      if (next < donate.size() && result.shape() == function.arg_types[next].shape)
+        args[0][next] = std::move(result);
+    }
+    for (size_t i = 0; i < donate.size(); ++i) ASSERT_TRUE(args[0][i].valid()) << i;
+  };
+  for (int warm = 0; warm < 3; ++warm) step();
+  const int64_t before = allocation_count();
+  step();
+  EXPECT_LE(allocation_count() - before, 4);  // of the loss, which this test does not put back
+}
+
+}  // namespace
+}  // namespace cleave
