@@ -14,6 +14,7 @@
 
 #include "cleave/compile/executable.h"
 #include "cleave/graph/text/text.h"
+#include "cleave/kernels/allocation_count.h"
 #include "cleave/rules/sharding_passes.h"
 #include "cleave/runtime/fill.h"
 #include "cleave/spmd/partition.h"
@@ -60,25 +61,35 @@ std::vector<Array> arguments(const Graph& graph) {
   return args;
 }
 
+// What a device holds at most: arguments, results and what lies between.
+size_t peak_bytes(const CodeStats& stats) {
+  return stats.arena_bytes + stats.argument_bytes + stats.result_bytes + stats.constant_bytes;
+}
+
 void report(const std::string& file, int64_t devices, bool json, const Times& eager,
-            const Times& compiled, double compile_seconds, const Executable& executable) {
+            const Times& compiled, double compile_seconds, const Executable& executable,
+            size_t eager_peak) {
+  const CodeStats stats = executable.stats();
   if (json) {
-    const CodeStats stats = executable.stats();
     fmt::print(
         "{{\"devices\": {}, \"eager_ms\": {:.4f}, \"compiled_ms\": {:.4f}, \"compiled_median_ms\": "
         "{:.4f}, \"compiled_cpu_ms\": {:.4f}, \"eager_cpu_ms\": {:.4f}, \"compile_ms\": {:.1f}, "
         "\"arena_bytes\": {}, \"argument_bytes\": {}, "
-        "\"result_bytes\": {}}}\n",
+        "\"result_bytes\": {}, \"peak_bytes\": {}, \"eager_peak_bytes\": {}}}\n",
         devices, eager.best * 1e3, compiled.best * 1e3, compiled.median * 1e3,
         compiled.processor * 1e3, eager.processor * 1e3, compile_seconds * 1e3, stats.arena_bytes,
-        stats.argument_bytes, stats.result_bytes);
+        stats.argument_bytes, stats.result_bytes, peak_bytes(stats), eager_peak);
     return;
   }
   fmt::print(
       "{} on {} device{}: op by op {:.3f} ms, compiled {:.3f} ms (median {:.3f}): {:.2f} times "
-      "faster; compiled in {:.0f} ms\n{}",
+      "faster; peak memory of a device: op by op {:.2f} MiB, compiled {:.2f} MiB; compiled in "
+      "{:.0f} "
+      "ms\n{}",
       file, devices, devices == 1 ? "" : "s", eager.best * 1e3, compiled.best * 1e3,
-      compiled.median * 1e3, eager.best / compiled.best, compile_seconds * 1e3,
+      compiled.median * 1e3, eager.best / compiled.best,
+      static_cast<double>(eager_peak) / (1 << 20),
+      static_cast<double>(peak_bytes(stats)) / (1 << 20), compile_seconds * 1e3,
       describe(executable));
 }
 
@@ -90,7 +101,12 @@ void run_whole(const Graph& graph, const std::string& file, double seconds, bool
   std::vector<std::vector<Array>> args = {arguments(graph)}, results;
   const Times compiled = measure(seconds, [&] { executable.run_shards_into(args, results); });
   const Times eager = measure(seconds / 2, [&] { run_function(graph, "main", args[0]); });
-  report(file, 1, json, eager, compiled, compile_seconds, executable);
+  // One thread runs it, and keeps account of its arrays.
+  AllocationCount& count = thread_allocations();
+  const int64_t before = count.peak = count.live;
+  run_function(graph, "main", args[0]);
+  const size_t peak = static_cast<size_t>(count.peak - before) + executable.stats().argument_bytes;
+  report(file, 1, json, eager, compiled, compile_seconds, executable, peak);
 }
 
 void run_sharded(const Graph& graph, const std::string& file, double seconds, bool json,
@@ -110,7 +126,10 @@ void run_sharded(const Graph& graph, const std::string& file, double seconds, bo
       args[d].push_back(shard_of(whole[i], program.layout(values[i]), static_cast<int64_t>(d)));
   const Times compiled = measure(seconds, [&] { executable.run_shards_into(args, results); });
   const Times eager = measure(seconds / 2, [&] { executor.run_shards(args); });
-  report(file, executor.num_devices(), json, eager, compiled, compile_seconds, executable);
+  MemoryUse memory;
+  executor.run_shards(args, {.memory = &memory});
+  report(file, executor.num_devices(), json, eager, compiled, compile_seconds, executable,
+         static_cast<size_t>(memory.peak()));
 }
 
 Graph load(const std::string& file) {

@@ -138,8 +138,11 @@ def worker(task):
         times.append(time.perf_counter() - begin)
     processor = 1e3 * (time.process_time() - processor) / len(times)
     memory = compiled.memory_analysis()
+    # Of one device, as XLA plans it.
+    temporary = getattr(memory, "temp_size_in_bytes", 0) if memory else 0
+    peak = temporary + sum(getattr(memory, f"{kind}_size_in_bytes", 0) for kind in ("argument", "output")) if memory else 0
     print(json.dumps({"ms": 1e3 * min(times), "cpu_ms": processor, "median_ms": 1e3 * sorted(times)[len(times) // 2],
-                      "temp_bytes": getattr(memory, "temp_size_in_bytes", 0) if memory else 0}))
+                      "temp_bytes": temporary, "peak_bytes": peak}))
 
 
 def call(task, devices):
@@ -171,8 +174,9 @@ def measure(name, kind, config, devices, seconds):
           f"cleave {best_cleave['compiled_ms']:9.3f} ms   {ratio:5.2f} times as fast   "
           f"op by op {best_cleave['eager_ms']:9.3f} ms   "
           f"processor time: jax {best_jax['cpu_ms']:9.3f} ms, cleave {best_cleave['compiled_cpu_ms']:9.3f} ms   "
-          f"temporaries: jax {best_jax['temp_bytes'] / 2**20:7.1f} MiB, "
-          f"cleave {best_cleave['arena_bytes'] / 2**20:7.1f} MiB", flush=True)
+          f"peak memory of a device (of it temporaries): jax {best_jax['peak_bytes'] / 2**20:7.1f} MiB "
+          f"({best_jax['temp_bytes'] / 2**20:.1f}), cleave {best_cleave['peak_bytes'] / 2**20:7.1f} MiB "
+          f"({best_cleave['arena_bytes'] / 2**20:.1f}), op by op {best_cleave['eager_peak_bytes'] / 2**20:7.1f} MiB", flush=True)
 
 
 def main():
