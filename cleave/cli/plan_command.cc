@@ -202,8 +202,10 @@ void run(const PlanArguments& arguments) {
   }
   if (!result.plan) {
     if (result.cut)
-      fmt::print("{} in {} s, nor a proof that there is none; give it more --time\n", result.reason,
-                 arguments.time);
+      fmt::print(
+          "{}\nthe clock ended the search after {} s, without a proof that there is none: "
+          "give it more --time\n",
+          result.reason, arguments.time);
     else if (arguments.solver == "cleave")
       fmt::print("{}", plan::explain_infeasible(graph, options).text());
     else

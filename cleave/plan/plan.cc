@@ -105,6 +105,37 @@ std::string op_text(const PlannedOp& op) {
   return text;
 }
 
+std::string size_text(int64_t bytes) {
+  if (bytes < 1 << 20) return fmt::format("{} bytes", bytes);
+  if (bytes < 1 << 30) return fmt::format("{:.2f} MiB", static_cast<double>(bytes) / (1 << 20));
+  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1 << 30));
+}
+
+void diff_times(const char* what, double before, double after, std::vector<std::string>& lines) {
+  if (before == after) return;
+  const double percent = before > 0 ? 100 * (after / before - 1) : 0;
+  lines.push_back(fmt::format("{}: {:.6g} ms -> {:.6g} ms ({:+.1f}%)", what, before * 1e3,
+                              after * 1e3, percent));
+}
+
+void diff_collectives(const PlanTotals& before, const PlanTotals& after,
+                      std::vector<std::string>& lines) {
+  auto text = [](const PlanTotals& totals, const CollectiveTotal& which) -> std::string {
+    for (const CollectiveTotal& c : totals.collectives)
+      if (c.kind == which.kind && c.axes == which.axes)
+        return fmt::format("x{:.0f}, {:.6g} ms", c.count, c.seconds * 1e3);
+    return "none";
+  };
+  auto compare = [&](const CollectiveTotal& which) {
+    const std::string old = text(before, which), now = text(after, which);
+    if (old != now)
+      lines.push_back(fmt::format("{} {}: {} -> {}", which.kind, which.axes, old, now));
+  };
+  for (const CollectiveTotal& c : before.collectives) compare(c);
+  for (const CollectiveTotal& c : after.collectives)
+    if (text(before, c) == "none") compare(c);
+}
+
 // Names of either list in the order of the first, then what is only in the second.
 template <typename T, typename Text>
 void diff_lists(const std::vector<T>& before, const std::vector<T>& after, Text&& text,
@@ -207,10 +238,14 @@ std::vector<std::string> diff(const Plan& before, const Plan& after) {
   field("module", before.fingerprint, after.fingerprint);
   field("mesh", to_string(*before.mesh), to_string(*after.mesh));
   field("machine", before.machine, after.machine);
-  field("memory limit", before.memory.limit.value_or(0), after.memory.limit.value_or(0));
-  field("seconds", before.totals.seconds, after.totals.seconds);
-  field("compute seconds", before.totals.compute_seconds, after.totals.compute_seconds);
-  field("memory peak", before.memory.peak, after.memory.peak);
+  auto limit = [](const Plan& plan) {
+    return plan.memory.limit ? size_text(*plan.memory.limit) : std::string("none");
+  };
+  field("memory limit", limit(before), limit(after));
+  diff_times("step", before.totals.seconds, after.totals.seconds, lines);
+  diff_times("compute", before.totals.compute_seconds, after.totals.compute_seconds, lines);
+  diff_collectives(before.totals, after.totals, lines);
+  field("memory peak", size_text(before.memory.peak), size_text(after.memory.peak));
   diff_lists(
       before.values, after.values, [](const PlannedValue& v) { return spec_text(v.spec); }, lines);
   diff_lists(

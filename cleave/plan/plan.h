@@ -123,7 +123,7 @@ void write_plan(const Plan& plan, const std::string& path);
 // What changed from one plan to another: mesh, limits, totals, then every value and op whose
 // layouts differ, as lines of text. Empty where nothing did.
 //
-//   seconds: 0.0123 -> 0.0117
+//   step: 12.3 ms -> 11.7 ms (-4.9%)
 //   arg0: [{"data"}, {}] -> [{}, {"model"}]
 std::vector<std::string> diff(const Plan& before, const Plan& after);
 

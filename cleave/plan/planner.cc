@@ -23,7 +23,9 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-std::string gib(int64_t bytes) {
+std::string size_text(int64_t bytes) {
+  if (bytes < 1 << 20) return fmt::format("{} bytes", bytes);
+  if (bytes < 1 << 30) return fmt::format("{:.2f} MiB", static_cast<double>(bytes) / (1 << 20));
   return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1 << 30));
 }
 
@@ -178,9 +180,10 @@ PlannerResult make_plan(const Graph& graph, const PlannerOptions& options) {
     result.proven = solution.proven;
     result.cut = solution.effort_cut;
     if (options.memory)
-      result.reason = fmt::format("{} {}; every plan holds at least {} at {}",
-                                  solution.proven ? "no plan fits" : "no plan was found that fits",
-                                  gib(*options.memory), gib(*at), result.least_memory_at);
+      result.reason =
+          fmt::format("{} {}; every plan holds at least {} at {}",
+                      solution.proven ? "no plan fits" : "no plan was found that fits",
+                      size_text(*options.memory), size_text(*at), result.least_memory_at);
     else
       result.reason = "no plan was found";
     stats.total_seconds = total.seconds();

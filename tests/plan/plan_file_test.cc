@@ -59,6 +59,15 @@ TEST(PlanFile, DiffNamesWhatChanged) {
   options.pins = {{"w1", parse_sharding("[{\"x\"}, {}]", options.mesh), "w1"}};
   const Plan b = plan_of(graph, options);
   EXPECT_THAT(diff(a, b), ::testing::Contains(R"(w1: [{}, {"x"}] -> [{"x"}, {}])"));
+  Plan c = a;
+  c.totals.seconds = a.totals.seconds * 1.5;
+  c.totals.collectives.push_back({"all_to_all", "\"x\"", 2, 1024, 1e-3});
+  c.memory.limit = int64_t{3} << 20;
+  const std::vector<std::string> lines = diff(a, c);
+  EXPECT_THAT(lines, ::testing::Contains("memory limit: none -> 3.00 MiB"));
+  EXPECT_THAT(lines, ::testing::Contains("all_to_all \"x\": none -> x2, 1 ms"));
+  EXPECT_THAT(lines, ::testing::Contains(HasSubstr("(+50.0%)")));
+  EXPECT_TRUE(diff(a, a).empty());
 }
 
 TEST(PlanFile, NamesSurvivePrinting) {
