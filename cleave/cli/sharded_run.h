@@ -14,8 +14,10 @@ struct ShardingOptions {
   std::string mesh;   // "x=2,y=4"; empty: the module's own
   std::string shard;  // "annotations", "replicated" or "random:SEED"; empty: not sharded
   bool verify = false;
-  bool compile = true;                                 // else op by op
-  std::string passes = "cleave-simplify,cleave-fuse-epilogues,cleave-fuse";  // of the compiler
+  bool compile = true;  // else op by op
+  // Of the compiler.
+  std::string passes =
+      "cleave-simplify,cleave-fuse-epilogues,cleave-fuse,cleave-recompute,cleave-overlap";
   bool describe = false;       // print what was compiled, and the memory plan
   bool wide_sums = true;       // pending sums of 16-bit floats in 32 bits
   bool communication = false;  // print what was sent, and for which ops

@@ -120,8 +120,9 @@ TEST(Compile, RandomGraphsGiveTheSameBits) {
     const Graph graph = RandomGraph(seed).make(30);
     const std::vector<Array> args = random_arguments(graph, static_cast<int>(seed));
     const std::vector<Array> expected = run_function(graph, "main", args);
-    for (const char* passes : {"", "cleave-simplify", "cleave-fuse", "cleave-fuse-epilogues",
-                               "cleave-simplify,cleave-fuse-epilogues,cleave-fuse"}) {
+    for (const char* passes :
+         {"", "cleave-simplify", "cleave-fuse", "cleave-fuse-epilogues",
+          "cleave-simplify,cleave-fuse-epilogues,cleave-fuse,cleave-recompute"}) {
       Executable executable(graph, "main", {.passes = passes});
       EXPECT_TRUE(executable.is_compiled());
       expect_identical(executable.run(args), expected,
