@@ -64,6 +64,19 @@ void print_memory(const Executor& executor, const MemoryUse& measured) {
              bytes_text(predicted.peak), error, to_string(predicted, program, 5));
 }
 
+void print_memory(const Executable& executable, const MemoryUse& measured) {
+  const int64_t fullest = measured.fullest_device();
+  const int64_t predicted = executable.memory_bytes(fullest);
+  const plan::ProgramMemory op_by_op = plan::program_memory(*executable.program());
+  const double error = 100.0 * static_cast<double>(predicted - measured.peak()) /
+                       static_cast<double>(std::max<int64_t>(1, measured.peak()));
+  fmt::print(stderr,
+             "memory of a device: measured {} on device {}, predicted {} ({:+.1f}%); op by op it "
+             "would be {}\n",
+             bytes_text(measured.peak()), fullest, bytes_text(predicted), error,
+             bytes_text(op_by_op.peak));
+}
+
 void print_stats(const Program& program, const CommLog& log, double prepared, double executed) {
   fmt::print(stderr, "{} devices, {} nodes; prepared in {:.1f} ms, executed in {:.1f} ms\n",
              program.mesh->num_devices(), program.graph.num_nodes(), prepared, executed);
@@ -142,15 +155,19 @@ std::vector<Array> run_sharded(const Graph& graph, const std::string& entry,
       partition(sharded, {.entry = entry, .mesh = mesh, .wide_sums = options.wide_sums});
   CommLog log;
   std::vector<Array> results;
-  const ExecuteOptions execute{.log = &log, .observer = observer};
   if (options.compile) {
     Executable executable(std::move(program), {.passes = options.passes});
     const double prepared = clock.milliseconds();
-    results = executable.run(args, execute);
+    MemoryUse memory;
+    results = executable.run(
+        args, {.log = &log, .observer = observer, .memory = options.describe ? &memory : nullptr});
     if (!speaks()) return results;
     if (options.communication)
       print_stats(*executable.program(), log, prepared, clock.milliseconds() - prepared);
-    if (options.describe) fmt::print(stderr, "{}", describe(executable));
+    if (options.describe) {
+      fmt::print(stderr, "{}", describe(executable));
+      if (executable.is_compiled()) print_memory(executable, memory);
+    }
   } else {
     const Executor executor(std::move(program));
     const double prepared = clock.milliseconds();

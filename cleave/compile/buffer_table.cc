@@ -116,6 +116,25 @@ void BufferTable::donate(DeviceCode& code) {
   }
 }
 
+// Held arrays are there from the step that makes them to the one that reads them last; results
+// stay.
+size_t BufferTable::most_held(const DeviceCode& code) const {
+  std::vector<int64_t> change(static_cast<size_t>(position_) + 3);
+  for (uint32_t id = 0; id < buffers_.size(); ++id) {
+    const CodeBuffer& b = buffers_[id];
+    if (b.kind != CodeBuffer::Kind::Held || b.end < 0) continue;
+    const bool stays =
+        std::any_of(code.results.begin(), code.results.end(), [&](const CodeResult& result) {
+          return result.kind == CodeResult::Kind::Held && result.buffer == id;
+        });
+    change[static_cast<size_t>(b.begin)] += static_cast<int64_t>(b.bytes);
+    change[static_cast<size_t>(stays ? position_ : b.end) + 1] -= static_cast<int64_t>(b.bytes);
+  }
+  int64_t live = 0, most = 0;
+  for (int64_t bytes : change) most = std::max(most, live += bytes);
+  return static_cast<size_t>(most);
+}
+
 void BufferTable::plan(DeviceCode& code) {
   code.same.resize(buffers_.size());
   std::vector<std::vector<uint32_t>> members(buffers_.size());
@@ -143,6 +162,7 @@ void BufferTable::plan(DeviceCode& code) {
     for (uint32_t id : members[of[i]]) code.offsets[id] = memory.offsets[i];
   code.stats.arena_bytes = memory.bytes;
   code.stats.arena_lower_bound = memory.lower_bound;
+  code.stats.held_bytes = most_held(code);
   code.donated.resize(code.arguments.size());
   for (uint32_t id = 0; id < buffers_.size(); ++id) {
     CodeBuffer& b = buffers_[id];
@@ -157,7 +177,10 @@ void BufferTable::plan(DeviceCode& code) {
   for (CodeResult& result : code.results) {
     if (result.kind != CodeResult::Kind::Buffer) continue;
     const CodeBuffer& buffer = whole(result.buffer);
-    if (buffer.kind != CodeBuffer::Kind::Argument) continue;
+    if (buffer.kind != CodeBuffer::Kind::Argument) {
+      code.stats.own_result_bytes += static_cast<size_t>(result.type.byte_count());
+      continue;
+    }
     result.donor = static_cast<int64_t>(buffer.argument);
     ++code.stats.donated;
   }

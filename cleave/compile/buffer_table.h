@@ -56,6 +56,7 @@ class BufferTable {
   };
   void share_memory(CodeBuffer::Kind kind);
   bool may_overwrite(const Record& record, uint32_t a, uint32_t b);
+  size_t most_held(const DeviceCode& code) const;
 
   std::vector<CodeBuffer> buffers_;
   std::vector<uint32_t> parent_;           // by buffer

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -74,7 +75,9 @@ struct CodeStats {
   size_t epilogues = 0, epilogue_ops = 0;  // products that do more than multiply, and what
   size_t arena_bytes = 0, arena_lower_bound = 0;
   size_t argument_bytes = 0, result_bytes = 0, constant_bytes = 0;
-  size_t donated = 0;  // results that take the memory of an argument
+  size_t held_bytes = 0;        // at most at one step, of arrays that kernels and collectives make
+  size_t own_result_bytes = 0;  // of results that take the memory of no argument
+  size_t donated = 0;           // results that take the memory of an argument
 };
 
 struct CodeResult {
@@ -117,6 +120,7 @@ struct Frame {
   Team* team = nullptr;          // threads that help with one op; may be null
   std::vector<std::byte*> base;  // by buffer
   std::vector<Buffer> held;      // by buffer: what keeps its memory
+  int64_t held_bytes = 0, held_peak = 0;
   std::byte* scratch = nullptr;
   std::vector<int> state;  // by id: where control flow and transfers stand
   struct Position {
@@ -137,8 +141,16 @@ struct Frame {
   }
   Array array(const CodeView& view) const;
   void hold(uint32_t buffer, const Array& array) {  // packed
+    release(buffer);
     base[buffer] = array.raw();
     held[buffer] = array.buffer();
+    held_bytes += static_cast<int64_t>(code->buffers[buffer].bytes);
+    held_peak = std::max(held_peak, held_bytes);
+  }
+  void release(uint32_t buffer) {
+    if (!held[buffer]) return;
+    held_bytes -= static_cast<int64_t>(code->buffers[buffer].bytes);
+    held[buffer].reset();
   }
 };
 

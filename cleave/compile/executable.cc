@@ -332,6 +332,7 @@ struct Executable::Impl {
           code.donated[code.buffers[b].argument])
         for (uint32_t other : code.same[b]) frame.base[other] = frame.base[b];
     std::fill(frame.state.begin(), frame.state.end(), 0);
+    frame.held_bytes = frame.held_peak = 0;
     frame.stack.clear();
     frame.stack.push_back({&code.main, 0});
     device.made.reset();
@@ -409,11 +410,34 @@ struct Executable::Impl {
     } else {
       meetings.run(count, threads, [&](int64_t d) { return run_device(static_cast<size_t>(d)); });
     }
+    if (options.memory) measure(args, results, *options.memory);
     for (size_t d = 0; d < devices.size(); ++d) {
       const auto at = static_cast<size_t>(own[d]);
       collect(*devices[d], args[at], results[at]);
     }
     if (options.log) log(*options.log);
+  }
+
+  // What was there while the devices ran; of arrays that share memory, one.
+  void measure(const std::vector<std::vector<Array>>& args,
+               const std::vector<std::vector<Array>>& results, MemoryUse& memory) const {
+    memory.peaks.assign(args.size(), 0);
+    memory.peak_at.assign(args.size(), NodeId{});
+    for (size_t d = 0; d < devices.size(); ++d) {
+      const Device& device = *devices[d];
+      const auto at = static_cast<size_t>(own[d]);
+      std::map<const void*, int64_t> arrays;
+      auto count = [&](const Array& array) {
+        arrays[array.raw()] = static_cast<int64_t>(array.num_bytes());
+      };
+      for (const Array& array : args[at]) count(array);
+      for (size_t i = 0; i < results[at].size(); ++i)
+        if (device.code.results[i].kind == CodeResult::Kind::Buffer) count(results[at][i]);
+      int64_t bytes = device.frame.held_peak + static_cast<int64_t>(device.code.stats.arena_bytes +
+                                                                    device.code.scratch_bytes);
+      for (const auto& [address, size] : arrays) bytes += size;
+      memory.peaks[at] = bytes;
+    }
   }
 
   // Messages of a run that failed may still come.
@@ -565,6 +589,14 @@ const std::vector<PassTiming>& Executable::pass_timings() const { return impl_->
 
 CodeStats Executable::stats(int64_t device) const {
   return is_compiled() ? impl_->devices[impl_->index_of(device)]->code.stats : CodeStats();
+}
+
+int64_t Executable::memory_bytes(int64_t device) const {
+  if (!is_compiled()) return 0;
+  const DeviceCode& code = impl_->devices[impl_->index_of(device)]->code;
+  const CodeStats& stats = code.stats;
+  return static_cast<int64_t>(stats.argument_bytes + stats.own_result_bytes + stats.arena_bytes +
+                              stats.held_bytes + code.scratch_bytes);
 }
 
 const Graph& Executable::graph(int64_t device) const {

@@ -94,7 +94,7 @@ bool advance(Frame& frame) {
     if (next == CodeStep::Next::Wait) return false;
     if (next == CodeStep::Next::Block) continue;
     if (frame.observer && step.node.valid() && !step.results.empty()) tell(frame, step, begin);
-    for (uint32_t buffer : step.releases) frame.held[buffer].reset();
+    for (uint32_t buffer : step.releases) frame.release(buffer);
     if (!frame.under_way.empty()) advance_transfers(frame);
     ++frame.stack.back().step;
   }

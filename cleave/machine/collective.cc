@@ -70,6 +70,18 @@ int64_t most_nodes_of_a_group(const Mesh& mesh, const std::vector<Strided>& axes
   return static_cast<int64_t>(most);
 }
 
+double shared_traffic_per_byte(CollectiveKind kind, double ranks) {
+  switch (kind) {
+    case CollectiveKind::AllGather:
+      return 2 / ranks;
+    case CollectiveKind::AllReduce:
+    case CollectiveKind::ReduceScatter:
+      return 1 + 1 / ranks;
+    default:
+      return 2;
+  }
+}
+
 double traffic_per_byte(CollectiveKind kind, double ranks) {
   switch (kind) {
     case CollectiveKind::AllReduce:
@@ -91,7 +103,9 @@ CostLine line_of(CollectiveKind kind, const CollectiveProtocol& protocol, const 
     latency = protocol.base_us + (links.nodes > 1 ? protocol.across_us : protocol.inside_us);
   const double inside = protocol.inside_gbps * 1e9, across = protocol.across_gbps * 1e9;
   double per_byte = 0;
-  if (links.nodes == 1) {
+  if (protocol.shared_memory) {
+    per_byte = shared_traffic_per_byte(kind, ranks) / inside;
+  } else if (links.nodes == 1) {
     per_byte = traffic_per_byte(kind, ranks) / inside;
   } else if (kind == CollectiveKind::AllToAll) {
     per_byte = (per_node - 1) / ranks / inside + (ranks - per_node) / ranks / across;
@@ -132,6 +146,11 @@ GroupLinks group_links(const Mesh& mesh, const AxisList& axes, const MachineProf
                             ? nodes_of_first_group(parts, profile.devices_per_node)
                             : most_nodes_of_a_group(mesh, parts, profile.devices_per_node);
   return shape_of(ranks, nodes);
+}
+
+double collective_traffic(CollectiveKind kind, int64_t ranks, bool shared_memory) {
+  const auto n = static_cast<double>(ranks);
+  return shared_memory ? shared_traffic_per_byte(kind, n) : traffic_per_byte(kind, n);
 }
 
 double CollectiveCost::seconds(double bytes) const {

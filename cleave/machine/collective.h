@@ -38,6 +38,9 @@ class CollectiveCost {
   std::vector<CostLine> lines_;
 };
 
+// The bytes that one device moves for a buffer of S bytes, over S (see CollectiveProtocol).
+double collective_traffic(CollectiveKind kind, int64_t ranks, bool shared_memory);
+
 // `bytes` is the larger side of a device's buffer: the result of an all_gather, the operand of a
 // reduce_scatter, the buffer of the others. Free for a group of one.
 CollectiveCost collective_cost(CollectiveKind kind, const GroupLinks& links,

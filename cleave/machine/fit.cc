@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 
 #include "cleave/machine/collective.h"
@@ -20,12 +21,8 @@ double median(std::vector<double> values) {
 
 double bytes_of(const OpCost& cost) { return cost.bytes_read + cost.bytes_written; }
 
-bool is_matmul(const KernelTiming& timing) { return timing.cost.kernel == KernelClass::Matmul; }
-
-// Bound by arithmetic, not by bytes: functions such as exp.
-bool is_function(const KernelTiming& timing) {
-  return !is_matmul(timing) && timing.cost.kernel == KernelClass::Elementwise &&
-         timing.cost.flops > bytes_of(timing.cost);
+bool is_rated(KernelClass kernel) {
+  return kernel == KernelClass::Matmul || kernel == kConvolutionClass;
 }
 
 double log_error(const KernelTiming& timing, const MachineProfile& profile) {
@@ -40,10 +37,10 @@ double least(const std::vector<KernelTiming>& timings, auto&& belongs, double ot
 }
 
 // Elementwise kernels: the floor, then two rates and the size between them.
-void fit_memory(const HostTimings& timings, MachineProfile& profile) {
+void fit_memory(const std::vector<KernelTiming>& timings, MachineProfile& profile) {
   std::vector<KernelTiming> plain;
-  for (const KernelTiming& timing : timings.kernels)
-    if (timing.cost.kernel == KernelClass::Elementwise && !is_function(timing))
+  for (const KernelTiming& timing : timings)
+    if (timing.cost.kernel == KernelClass::Elementwise && timing.dtype == DType::F32)
       plain.push_back(timing);
   if (plain.empty()) return;
   profile.launch_us = 1e6 * least(
@@ -78,70 +75,91 @@ void fit_memory(const HostTimings& timings, MachineProfile& profile) {
   if (!std::isfinite(best)) profile.memory_gbps = rate(plain.back());
 }
 
-void fit_functions(const HostTimings& timings, MachineProfile& profile) {
-  std::vector<double> rates;
-  for (const KernelTiming& timing : timings.kernels)
-    if (is_function(timing) && timing.seconds > 3e-6 * profile.launch_us)
-      rates.push_back(timing.cost.flops / (timing.seconds - profile.launch_us * 1e-6) * 1e-12);
-  if (!rates.empty()) profile.vector_tflops = median(rates);
+// The most arithmetic that a function was seen to do; what is slower is in the curves.
+void fit_functions(const std::vector<KernelTiming>& timings, MachineProfile& profile) {
+  double most = 0;
+  for (const KernelTiming& timing : timings)
+    if (timing.cost.kernel == kFunctionClass && timing.seconds > 3e-6 * profile.launch_us)
+      most = std::max(most, timing.cost.flops / timing.seconds * 1e-12);
+  if (most > 0) profile.vector_tflops = most;
 }
 
-void fit_classes(const HostTimings& timings, MachineProfile& profile) {
-  for (KernelClass kernel_class :
-       {KernelClass::Reduction, KernelClass::Softmax, KernelClass::Norm, KernelClass::Transpose}) {
-    double& efficiency = profile.bandwidth_efficiency[static_cast<size_t>(kernel_class)];
-    double best = std::numeric_limits<double>::infinity(), found = 1;
-    for (double trial = 2; trial > 0.002; trial *= 0.95) {
-      efficiency = trial;
-      double error = 0;
-      int count = 0;
-      for (const KernelTiming& timing : timings.kernels)
-        if (timing.cost.kernel == kernel_class) {
-          error += log_error(timing, profile);
-          ++count;
-        }
-      if (count == 0) break;
-      if (error < best) {
-        best = error;
-        found = trial;
-      }
-    }
-    efficiency = found;
+// Timings that move about as much, by the mean of their rates.
+KernelCurve fit_curve(const std::vector<const KernelTiming*>& timings) {
+  struct Sum {
+    double log_bytes = 0, log_rate = 0, count = 0;
+  };
+  std::map<long, Sum> buckets;
+  for (const KernelTiming* timing : timings) {
+    const double bytes = bytes_of(timing->cost);
+    if (bytes <= 0 || timing->seconds <= 0) continue;
+    Sum& sum = buckets[std::lround(std::log2(bytes))];
+    sum.log_bytes += std::log(bytes);
+    sum.log_rate += std::log(timing->seconds / bytes);
+    sum.count += 1;
   }
+  KernelCurve curve;
+  for (const auto& [bucket, sum] : buckets) {
+    const double bytes = std::exp(sum.log_bytes / sum.count);
+    const double us = 1e6 * bytes * std::exp(sum.log_rate / sum.count);
+    curve.push_back({bytes, curve.empty() ? us : std::max(us, curve.back().us)});
+  }
+  return curve;
 }
 
-void fit_matmuls(const HostTimings& timings, MachineProfile& profile) {
-  profile.bandwidth_efficiency[static_cast<size_t>(KernelClass::Matmul)] = 1;
+void fit_curves(const std::vector<KernelTiming>& timings, MachineProfile& profile) {
+  profile.curves = {};
+  std::array<std::map<DType, std::vector<const KernelTiming*>>, kNumAllKernelClasses> by_class;
+  for (const KernelTiming& timing : timings)
+    if (!is_rated(timing.cost.kernel))
+      by_class[static_cast<size_t>(timing.cost.kernel)][timing.dtype].push_back(&timing);
+  for (size_t c = 0; c < by_class.size(); ++c)
+    for (const auto& [dtype, list] : by_class[c])
+      if (KernelCurve curve = fit_curve(list); curve.size() > 1)
+        profile.curves[c][dtype] = std::move(curve);
+}
+
+MatmulRate fit_rate(const std::vector<const KernelTiming*>& timings, MachineProfile profile,
+                    std::map<DType, MatmulRate> MachineProfile::*table) {
+  const DType dtype = timings[0]->dtype;
+  double fastest = 0;
+  for (const KernelTiming* timing : timings)
+    fastest = std::max(fastest, timing->cost.flops / timing->seconds * 1e-12);
+  MatmulRate& rate = (profile.*table)[dtype];
+  MatmulRate found{fastest, 0, 0};
+  double best = std::numeric_limits<double>::infinity();
+  for (double peak : {1.0, 1.1, 1.25})
+    for (double exponent : {0.0, 0.25, 0.33, 0.5, 0.67, 0.8})
+      for (double ramp = 0.1; ramp < 1e5; ramp *= 1.25) {
+        rate = {fastest * peak, ramp, exponent};
+        double error = 0;
+        for (const KernelTiming* timing : timings) error += log_error(*timing, profile);
+        if (error < best) {
+          best = error;
+          found = rate;
+        }
+      }
+  return found;
+}
+
+void fit_rates(const std::vector<KernelTiming>& timings, KernelClass kernel,
+               std::map<DType, MatmulRate> MachineProfile::*table, MachineProfile& profile) {
+  std::map<DType, std::vector<const KernelTiming*>> by_dtype;
+  for (const KernelTiming& timing : timings)
+    if (timing.cost.kernel == kernel) by_dtype[timing.dtype].push_back(&timing);
+  if (by_dtype.empty()) return;
+  (profile.*table).clear();
+  std::map<DType, MatmulRate> rates;
+  for (const auto& [dtype, list] : by_dtype) rates[dtype] = fit_rate(list, profile, table);
+  profile.*table = std::move(rates);
+}
+
+void fit_matmuls(const std::vector<KernelTiming>& timings, MachineProfile& profile) {
   profile.matmul_launch_us =
       1e6 * least(
-                timings.kernels, [](const auto& t) { return is_matmul(t); }, 1e-6);
-  const std::map<DType, MatmulRate> before = profile.matmul;
-  profile.matmul.clear();
-  for (DType dtype : {DType::F32, DType::BF16, DType::F16, DType::F64}) {
-    std::vector<const KernelTiming*> own;
-    for (const KernelTiming& timing : timings.kernels)
-      if (is_matmul(timing) && timing.dtype == dtype) own.push_back(&timing);
-    if (own.empty()) continue;
-    double fastest = 0;
-    for (const KernelTiming* timing : own)
-      fastest = std::max(fastest, timing->cost.flops / timing->seconds * 1e-12);
-    MatmulRate& rate = profile.matmul[dtype];
-    MatmulRate found{fastest, 0, 0};
-    double best = std::numeric_limits<double>::infinity();
-    for (double peak : {1.0, 1.1, 1.25})
-      for (double exponent : {0.0, 0.25, 0.33, 0.5, 0.67})
-        for (double ramp = 0.1; ramp < 1e5; ramp *= 1.25) {
-          rate = {fastest * peak, ramp, exponent};
-          double error = 0;
-          for (const KernelTiming* timing : own) error += log_error(*timing, profile);
-          if (error < best) {
-            best = error;
-            found = rate;
-          }
-        }
-    rate = found;
-  }
-  if (profile.matmul.empty()) profile.matmul = before;
+                timings, [](const auto& t) { return t.cost.kernel == KernelClass::Matmul; }, 1e-6);
+  fit_rates(timings, KernelClass::Matmul, &MachineProfile::matmul, profile);
+  fit_rates(timings, kConvolutionClass, &MachineProfile::convolution, profile);
 }
 
 // Least squares of relative errors with no negative coefficient, by coordinate descent.
@@ -174,9 +192,7 @@ void fit_collectives(const HostTimings& timings, MachineProfile& profile) {
       if (timing.kind != kind) continue;
       const auto n = static_cast<double>(timing.ranks);
       const double share = std::max(1.0, n / profile.concurrent_devices);
-      double traffic = timing.bytes * (n - 1) / n;
-      if (kind == CollectiveKind::AllReduce) traffic *= 2;
-      if (kind == CollectiveKind::Permute) traffic = timing.bytes;
+      const double traffic = timing.bytes * collective_traffic(kind, timing.ranks, true);
       rows.push_back({1, kind == CollectiveKind::Permute ? 0 : n - 1, traffic});
       values.push_back(timing.seconds / share);
     }
@@ -188,6 +204,7 @@ void fit_collectives(const HostTimings& timings, MachineProfile& profile) {
     protocol.ring_us = ring * 1e6;
     protocol.inside_gbps = per_byte > 0 ? 1e-9 / per_byte : 1e3;
     protocol.across_gbps = protocol.inside_gbps;
+    protocol.shared_memory = true;
     profile.collectives[static_cast<size_t>(k)] = {protocol};
   }
 }
@@ -198,13 +215,19 @@ MachineProfile fit_profile(const HostTimings& timings) {
   MachineProfile profile = default_profile();
   profile.name = timings.name;
   profile.devices_per_node = 1 << 20;  // virtual devices are all on this host
-  profile.concurrent_devices = static_cast<double>(timings.cores) / std::max(1.0, timings.slowdown);
-  profile.concurrent_devices = std::max(1.0, profile.concurrent_devices);
+  const auto cores = static_cast<double>(timings.cores);
+  profile.concurrent_devices = std::max(1.0, cores / std::max(1.0, timings.slowdown));
+  profile.concurrent_memory =
+      std::clamp(cores / std::max(1.0, timings.memory_slowdown), 1.0, profile.concurrent_devices);
   profile.memory_bytes = timings.memory_bytes;
-  fit_memory(timings, profile);
-  fit_functions(timings, profile);
-  fit_classes(timings, profile);
-  fit_matmuls(timings, profile);
+  profile.bandwidth_efficiency.fill(1);
+  std::vector<KernelTiming> used;
+  for (const KernelTiming& timing : timings.kernels)
+    if (!timing.is_check) used.push_back(timing);
+  fit_memory(used, profile);
+  fit_functions(used, profile);
+  fit_curves(used, profile);
+  fit_matmuls(used, profile);
   fit_collectives(timings, profile);
   return profile;
 }
@@ -227,6 +250,18 @@ double median_error(std::span<const CollectiveTiming> timings, const MachineProf
   for (const CollectiveTiming& timing : timings)
     errors.push_back(std::abs(predicted_seconds(timing, profile) / timing.seconds - 1));
   return median(std::move(errors));
+}
+
+std::vector<ErrorSummary> errors_by_class(std::span<const KernelTiming> timings,
+                                          const MachineProfile& profile) {
+  std::map<std::pair<KernelClass, DType>, std::array<std::vector<KernelTiming>, 2>> groups;
+  for (const KernelTiming& timing : timings)
+    groups[{timing.cost.kernel, timing.dtype}][timing.is_check].push_back(timing);
+  std::vector<ErrorSummary> result;
+  for (const auto& [key, group] : groups)
+    result.push_back({key.first, key.second, group[0].size(), group[1].size(),
+                      median_error(group[0], profile), median_error(group[1], profile)});
+  return result;
 }
 
 }  // namespace cleave

@@ -14,6 +14,7 @@ struct KernelTiming {
   OpCost cost;
   DType dtype = DType::F32;
   double seconds = 0;
+  bool is_check = false;  // not used by the fit
 };
 
 // One collective over all `ranks` devices of a mesh of one axis, timed.
@@ -30,15 +31,17 @@ struct HostTimings {
   double memory_bytes = 0;
   int64_t cores = 1;
   std::vector<KernelTiming> kernels;  // of one device alone
-  // How much longer a kernel takes when `cores` devices run it at the same time.
-  double slowdown = 1;
+  // How much longer a kernel takes when `cores` devices run it at the same time: one that is
+  // limited by arithmetic, and one by memory.
+  double slowdown = 1, memory_slowdown = 1;
   std::vector<CollectiveTiming> collectives;
 };
 
 // The profile that explains the timings, in the terms that op_seconds and collective_cost know:
-// floors from the smallest kernels, rates from the largest, then the size of the cache, the ramp of
-// matmuls and the efficiency of every class by least relative error. Classes and dtypes without
-// timings keep the values of the default profile.
+// floors from the smallest kernels, rates from the largest, the size of the cache and the ramp of
+// matmuls by least relative error; of every other class and dtype the curve of its times, the mean
+// of those that move about as much. Rates and collectives without timings keep the values of the
+// default profile.
 MachineProfile fit_profile(const HostTimings& timings);
 
 // Seconds that the profile predicts for a collective that was timed: all devices busy.
@@ -47,5 +50,15 @@ double predicted_seconds(const CollectiveTiming& timing, const MachineProfile& p
 // The median of |predicted / measured - 1|; 0 where there is nothing.
 double median_error(std::span<const KernelTiming> timings, const MachineProfile& profile);
 double median_error(std::span<const CollectiveTiming> timings, const MachineProfile& profile);
+
+// The same by class and dtype, fitted and checked apart; in that order.
+struct ErrorSummary {
+  KernelClass kernel = KernelClass::Elementwise;
+  DType dtype = DType::F32;
+  size_t fitted = 0, checked = 0;  // timings
+  double fitted_error = 0, checked_error = 0;
+};
+std::vector<ErrorSummary> errors_by_class(std::span<const KernelTiming> timings,
+                                          const MachineProfile& profile);
 
 }  // namespace cleave

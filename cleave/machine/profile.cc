@@ -10,8 +10,9 @@ namespace {
 
 constexpr std::array<std::string_view, kNumCollectiveKinds> kCollectiveNames = {
     "all_gather", "reduce_scatter", "all_reduce", "all_to_all", "collective_permute"};
-constexpr std::array<std::string_view, kNumKernelClasses> kKernelClassNames = {
-    "elementwise", "matmul", "reduction", "softmax", "norm", "transpose"};
+constexpr std::array<std::string_view, kNumAllKernelClasses> kKernelClassNames = {
+    "elementwise", "matmul",   "reduction", "softmax",    "norm",
+    "transpose",   "function", "indexing",  "convolution"};
 
 double& efficiency(MachineProfile& profile, KernelClass kernel_class) {
   return profile.bandwidth_efficiency[static_cast<size_t>(kernel_class)];
@@ -28,6 +29,29 @@ double memory_seconds(double bytes, double efficiency, const MachineProfile& pro
   const double fast = profile.cache_gbps > 0 ? profile.cache_gbps : profile.memory_gbps;
   const double per_byte = (1 - missed) / fast + missed / profile.memory_gbps;
   return bytes * per_byte * 1e-9 / efficiency;
+}
+
+const KernelCurve* curve_of(const std::map<DType, KernelCurve>& curves, DType dtype) {
+  if (curves.empty()) return nullptr;
+  auto it = curves.find(dtype);
+  if (it == curves.end())
+    it = std::find_if(curves.begin(), curves.end(), [&](const auto& entry) {
+      return byte_size(entry.first) == byte_size(dtype);
+    });
+  if (it == curves.end()) it = curves.find(DType::F32);
+  return it == curves.end() ? &curves.begin()->second : &it->second;
+}
+
+const MatmulRate& rate_of(const MachineProfile& profile, KernelClass kernel_class, DType dtype) {
+  const auto& rates = kernel_class == kConvolutionClass && !profile.convolution.empty()
+                          ? profile.convolution
+                          : profile.matmul;
+  auto rate = rates.find(dtype);
+  if (rate == rates.end()) rate = rates.find(DType::F32);
+  if (rate == rates.end())
+    throw_user("machine profile '{}' has no {} rate for {} nor for f32", profile.name,
+               name(kernel_class), name(dtype));
+  return rate->second;
 }
 
 // What NCCL's tuning model knows about a generation: rates in GB/s.
@@ -85,6 +109,9 @@ void set_gpu_efficiencies(MachineProfile& profile) {
   efficiency(profile, KernelClass::Softmax) = 0.32;
   efficiency(profile, KernelClass::Norm) = 0.58;
   efficiency(profile, KernelClass::Transpose) = 0.14;
+  efficiency(profile, kFunctionClass) = 0.85;
+  efficiency(profile, kIndexingClass) = 0.7;
+  efficiency(profile, kConvolutionClass) = 0.95;
 }
 
 // The shape of the curves is that of an H200; rates are scaled to the device.
@@ -164,45 +191,64 @@ std::string_view name(KernelClass kernel_class) {
   return kKernelClassNames[static_cast<size_t>(kernel_class)];
 }
 
+double curve_seconds(const KernelCurve& curve, double bytes) {
+  if (curve.empty()) return 0;
+  if (bytes <= curve.front().bytes) return curve.front().us * 1e-6;
+  if (bytes >= curve.back().bytes) return curve.back().us * 1e-6 * bytes / curve.back().bytes;
+  const auto above =
+      std::upper_bound(curve.begin(), curve.end(), bytes,
+                       [](double value, const CurvePoint& point) { return value < point.bytes; });
+  const CurvePoint &a = *(above - 1), &b = *above;
+  const double slope = std::log(b.us / a.us) / std::log(b.bytes / a.bytes);
+  return a.us * 1e-6 * std::pow(bytes / a.bytes, slope);
+}
+
 double op_seconds(const OpCost& cost, DType dtype, const MachineProfile& profile) {
   if (cost.is_nothing()) return 0;
-  const KernelClass kernel_class = cost.kernel;
+  const auto kernel_class = static_cast<size_t>(cost.kernel);
   const double bytes = cost.bytes_read + cost.bytes_written;
-  const double memory = memory_seconds(
-      bytes, profile.bandwidth_efficiency[static_cast<size_t>(kernel_class)], profile);
-  if (kernel_class != KernelClass::Matmul) {
+  const double memory = memory_seconds(bytes, profile.bandwidth_efficiency[kernel_class], profile);
+  if (cost.kernel != KernelClass::Matmul && cost.kernel != kConvolutionClass) {
     const double vector =
         profile.vector_tflops > 0 ? cost.flops / (profile.vector_tflops * 1e12) : 0;
-    return profile.launch_us * 1e-6 + std::max(memory, vector);
+    const double launch = profile.launch_us * 1e-6;
+    if (const KernelCurve* curve = curve_of(profile.curves[kernel_class], dtype))
+      return std::max(curve_seconds(*curve, bytes), launch + vector);
+    return launch + std::max(memory, vector);
   }
-  auto rate = profile.matmul.find(dtype);
-  if (rate == profile.matmul.end()) rate = profile.matmul.find(DType::F32);
-  if (rate == profile.matmul.end())
-    throw_user("machine profile '{}' has no matmul rate for {} nor for f32", profile.name,
-               name(dtype));
-  const MatmulRate& matmul = rate->second;
-  const double compute = cost.flops / (matmul.tflops * 1e12);
-  const double ramp = matmul.ramp_us * 1e-6 * std::pow(cost.flops * 1e-9, matmul.ramp_exponent);
+  const MatmulRate& rate = rate_of(profile, cost.kernel, dtype);
+  const double compute = cost.flops / (rate.tflops * 1e12);
+  const double ramp = rate.ramp_us * 1e-6 * std::pow(cost.flops * 1e-9, rate.ramp_exponent);
   return profile.matmul_launch_us * 1e-6 + std::max(memory, compute) + ramp;
 }
 
 double copy_seconds(double bytes, const MachineProfile& profile) {
+  const auto& curves = profile.curves[static_cast<size_t>(KernelClass::Elementwise)];
+  if (const KernelCurve* curve = curve_of(curves, DType::F32))
+    return curve_seconds(*curve, 2 * bytes);
   return profile.launch_us * 1e-6 + memory_seconds(2 * bytes, 1, profile);
 }
 
 MachineProfile shared_by(MachineProfile profile, int64_t devices) {
   if (profile.concurrent_devices <= 0) return profile;
-  const double share =
-      static_cast<double>(std::min(devices, profile.devices_per_node)) / profile.concurrent_devices;
-  profile.concurrent_devices = 0;
-  if (share <= 1) return profile;
-  for (double* rate : {&profile.memory_gbps, &profile.cache_gbps, &profile.vector_tflops})
-    *rate /= share;
+  const auto busy = static_cast<double>(std::min(devices, profile.devices_per_node));
+  const double share = std::max(1.0, busy / profile.concurrent_devices);
+  const double memory_share =
+      std::max(share, profile.concurrent_memory > 0 ? busy / profile.concurrent_memory : share);
+  profile.concurrent_devices = profile.concurrent_memory = 0;
+  if (memory_share <= 1) return profile;
+  profile.memory_gbps /= memory_share;
+  for (double* rate : {&profile.cache_gbps, &profile.vector_tflops}) *rate /= share;
   for (double* time : {&profile.launch_us, &profile.matmul_launch_us}) *time *= share;
-  for (auto& [dtype, rate] : profile.matmul) {
-    rate.tflops /= share;
-    rate.ramp_us *= share;
-  }
+  for (auto* rates : {&profile.matmul, &profile.convolution})
+    for (auto& [dtype, rate] : *rates) {
+      rate.tflops /= share;
+      rate.ramp_us *= share;
+    }
+  for (auto& curves : profile.curves)
+    for (auto& [dtype, curve] : curves)
+      for (CurvePoint& point : curve)
+        point.us *= point.bytes > profile.cache_bytes ? memory_share : share;
   for (std::vector<CollectiveProtocol>& protocols : profile.collectives)
     for (CollectiveProtocol& protocol : protocols) {
       for (double* time : {&protocol.base_us, &protocol.ring_us, &protocol.inside_us})
@@ -227,7 +273,10 @@ const MachineProfile& builtin_profile(std::string_view name) {
   std::string list;
   for (const std::string& known : builtin_profile_names())
     list += (list.empty() ? "" : ", ") + known;
-  throw_user("unknown machine '{}'; built in are {}; or give the path of a JSON file", name, list);
+  throw_user(
+      "unknown machine '{}'; built in are {}; \"host\" is this one, once calibrated; or give "
+      "the path of a JSON file",
+      name, list);
 }
 
 const MachineProfile& default_profile() { return builtins().front(); }

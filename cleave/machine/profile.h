@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cleave/core/dtype.h"
-#include "cleave/core/op_cost.h"
+#include "cleave/core/kernel_classes.h"
 
 namespace cleave {
 
@@ -42,6 +42,10 @@ std::string_view name(KernelClass kernel_class);  // "elementwise", ...
 // all_to_all, only what leaves the node goes at across_gbps. A permute is one send: base_us and
 // across_us (inside_us where no node is left).
 // The fastest protocol for the size is taken, so that a time is monotone and concave in bytes.
+//
+// Devices that share memory do not send: each does its part of the reading and writing. The traffic
+// of one of them is then 2 S / n for an all_gather, which has one result for all, S + S/n for a
+// reduce_scatter and an all_reduce, and 2 S for the others (`shared_memory`).
 struct CollectiveProtocol {
   std::string name;
   double base_us = 0;
@@ -51,6 +55,7 @@ struct CollectiveProtocol {
   double across_log2_us = 0;
   double inside_gbps = 0;
   double across_gbps = 0;  // of one device's share of the network
+  bool shared_memory = false;
   bool operator==(const CollectiveProtocol&) const = default;
 };
 
@@ -72,12 +77,26 @@ struct MatmulRate {
   bool operator==(const MatmulRate&) const = default;
 };
 
+// Measured times of one class of kernels on elements of one type: microseconds by bytes moved, both
+// ascending, the floor of a launch included. Between two points time follows a power of the bytes;
+// below the first it is that of the first, beyond the last it goes on at the last one's rate.
+//   {{1000, 1}, {4000, 2}}:   10 -> 1;   2000 -> 1.41;   4000 -> 2;   8000 -> 4
+struct CurvePoint {
+  double bytes = 0;
+  double us = 0;
+  bool operator==(const CurvePoint&) const = default;
+};
+using KernelCurve = std::vector<CurvePoint>;
+double curve_seconds(const KernelCurve& curve, double bytes);
+
 struct MachineProfile {
   std::string name;
   int64_t devices_per_node = 8;
   // How many devices of a node compute at the rates below at the same time, where fewer than all
   // do: virtual devices share the cores of one host. 0: all of them.
   double concurrent_devices = 0;
+  // The same for what no cache holds, where memory is what they share. 0: as many.
+  double concurrent_memory = 0;
   double memory_bytes = 0;
   double memory_gbps = 0;  // reached by large copies
   double cache_bytes = 0;  // ops that touch less run at cache_gbps
@@ -86,14 +105,19 @@ struct MachineProfile {
   double matmul_launch_us = 0;
   double vector_tflops = 0;  // of ops that are not matmuls, in f32
   std::map<DType, MatmulRate> matmul;
-  std::array<double, kNumKernelClasses> bandwidth_efficiency{1, 1, 1, 1, 1, 1};  // by KernelClass
+  std::map<DType, MatmulRate> convolution;  // empty: as matmuls
+  std::array<double, kNumAllKernelClasses> bandwidth_efficiency{1, 1, 1, 1, 1, 1, 1, 1, 1};
+  // By KernelClass and dtype, where times were measured: in place of bandwidth and efficiency. A
+  // dtype that is not there is taken for one as wide, then for f32.
+  std::array<std::map<DType, KernelCurve>, kNumAllKernelClasses> curves;
   std::array<std::vector<CollectiveProtocol>, kNumCollectiveKinds> collectives;
   std::map<std::string, AxisLinks, std::less<>> axis_links;  // by mesh axis; usually empty
 
   bool operator==(const MachineProfile&) const = default;
 };
 
-// Roofline with efficiency by size and a launch floor; nothing for an op without work.
+// Roofline with efficiency by class, size and dtype and a launch floor; nothing for an op without
+// work.
 double op_seconds(const OpCost& cost, DType dtype, const MachineProfile& profile);
 // A copy of `bytes` on one device: what a local slice costs.
 double copy_seconds(double bytes, const MachineProfile& profile);

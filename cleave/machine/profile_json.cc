@@ -1,8 +1,11 @@
+#include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "cleave/core/error.h"
+#include "cleave/machine/host_profile.h"
 #include "cleave/machine/profile.h"
 
 namespace cleave {
@@ -23,6 +26,7 @@ constexpr Field kFields[] = {
     {"matmul_launch_us", &MachineProfile::matmul_launch_us},
     {"vector_tflops", &MachineProfile::vector_tflops},
 };
+constexpr int kVersion = 1;
 
 struct ProtocolField {
   const char* name;
@@ -42,7 +46,15 @@ double number(const Json& json, const std::string& where) {
   if (!json.is_number()) throw_user("machine profile: {} must be a number", where);
   const double value = json.get<double>();
   if (!(value >= 0)) throw_user("machine profile: {} must not be negative", where);
+  if (!std::isfinite(value)) throw_user("machine profile: {} must be finite", where);
   return value;
+}
+
+int64_t whole_number(const Json& json, const std::string& where) {
+  const double value = number(json, where);
+  if (value < 1 || value > 1e9 || value != std::floor(value))
+    throw_user("machine profile: {} must be a whole number from 1 to 1e9", where);
+  return static_cast<int64_t>(value);
 }
 
 const Json& object(const Json& json, const std::string& where) {
@@ -63,6 +75,12 @@ CollectiveProtocol protocol_from(const Json& json, const std::string& where) {
       protocol.name = value.get<std::string>();
       continue;
     }
+    if (key == "shared_memory") {
+      if (!value.is_boolean())
+        throw_user("machine profile: {}.shared_memory must be true or false", where);
+      protocol.shared_memory = value.get<bool>();
+      continue;
+    }
     const ProtocolField* found = nullptr;
     for (const ProtocolField& field : kProtocolFields)
       if (key == field.name) found = &field;
@@ -74,14 +92,25 @@ CollectiveProtocol protocol_from(const Json& json, const std::string& where) {
   return protocol;
 }
 
-void read_matmul(const Json& json, MachineProfile& profile) {
-  profile.matmul.clear();
-  for (const auto& [key, value] : object(json, "matmul").items()) {
-    auto dtype = dtype_from_name(key);
-    if (!dtype) throw_user("machine profile: matmul: unknown element type '{}'", key);
-    MatmulRate& rate = profile.matmul[*dtype];
-    for (const auto& [field, entry] : object(value, "matmul." + key).items()) {
-      const double x = number(entry, "matmul." + key + "." + field);
+DType dtype_of(const std::string& key, const std::string& where) {
+  auto dtype = dtype_from_name(key);
+  if (!dtype) throw_user("machine profile: {}: unknown element type '{}'", where, key);
+  return *dtype;
+}
+
+int class_of(const std::string& key, const std::string& where) {
+  for (int i = 0; i < kNumAllKernelClasses; ++i)
+    if (key == name(static_cast<KernelClass>(i))) return i;
+  throw_user("machine profile: {}: unknown kind '{}'", where, key);
+}
+
+void read_rates(const Json& json, const std::string& table, std::map<DType, MatmulRate>& rates) {
+  rates.clear();
+  for (const auto& [key, value] : object(json, table).items()) {
+    const std::string where = table + "." + key;
+    MatmulRate& rate = rates[dtype_of(key, table)];
+    for (const auto& [field, entry] : object(value, where).items()) {
+      const double x = number(entry, where + "." + field);
       if (field == "tflops")
         rate.tflops = x;
       else if (field == "ramp_us")
@@ -89,23 +118,45 @@ void read_matmul(const Json& json, MachineProfile& profile) {
       else if (field == "ramp_exponent")
         rate.ramp_exponent = x;
       else
-        throw_user("machine profile: matmul.{}: unknown field '{}'", key, field);
+        throw_user("machine profile: {}: unknown field '{}'", where, field);
     }
-    if (rate.tflops <= 0) throw_user("machine profile: matmul.{}.tflops must be positive", key);
+    if (rate.tflops <= 0) throw_user("machine profile: {}.tflops must be positive", where);
   }
 }
 
 void read_efficiency(const Json& json, MachineProfile& profile) {
   for (const auto& [key, value] : object(json, "bandwidth_efficiency").items()) {
-    bool known = false;
-    for (int i = 0; i < kNumKernelClasses; ++i) {
-      if (key != name(static_cast<KernelClass>(i))) continue;
-      known = true;
-      profile.bandwidth_efficiency[i] = number(value, "bandwidth_efficiency." + key);
-      if (profile.bandwidth_efficiency[i] <= 0)
-        throw_user("machine profile: bandwidth_efficiency.{} must be positive", key);
-    }
-    if (!known) throw_user("machine profile: bandwidth_efficiency: unknown kind '{}'", key);
+    double& efficiency = profile.bandwidth_efficiency[class_of(key, "bandwidth_efficiency")];
+    efficiency = number(value, "bandwidth_efficiency." + key);
+    if (efficiency <= 0)
+      throw_user("machine profile: bandwidth_efficiency.{} must be positive", key);
+  }
+}
+
+KernelCurve curve_from(const Json& json, const std::string& where) {
+  if (!json.is_array() || json.empty())
+    throw_user("machine profile: {} must be a list of [bytes, microseconds]", where);
+  KernelCurve curve;
+  for (const Json& entry : json) {
+    if (!entry.is_array() || entry.size() != 2)
+      throw_user("machine profile: {} must be a list of [bytes, microseconds]", where);
+    const CurvePoint point{number(entry[0], where), number(entry[1], where)};
+    if (point.bytes <= 0 || point.us <= 0)
+      throw_user("machine profile: {}: bytes and microseconds must be positive", where);
+    if (!curve.empty() && (point.bytes <= curve.back().bytes || point.us < curve.back().us))
+      throw_user("machine profile: {}: more bytes must come later and take no less time", where);
+    curve.push_back(point);
+  }
+  return curve;
+}
+
+void read_curves(const Json& json, MachineProfile& profile) {
+  profile.curves = {};
+  for (const auto& [key, dtypes] : object(json, "curves").items()) {
+    const int kernel_class = class_of(key, "curves");
+    for (const auto& [dtype, points] : object(dtypes, "curves." + key).items())
+      profile.curves[kernel_class][dtype_of(dtype, "curves." + key)] =
+          curve_from(points, "curves." + key + "." + dtype);
   }
 }
 
@@ -153,6 +204,15 @@ Json protocol_json(const CollectiveProtocol& protocol) {
   Json json = {{"name", protocol.name}};
   for (const ProtocolField& field : kProtocolFields)
     if (protocol.*field.value != 0) json[field.name] = protocol.*field.value;
+  if (protocol.shared_memory) json["shared_memory"] = true;
+  return json;
+}
+
+Json rates_json(const std::map<DType, MatmulRate>& rates) {
+  Json json = Json::object();
+  for (const auto& [dtype, rate] : rates)
+    json[std::string(name(dtype))] = {
+        {"tflops", rate.tflops}, {"ramp_us", rate.ramp_us}, {"ramp_exponent", rate.ramp_exponent}};
   return json;
 }
 
@@ -160,16 +220,22 @@ Json protocol_json(const CollectiveProtocol& protocol) {
 
 std::string to_json(const MachineProfile& profile) {
   Json json;
+  json["version"] = kVersion;
   json["name"] = profile.name;
   json["devices_per_node"] = profile.devices_per_node;
   if (profile.concurrent_devices > 0) json["concurrent_devices"] = profile.concurrent_devices;
+  if (profile.concurrent_memory > 0) json["concurrent_memory"] = profile.concurrent_memory;
   for (const Field& field : kFields) json[field.name] = profile.*field.value;
-  for (const auto& [dtype, rate] : profile.matmul)
-    json["matmul"][std::string(name(dtype))] = {
-        {"tflops", rate.tflops}, {"ramp_us", rate.ramp_us}, {"ramp_exponent", rate.ramp_exponent}};
-  for (int i = 0; i < kNumKernelClasses; ++i)
+  json["matmul"] = rates_json(profile.matmul);
+  if (!profile.convolution.empty()) json["convolution"] = rates_json(profile.convolution);
+  for (int i = 0; i < kNumAllKernelClasses; ++i)
     json["bandwidth_efficiency"][std::string(name(static_cast<KernelClass>(i)))] =
         profile.bandwidth_efficiency[i];
+  for (int i = 0; i < kNumAllKernelClasses; ++i)
+    for (const auto& [dtype, curve] : profile.curves[i])
+      for (const CurvePoint& point : curve)
+        json["curves"][std::string(name(static_cast<KernelClass>(i)))][std::string(name(dtype))]
+            .push_back(Json::array({point.bytes, point.us}));
   for (int i = 0; i < kNumCollectiveKinds; ++i) {
     Json list = Json::array();
     for (const CollectiveProtocol& protocol : profile.collectives[i])
@@ -191,13 +257,16 @@ MachineProfile profile_from_json(std::string_view text) {
     throw_user("machine profile: {}", error.what());
   }
   object(json, "the file");
+  if (json.contains("version") && json["version"] != kVersion)
+    throw_user("machine profile: its version is {}; this program reads version {}",
+               json["version"].dump(), kVersion);
   MachineProfile profile = default_profile();
   if (json.contains("base")) {
     if (!json["base"].is_string()) throw_user("machine profile: base must be a name");
     profile = builtin_profile(json["base"].get<std::string>());
   }
   for (const auto& [key, value] : json.items()) {
-    if (key == "base") continue;
+    if (key == "base" || key == "version") continue;
     const Field* found = nullptr;
     for (const Field& field : kFields)
       if (key == field.name) found = &field;
@@ -205,12 +274,20 @@ MachineProfile profile_from_json(std::string_view text) {
       profile.*found->value = number(value, key);
     else if (key == "name" && value.is_string())
       profile.name = value.get<std::string>();
+    else if (key == "name")
+      throw_user("machine profile: name must be a string");
     else if (key == "concurrent_devices")
       profile.concurrent_devices = number(value, key);
+    else if (key == "concurrent_memory")
+      profile.concurrent_memory = number(value, key);
     else if (key == "devices_per_node")
-      profile.devices_per_node = static_cast<int64_t>(number(value, key));
+      profile.devices_per_node = whole_number(value, key);
     else if (key == "matmul")
-      read_matmul(value, profile);
+      read_rates(value, key, profile.matmul);
+    else if (key == "convolution")
+      read_rates(value, key, profile.convolution);
+    else if (key == "curves")
+      read_curves(value, profile);
     else if (key == "bandwidth_efficiency")
       read_efficiency(value, profile);
     else if (key == "collectives")
@@ -220,20 +297,30 @@ MachineProfile profile_from_json(std::string_view text) {
     else
       throw_user("machine profile: unknown field '{}'", key);
   }
-  if (profile.devices_per_node < 1)
-    throw_user("machine profile: devices_per_node must be at least 1");
   if (profile.memory_gbps <= 0) throw_user("machine profile: memory_gbps must be positive");
+  if (profile.matmul.empty()) throw_user("machine profile: matmul must have at least one rate");
   return profile;
 }
 
 MachineProfile load_profile(const std::string& name_or_path) {
   for (const std::string& name : builtin_profile_names())
     if (name == name_or_path) return builtin_profile(name);
-  std::ifstream file(name_or_path);
+  const bool is_host = name_or_path == "host";
+  const std::string path = is_host ? host_profile_path() : name_or_path;
+  std::ifstream file(path);
+  if (!file && is_host)
+    throw_user("this host has not been measured: there is no {}; `cleave calibrate` writes it",
+               path);
   if (!file) return builtin_profile(name_or_path);
+  if (std::filesystem::is_directory(path))
+    throw_user("{} is a directory; a machine is a name or a JSON file", path);
   std::stringstream text;
   text << file.rdbuf();
-  return profile_from_json(text.str());
+  try {
+    return profile_from_json(text.str());
+  } catch (const UserError& error) {
+    throw_user("{}: {}", path, error.what());
+  }
 }
 
 }  // namespace cleave

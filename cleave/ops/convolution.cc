@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cleave/core/kernel_classes.h"
 #include "cleave/kernels/elementwise.h"
 #include "cleave/ops/conv_attr.h"
 #include "cleave/ops/eval.h"
@@ -139,7 +140,7 @@ OpCost convolution_cost(const Graph& graph, const Node& node) {
   double products = static_cast<double>(num_elements(result.shape)) *
                     static_cast<double>(kernel.shape[dims.kernel_input_feature]);
   for (int64_t d : dims.kernel_spatial) products *= static_cast<double>(kernel.shape[d]);
-  OpCost cost{.kernel = KernelClass::Matmul};
+  OpCost cost{.kernel = kConvolutionClass};
   cost.flops = (is_complex(result.dtype) ? 8 : 2) * products;
   for (ValueId operand : node.operands)
     cost.bytes_read += static_cast<double>(graph.type(operand).byte_count());

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "cleave/core/kernel_classes.h"
 #include "cleave/ops/rule_util.h"
 
 namespace cleave {
@@ -32,7 +33,7 @@ void require_domain(const Graph& graph, const Node& node, unsigned domain) {
 
 OpCost function_cost(const Graph& graph, const Node& node) {
   constexpr double kFlopsPerFunction = 10;
-  OpCost cost;
+  OpCost cost{.kernel = kFunctionClass};
   for (ValueId id : node.operands)
     cost.bytes_read += static_cast<double>(graph.type(id).byte_count());
   for (ValueId id : node.results) {

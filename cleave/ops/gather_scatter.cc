@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "cleave/core/kernel_classes.h"
 #include "cleave/ops/eval.h"
 #include "cleave/ops/families.h"
 #include "cleave/ops/infer_util.h"
@@ -189,7 +190,7 @@ std::vector<Array> eval_gather(EvalContext&, const Node& node, std::span<const A
 OpCost gather_cost(const Graph& graph, const Node& node) {
   const auto moved = static_cast<double>(graph.result_type(node).byte_count());
   const auto indices = static_cast<double>(graph.operand_type(node, 1).byte_count());
-  return {0, moved + indices, moved};
+  return {0, moved + indices, moved, kIndexingClass};
 }
 
 // ---- dynamic_gather ----
@@ -359,7 +360,7 @@ PartialTransfer scatter_partial(const Graph& graph, const Node& node) {
 
 OpCost scatter_cost(const Graph& graph, const Node& node) {
   const size_t n = node.operands.size() / 2;
-  OpCost cost;
+  OpCost cost{.kernel = kIndexingClass};
   for (size_t i = 0; i < node.operands.size(); ++i)
     cost.bytes_read += static_cast<double>(graph.operand_type(node, i).byte_count());
   for (size_t i = 0; i < n; ++i) {

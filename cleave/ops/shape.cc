@@ -152,7 +152,11 @@ OpShardingRule transpose_rule(const Graph& graph, const Node& node) {
 }
 OpCost transpose_cost(const Graph& graph, const Node& node) {
   OpCost cost = moved_cost(graph, node);
-  cost.kernel = KernelClass::Transpose;
+  const std::vector<int64_t> permutation = node.attrs.get_ints("permutation");
+  // Rows that stay whole are copied one by one.
+  const bool keeps_rows =
+      permutation.empty() || permutation.back() == static_cast<int64_t>(permutation.size()) - 1;
+  if (!keeps_rows) cost.kernel = KernelClass::Transpose;
   return cost;
 }
 std::vector<Array> eval_transpose(EvalContext&, const Node& node, std::span<const Array> in) {

@@ -289,7 +289,7 @@ std::string to_string(const ProgramCost& cost, const Program& program, size_t mo
       "{}: {} compute ({:.0f}%), {} communication ({:.0f}%)\n", seconds_text(cost.seconds),
       seconds_text(cost.compute_seconds), 100 * cost.compute_seconds / total,
       seconds_text(cost.transfer_seconds), 100 * cost.transfer_seconds / total);
-  for (int c = 0; c < kNumKernelClasses; ++c)
+  for (int c = 0; c < kNumAllKernelClasses; ++c)
     if (cost.compute[c] > 0)
       text += row(std::string(name(static_cast<KernelClass>(c))), cost.compute[c], total) + "\n";
   for (const CollectiveCostSum& sum : cost.transfers)

@@ -50,7 +50,7 @@ struct ProgramCost {
   double compute_seconds = 0;
   double transfer_seconds = 0;
   double flops = 0;                                 // of one device
-  std::array<double, kNumKernelClasses> compute{};  // seconds, by KernelClass
+  std::array<double, kNumAllKernelClasses> compute{};  // seconds, by KernelClass
   std::vector<CollectiveCostSum> transfers;         // the dearest first
   std::vector<NodeCost> nodes;  // in the order of the program; those that take time
   int64_t unknown_loops = 0;    // loops whose trips are not known: counted as one trip

@@ -96,6 +96,61 @@ std::vector<int64_t> Tables::bytes(int id) const {
   return bytes;
 }
 
+int64_t Tables::temporary(const Demand& demand, SpecId from, SpecId to) const {
+  if (demand.op < 0 || from == to || from == kNoSpec || to == kNoSpec) return 0;
+  const Version& version = formulation_.versions[demand.version];
+  const Type& type = formulation_.type(demand.version);
+  const bool ends = version.takes_memory && version.alias.empty() &&
+                    version.last == formulation_.ops[demand.op].position;
+  const int64_t replaced = ends ? layouts_.bytes(from, type) : 0;
+  return std::max<int64_t>(0, layouts_.bytes(to, type) - replaced);
+}
+
+void Tables::add_temporaries(int position, int64_t time, Problem& problem) const {
+  for (const Demand& demand : formulation_.demands) {
+    if (demand.op < 0 || formulation_.ops[demand.op].position != position) continue;
+    const Version& version = formulation_.versions[demand.version];
+    const std::vector<SpecId>&from = formulation_.list(version.list),
+          &to = formulation_.list(demand.list);
+    // What may be held: a layout of the copy, and the bytes of it.
+    std::map<std::pair<SpecId, int64_t>, size_t> ways;
+    for (SpecId b : to)
+      for (SpecId a : from) ways.try_emplace({b, temporary(demand, a, b)}, ways.size());
+    ProblemNode node;
+    node.live = {time, time + 1};
+    node.costs.assign(ways.size(), 0);
+    node.usages.resize(ways.size());
+    for (const auto& [way, k] : ways) node.usages[k] = way.second;
+    if (std::all_of(node.usages.begin(), node.usages.end(), [](int64_t b) { return b == 0; }))
+      continue;
+    const int a = classes_.of[version.decision], b = classes_.of[demand.decision];
+    const int own = static_cast<int>(problem.nodes.size());
+    problem.nodes.push_back(std::move(node));
+    auto follow = [&](int other, auto&& agrees) {
+      ProblemEdge edge{other, own, {}};
+      for (size_t c = 0; c < static_cast<size_t>(counts_[other]); ++c) {
+        const size_t row = edge.costs.size();
+        edge.costs.resize(row + ways.size(), kForbidden);
+        for (const auto& [way, k] : ways)
+          if (agrees(c, way)) edge.costs[row + k] = 0;
+      }
+      problem.edges.push_back(std::move(edge));
+    };
+    auto source_agrees = [&](size_t c, const auto& way) {
+      return temporary(demand, from[c], way.first) == way.second;
+    };
+    auto copy_agrees = [&](size_t c, const auto& way) { return to[c] == way.first; };
+    if (a == b) {
+      follow(a, [&](size_t c, const auto& way) {
+        return source_agrees(c, way) && copy_agrees(c, way);
+      });
+    } else {
+      follow(a, source_agrees);
+      follow(b, copy_agrees);
+    }
+  }
+}
+
 std::map<int, std::vector<int64_t>> Tables::usages_at(int time) const {
   std::map<int, std::vector<int64_t>> usages;
   for (size_t v = 0; v < formulation_.versions.size(); ++v) {
@@ -174,6 +229,8 @@ Problem Tables::problem(const std::vector<int>& times, std::optional<int64_t> li
       node->live = {run.lo, run.hi};
       node->usages = std::move(run.usage);
     }
+  for (size_t t = 0; t < sorted.size(); ++t)
+    add_temporaries(sorted[t], static_cast<int64_t>(t), problem);
   return problem;
 }
 
@@ -190,6 +247,15 @@ std::vector<int64_t> Tables::memory(const std::vector<int>& choice) const {
     const int64_t bytes = bytes_[v][choice[version.decision]];
     change[version.first] += bytes;
     change[version.last + 1] -= bytes;
+  }
+  for (const Demand& demand : formulation_.demands) {
+    const SpecId from = formulation_.spec(demand.version, choice);
+    const SpecId to = formulation_.list(demand.list)[choice[demand.decision]];
+    const int64_t bytes = temporary(demand, from, to);
+    if (bytes == 0) continue;
+    const int position = formulation_.ops[demand.op].position;
+    change[position] += bytes;
+    change[position + 1] -= bytes;
   }
   for (size_t t = 1; t < change.size(); ++t) change[t] += change[t - 1];
   change.pop_back();

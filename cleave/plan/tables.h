@@ -37,7 +37,8 @@ class Tables {
   // By decision, from a choice by class.
   std::vector<int> spread(const std::vector<int>& choice) const;
 
-  // Bytes of one device at every position under a choice by decision.
+  // Bytes of one device at every position under a choice by decision: values, shared copies, and at
+  // every op the copies that are made of its operands for it alone.
   std::vector<int64_t> memory(const std::vector<int>& choice) const;
   // At every position, the sum of the least that each class can take there.
   std::vector<int64_t> least_memory() const;
@@ -55,6 +56,11 @@ class Tables {
   const Table& reshards(ListId from, ListId to, const Type& type);
   std::vector<int64_t> bytes(int version) const;        // by choice
   int64_t tie_break(int version, size_t choice) const;  // in units
+  // What an op holds beside an operand that it wants in another layout: the copy, in the place of
+  // the operand where that ends here.
+  int64_t temporary(const Demand& demand, SpecId from, SpecId to) const;
+  // Nodes that carry the temporaries of one position, tied to the choices that they follow from.
+  void add_temporaries(int position, int64_t time, Problem& problem) const;
   // By class and choice: bytes at one time.
   std::map<int, std::vector<int64_t>> usages_at(int time) const;
 

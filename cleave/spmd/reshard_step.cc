@@ -67,6 +67,7 @@ std::optional<AxisList> difference(const AxisList& a, const AxisList& b) {
 AxisList sorted_union(const std::vector<AxisList>& lists) {
   AxisList all;
   for (const AxisList& list : lists) all.insert(all.end(), list.begin(), list.end());
+  std::erase_if(all, [](const AxisRef& ref) { return ref.size == 1; });
   std::sort(all.begin(), all.end());
   merge_neighbours(all);
   return all;

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
 
+#include <cmath>
 #include <numeric>
 
 namespace cleave {
@@ -117,6 +119,123 @@ TEST(CollectiveSeconds, AxisLinksFormAHierarchy) {
       collective_seconds(CollectiveKind::AllReduce, bytes, mesh, axes_of(mesh, {"fast"}), profile),
       14e-6 + 2 * bytes * 7 / 8 / 100e9, 1e-12);
   EXPECT_EQ(collective_seconds(CollectiveKind::AllGather, bytes, mesh, {}, profile), 0);
+}
+
+// Every built-in machine, one with links by axis, and one whose devices share memory.
+MachineProfile any_profile() {
+  std::vector<std::string> names = builtin_profile_names();
+  names.push_back("links by axis");
+  names.push_back("shared memory");
+  const std::string chosen = *rc::gen::elementOf(names);
+  RC_TAG(chosen);
+  MachineProfile profile =
+      builtin_profile(chosen.find(' ') == std::string::npos ? chosen : "default");
+  if (chosen == "links by axis") {
+    profile.axis_links["a"].fill({10, 25});
+    profile.axis_links["c"].fill({1, 300});
+  } else if (chosen == "shared memory") {
+    profile.devices_per_node = 1 << 20;
+    for (auto& protocols : profile.collectives)
+      protocols = {{"threads", 2, 1, 0, 0, 0, 8, 8, true}};
+  } else if (*rc::gen::arbitrary<bool>()) {
+    profile.devices_per_node = *rc::gen::element<int64_t>(1, 2, 4, 8, 16);
+  }
+  return profile;
+}
+
+Mesh any_mesh() {
+  std::vector<MeshAxis> axes;
+  const int rank = *rc::gen::inRange(1, 5);
+  for (int i = 0; i < rank; ++i)
+    axes.push_back(
+        {std::string(1, static_cast<char>('a' + i)), *rc::gen::element<int64_t>(1, 2, 3, 4, 8)});
+  return Mesh(axes, {});
+}
+
+AxisList any_axes(const Mesh& mesh) {
+  AxisList group;
+  for (size_t i = 0; i < mesh.axes.size(); ++i)
+    if (mesh.axes[i].size > 1 && *rc::gen::arbitrary<bool>())
+      group.push_back(whole_axis(mesh, static_cast<int>(i)));
+  return group;
+}
+
+RC_GTEST_PROP(CollectiveProperties, MonotoneAndConcaveInBytes, ()) {
+  const MachineProfile profile = any_profile();
+  const Mesh mesh = any_mesh();
+  const AxisList axes = any_axes(mesh);
+  const auto kind = static_cast<CollectiveKind>(*rc::gen::inRange(0, kNumCollectiveKinds));
+  const CollectiveCost cost = collective_cost(kind, mesh, axes, profile);
+  const double bytes = std::pow(2.0, *rc::gen::inRange(0, 36)) * *rc::gen::inRange(100, 200) / 100;
+  const double more = bytes * *rc::gen::inRange(101, 400) / 100;
+  if (axes.empty()) {
+    RC_ASSERT(cost.seconds(bytes) == 0);
+    return;
+  }
+  RC_ASSERT(cost.seconds(0) > 0);
+  RC_ASSERT(cost.seconds(bytes) < cost.seconds(more));
+  RC_ASSERT(cost.seconds(more) * bytes <= cost.seconds(bytes) * more * (1 + 1e-12));
+}
+
+RC_GTEST_PROP(CollectiveProperties, AllReduceLiesBetweenItsPartAndItsParts, ()) {
+  const MachineProfile profile = any_profile();
+  const Mesh mesh = any_mesh();
+  const AxisList axes = any_axes(mesh);
+  const double bytes = std::pow(2.0, *rc::gen::inRange(4, 34));
+  auto seconds = [&](CollectiveKind kind) {
+    return collective_seconds(kind, bytes, mesh, axes, profile);
+  };
+  const double both = seconds(CollectiveKind::ReduceScatter) + seconds(CollectiveKind::AllGather);
+  RC_ASSERT(seconds(CollectiveKind::AllReduce) <= both * (1 + 1e-9));
+  RC_ASSERT(seconds(CollectiveKind::AllReduce) >=
+            seconds(CollectiveKind::ReduceScatter) * (1 - 1e-9));
+}
+
+// The same devices on fewer nodes, or with more of the network each.
+RC_GTEST_PROP(CollectiveProperties, BetterLinksAreNotSlower, ()) {
+  const MachineProfile profile = any_profile();
+  RC_PRE(!profile.collectives[0][0].shared_memory);  // one node
+  const auto kind = static_cast<CollectiveKind>(*rc::gen::inRange(0, kNumCollectiveKinds));
+  const int64_t nodes = *rc::gen::element<int64_t>(2, 4, 8);
+  const int64_t per_node = *rc::gen::element<int64_t>(1, 2, 4);
+  RC_PRE(nodes * per_node <= 8);  // more are in no node
+  const double bytes = std::pow(2.0, *rc::gen::inRange(4, 34));
+  const double across =
+      collective_cost(kind, {nodes * per_node, per_node, nodes}, profile).seconds(bytes);
+  const double inside =
+      collective_cost(kind, {nodes * per_node, nodes * per_node, 1}, profile).seconds(bytes);
+  // An all_to_all counts its peers on other nodes by the node.
+  if (kind != CollectiveKind::AllToAll) RC_ASSERT(inside <= across * (1 + 1e-9));
+  MachineProfile better = profile;
+  for (auto& protocols : better.collectives)
+    for (CollectiveProtocol& protocol : protocols) {
+      protocol.across_gbps *= 2;
+      protocol.across_us /= 2;
+    }
+  RC_ASSERT(collective_cost(kind, {nodes * per_node, per_node, nodes}, better).seconds(bytes) <=
+            across * (1 + 1e-9));
+}
+
+// Links by axis: the order in which a mesh lists its axes does not matter, and a faster link is
+// never slower.
+RC_GTEST_PROP(CollectiveProperties, HierarchyOverLinks, ()) {
+  MachineProfile profile = default_profile();
+  const Mesh mesh{{"a", 4}, {"b", 2}, {"c", 8}};
+  const Mesh turned{{"c", 8}, {"a", 4}, {"b", 2}};
+  for (const char* axis : {"a", "b", "c"})
+    profile.axis_links[axis].fill({static_cast<double>(*rc::gen::inRange(0, 20)),
+                                   static_cast<double>(*rc::gen::inRange(1, 400))});
+  MachineProfile faster = profile;
+  for (AxisLink& link : faster.axis_links["b"]) link.gbps *= 2;
+  const auto kind = static_cast<CollectiveKind>(*rc::gen::inRange(0, kNumCollectiveKinds));
+  const double bytes = std::pow(2.0, *rc::gen::inRange(4, 34));
+  const double seconds =
+      collective_seconds(kind, bytes, mesh, axes_of(mesh, {"a", "b", "c"}), profile);
+  RC_ASSERT(
+      std::abs(collective_seconds(kind, bytes, turned, axes_of(turned, {"c", "a", "b"}), profile) -
+               seconds) <= 1e-12 * seconds);
+  RC_ASSERT(collective_seconds(kind, bytes, mesh, axes_of(mesh, {"a", "b", "c"}), faster) <=
+            seconds * (1 + 1e-9));
 }
 
 }  // namespace

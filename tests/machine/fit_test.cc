@@ -18,8 +18,10 @@ MachineProfile known_host() {
   host.matmul_launch_us = 1.4;
   host.vector_tflops = 0.01;
   host.matmul = {{DType::F32, {0.11, 2, 0.5}}, {DType::BF16, {0.2, 4, 0.33}}};
-  host.bandwidth_efficiency = {1, 1, 0.8, 0.2, 0.4, 0.3};
-  for (auto& protocols : host.collectives) protocols = {{"threads", 12, 3, 0, 0, 0, 4, 4}};
+  host.concurrent_memory = 1.25;
+  host.convolution = {{DType::F32, {0.05, 6, 0.5}}};
+  host.bandwidth_efficiency = {1, 1, 0.8, 0.2, 0.4, 0.3, 0.5, 0.6, 1};
+  for (auto& protocols : host.collectives) protocols = {{"threads", 12, 3, 0, 0, 0, 4, 4, true}};
   return host;
 }
 
@@ -27,13 +29,18 @@ HostTimings timings_of(const MachineProfile& host) {
   HostTimings timings;
   timings.name = host.name;
   timings.cores = 2;
+  timings.memory_slowdown = 1.6;
   timings.memory_bytes = host.memory_bytes;
   auto kernel = [&](OpCost cost, DType dtype) {
-    timings.kernels.push_back({"", cost, dtype, op_seconds(cost, dtype, host)});
+    // 16-bit floats take twice as long as their bytes say.
+    const bool slow = dtype == DType::BF16 && cost.kernel != KernelClass::Matmul;
+    timings.kernels.push_back({"", cost, dtype, op_seconds(cost, dtype, host) * (slow ? 2 : 1)});
   };
   for (double bytes = 256; bytes < 1e8; bytes *= 4) {
     kernel({bytes / 8, bytes / 2, bytes / 2}, DType::F32);
-    kernel({bytes * 5, bytes / 2, bytes / 2}, DType::F32);  // a function
+    kernel({bytes / 8, bytes / 2, bytes / 2}, DType::BF16);
+    kernel({bytes * 5, bytes / 2, bytes / 2, kFunctionClass}, DType::F32);
+    kernel({0, bytes / 2, bytes / 2, kIndexingClass}, DType::F32);
     for (KernelClass kernel_class :
          {KernelClass::Reduction, KernelClass::Softmax, KernelClass::Norm, KernelClass::Transpose})
       kernel({0, bytes / 2, bytes / 2, kernel_class}, DType::F32);
@@ -41,6 +48,8 @@ HostTimings timings_of(const MachineProfile& host) {
   for (DType dtype : {DType::F32, DType::BF16})
     for (double n = 8; n <= 1024; n *= 2)
       kernel({2 * n * n * n, 8 * n * n, 4 * n * n, KernelClass::Matmul}, dtype);
+  for (double n = 8; n <= 1024; n *= 2)
+    kernel({2 * n * n * n, 8 * n * n, 4 * n * n, kConvolutionClass}, DType::F32);
   for (int kind = 0; kind < kNumCollectiveKinds; ++kind)
     for (int64_t ranks : {2, 4, 8})
       for (double bytes : {1e4, 1e5, 1e6, 1e7}) {
@@ -61,7 +70,11 @@ TEST(Fit, FindsAKnownMachine) {
   EXPECT_NEAR(fitted.cache_gbps, host.cache_gbps, 3);
   EXPECT_NEAR(fitted.vector_tflops, host.vector_tflops, 0.002);
   EXPECT_NEAR(fitted.matmul.at(DType::F32).tflops, 0.11, 0.02);
+  EXPECT_NEAR(fitted.convolution.at(DType::F32).tflops, 0.05, 0.01);
   EXPECT_EQ(fitted.concurrent_devices, 2);
+  EXPECT_EQ(fitted.concurrent_memory, 1.25);
+  for (const ErrorSummary& row : errors_by_class(timings.kernels, fitted))
+    EXPECT_LT(row.fitted_error, 0.06) << name(row.kernel) << " " << name(row.dtype);
   EXPECT_LT(median_error(timings.kernels, fitted), 0.05);
   EXPECT_LT(median_error(timings.collectives, fitted), 0.01);
   const CollectiveProtocol& protocol = fitted.collectives[0][0];
@@ -80,6 +93,20 @@ TEST(Fit, SurvivesNoiseAndTheFile) {
   const MachineProfile fitted = fit_profile(timings);
   EXPECT_LT(median_error(timings.kernels, fitted), 0.12);
   EXPECT_EQ(profile_from_json(to_json(fitted)), fitted);
+}
+
+TEST(Fit, ChecksAreNotSeen) {
+  HostTimings timings = timings_of(known_host());
+  const MachineProfile fitted = fit_profile(timings);
+  KernelTiming odd{"odd", {0, 5000, 5000}, DType::F32, 1, true};  // a second
+  timings.kernels.push_back(odd);
+  EXPECT_EQ(fit_profile(timings), fitted);
+  size_t checked = 0;
+  for (const ErrorSummary& row : errors_by_class(timings.kernels, fitted)) {
+    checked += row.checked;
+    EXPECT_TRUE(row.checked == 0 || row.checked_error > 0.99);
+  }
+  EXPECT_EQ(checked, 1u);
 }
 
 TEST(Fit, KeepsWhatWasNotMeasured) {

@@ -1,12 +1,17 @@
 #include "cleave/machine/profile.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
 
 #include "cleave/core/error.h"
 #include "cleave/machine/collective.h"
+#include "cleave/machine/host_profile.h"
 #include "h200_measured.h"
 
 namespace cleave {
@@ -28,14 +33,21 @@ TEST(Profile, H200PredictsMeasuredMatmuls) {
       const double seconds = op_seconds(cost, half ? DType::BF16 : DType::F32, h200);
       errors.push_back(std::abs(seconds * 1e6 / us - 1));
     }
-    ASSERT_GT(errors.size(), 25u);
+    ASSERT_GT(errors.size(), 100u);
     EXPECT_LT(median(errors), 0.10) << (half ? "bf16" : "f32");
   }
+  std::vector<double> errors;
+  for (const auto& [b, m, k, n, us] : h200::kBatchedMatmuls) {
+    const OpCost cost{2 * b * m * k * n, 2 * b * (m * k + k * n), 2 * b * m * n,
+                      KernelClass::Matmul};
+    errors.push_back(std::abs(op_seconds(cost, DType::BF16, h200) * 1e6 / us - 1));
+  }
+  EXPECT_LT(median(errors), 0.20);
 }
 
 TEST(Profile, H200PredictsMeasuredElementwiseAndRowOps) {
   const MachineProfile& h200 = builtin_profile("h200");
-  std::vector<double> elementwise, rows;
+  std::vector<double> elementwise, functions, rows;
   auto add = [&](std::vector<double>& errors, double read, double written, double us,
                  KernelClass kernel_class) {
     const double seconds = op_seconds({0, read, written, kernel_class}, DType::BF16, h200);
@@ -44,7 +56,7 @@ TEST(Profile, H200PredictsMeasuredElementwiseAndRowOps) {
   for (const auto& [bytes, n, add_us, copy_us, gelu_us] : h200::kElementwise) {
     add(elementwise, 2 * n * bytes, n * bytes, add_us, KernelClass::Elementwise);
     add(elementwise, n * bytes, n * bytes, copy_us, KernelClass::Elementwise);
-    add(elementwise, n * bytes, n * bytes, gelu_us, KernelClass::Elementwise);
+    add(functions, n * bytes, n * bytes, gelu_us, kFunctionClass);
   }
   for (const auto& row : h200::kRows) {
     const double bytes = 2 * row.rows * row.cols;
@@ -54,6 +66,9 @@ TEST(Profile, H200PredictsMeasuredElementwiseAndRowOps) {
     add(rows, bytes, bytes, row.layer_norm, KernelClass::Norm);
     add(rows, bytes, bytes, row.transpose, KernelClass::Transpose);
   }
+  EXPECT_LT(median(elementwise), 0.05);
+  EXPECT_LT(median(functions), 0.16);
+  elementwise.insert(elementwise.end(), functions.begin(), functions.end());
   EXPECT_LT(median(elementwise), 0.10);
   EXPECT_LT(median(rows), 0.15);
 }
@@ -62,7 +77,8 @@ TEST(Profile, MoreWorkIsNeverFaster) {
   for (const std::string& name : builtin_profile_names()) {
     const MachineProfile& profile = builtin_profile(name);
     for (KernelClass kernel_class :
-         {KernelClass::Elementwise, KernelClass::Matmul, KernelClass::Softmax}) {
+         {KernelClass::Elementwise, KernelClass::Matmul, KernelClass::Softmax, kFunctionClass,
+          kIndexingClass, kConvolutionClass}) {
       double last = 0;
       for (double size = 1; size < 1e13; size *= 1.3) {
         const double seconds =
@@ -76,10 +92,47 @@ TEST(Profile, MoreWorkIsNeverFaster) {
   }
 }
 
+TEST(Profile, CurvesGoByThePowerBetweenPoints) {
+  const KernelCurve curve{{1000, 1}, {4000, 2}, {16000, 8}};
+  EXPECT_DOUBLE_EQ(curve_seconds(curve, 10), 1e-6);
+  EXPECT_DOUBLE_EQ(curve_seconds(curve, 2000), std::sqrt(2) * 1e-6);
+  EXPECT_DOUBLE_EQ(curve_seconds(curve, 4000), 2e-6);
+  EXPECT_DOUBLE_EQ(curve_seconds(curve, 8000), 4e-6);
+  EXPECT_DOUBLE_EQ(curve_seconds(curve, 160000), 80e-6);
+}
+
+TEST(Profile, CurvesByClassAndElementType) {
+  MachineProfile profile = default_profile();
+  auto& elementwise = profile.curves[static_cast<size_t>(KernelClass::Elementwise)];
+  elementwise[DType::F32] = {{1e3, 1}, {1e6, 100}};
+  elementwise[DType::BF16] = {{1e3, 1}, {1e6, 300}};
+  const OpCost cost{0, 5e5, 5e5};
+  EXPECT_DOUBLE_EQ(op_seconds(cost, DType::F32, profile), 100e-6);
+  EXPECT_DOUBLE_EQ(op_seconds(cost, DType::I32, profile), 100e-6);  // as wide
+  EXPECT_DOUBLE_EQ(op_seconds(cost, DType::F16, profile), 300e-6);
+  EXPECT_DOUBLE_EQ(op_seconds(cost, DType::F64, profile), 100e-6);  // f32, where nothing is
+  OpCost function = cost;
+  function.kernel = kFunctionClass;
+  EXPECT_DOUBLE_EQ(op_seconds(function, DType::F32, profile),
+                   op_seconds(function, DType::F32, default_profile()));
+  // Two of four cores' worth of arithmetic, one of memory.
+  profile.concurrent_devices = 2;
+  profile.concurrent_memory = 1;
+  profile.devices_per_node = 64;
+  profile.cache_bytes = 1e4;
+  profile.launch_us = 0.5;
+  EXPECT_DOUBLE_EQ(op_seconds(cost, DType::F32, shared_by(profile, 4)), 400e-6);
+  EXPECT_DOUBLE_EQ(op_seconds({0, 500, 500}, DType::F32, shared_by(profile, 4)), 2e-6);
+}
+
 TEST(Profile, JsonRoundTrip) {
   for (const std::string& name : builtin_profile_names()) {
     MachineProfile profile = builtin_profile(name);
     profile.axis_links["x"].fill({1.5, 12});
+    profile.convolution[DType::F32] = {3, 4, 0.5};
+    profile.curves[static_cast<size_t>(kIndexingClass)][DType::BF16] = {{100, 0.5}, {1e6, 77}};
+    profile.concurrent_memory = 1.5;
+    profile.collectives[0][0].shared_memory = true;
     EXPECT_EQ(profile_from_json(to_json(profile)), profile) << name;
   }
 }
@@ -112,9 +165,52 @@ TEST(Profile, ErrorsNameTheField) {
             "machine profile: axes.x says nothing of reduce_scatter; give it, or \"all\"");
   EXPECT_EQ(message(R"({"matmul": {"f99": {}}})"),
             "machine profile: matmul: unknown element type 'f99'");
+  EXPECT_EQ(message(R"({"version": 7})"),
+            "machine profile: its version is 7; this program reads version 1");
+  EXPECT_EQ(message(R"({"devices_per_node": 1.5})"),
+            "machine profile: devices_per_node must be a whole number from 1 to 1e9");
+  EXPECT_EQ(message(R"({"name": 3})"), "machine profile: name must be a string");
+  EXPECT_EQ(message(R"({"matmul": {}})"), "machine profile: matmul must have at least one rate");
+  EXPECT_EQ(message(R"({"curves": {"sorting": {}}})"),
+            "machine profile: curves: unknown kind 'sorting'");
+  EXPECT_EQ(message(R"({"curves": {"function": {"f32": [[1, 2, 3]]}}})"),
+            "machine profile: curves.function.f32 must be a list of [bytes, microseconds]");
+  EXPECT_EQ(message(R"({"curves": {"function": {"f32": [[10, 2], [20, 1]]}}})"),
+            "machine profile: curves.function.f32: more bytes must come later and take no less "
+            "time");
+  EXPECT_EQ(message("[1]"), "machine profile: the file must be an object");
   EXPECT_NE(message("{").find("parse error"), std::string::npos);
   EXPECT_NE(message(R"({"base": "k80"})").find("unknown machine 'k80'; built in are default, a100"),
             std::string::npos);
+}
+
+std::string load_error(const std::string& name) {
+  try {
+    load_profile(name);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Profile, FilesAreNamedInErrors) {
+  const std::string path = testing::TempDir() + "bad_profile.json";
+  std::ofstream(path) << R"({"launch_us": -1})";
+  EXPECT_EQ(load_error(path), path + ": machine profile: launch_us must not be negative");
+  EXPECT_EQ(load_error("/"), "/ is a directory; a machine is a name or a JSON file");
+  EXPECT_THAT(load_error("h1000"), testing::StartsWith("unknown machine 'h1000'; built in are"));
+}
+
+TEST(Profile, TheHostIsWhatWasCalibrated) {
+  const std::string path = testing::TempDir() + "cleave_host/host.json";
+  std::remove(path.c_str());
+  setenv("CLEAVE_HOST_PROFILE", path.c_str(), 1);
+  EXPECT_THAT(load_error("host"), testing::StartsWith("this host has not been measured"));
+  MachineProfile mine = default_profile();
+  mine.name = "mine";
+  write_profile(path, mine);
+  EXPECT_EQ(load_profile("host"), mine);
+  unsetenv("CLEAVE_HOST_PROFILE");
 }
 
 }  // namespace

@@ -122,9 +122,10 @@ RC_GTEST_PROP(Reshard, StaysWithinMemory, ()) {
 }
 
 RC_GTEST_PROP(Reshard, ObeysTheTriangleInequality, ()) {
-  const MeshPtr mesh = random::mesh({3, 16});
-  const Shape shape = {48, 96};
-  MachineProfile profile = builtin_profile(*rc::gen::element<std::string>("h100", "tpu-v5p"));
+  const MeshPtr mesh = random::mesh({4, 16});
+  const int64_t scale = *rc::gen::element<int64_t>(1, 32);
+  const Shape shape = {48 * scale, 96 * scale};
+  MachineProfile profile = builtin_profile(*rc::gen::elementOf(builtin_profile_names()));
   profile.devices_per_node = *rc::gen::element<int64_t>(2, 4, 16);
   Resharder resharder(profile);
   const random::SpecLimits limits{false, false};

@@ -1,0 +1,296 @@
+#include "cleave/compile/host_samples.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace cleave {
+namespace {
+
+using Sizes = std::vector<int64_t>;
+
+std::string tensor(const std::vector<int64_t>& shape, const std::string& dtype) {
+  std::string text = "tensor<";
+  for (int64_t n : shape) text += fmt::format("{}x", n);
+  return text + dtype + ">";
+}
+
+// A function of `args` (types of %a0, %a1, ...) that returns the values of `results`.
+std::string function(const std::vector<std::string>& args, const std::string& body,
+                     const std::vector<std::string>& results,
+                     const std::vector<std::string>& types) {
+  std::string in;
+  for (size_t i = 0; i < args.size(); ++i)
+    in += fmt::format("{}%a{}: {}", i ? ", " : "", i, args[i]);
+  return fmt::format("func.func @main({}) -> ({}) {{\n{}  return {} : {}\n}}", in,
+                     fmt::join(types, ", "), body, fmt::join(results, ", "),
+                     fmt::join(types, ", "));
+}
+
+int copies_for(double bytes) { return bytes > 1e6 ? 1 : bytes > 1e4 ? 8 : 32; }
+
+// op %a0, %a1 or op %a0, one after the other, on a vector of n elements.
+HostSample elementwise(const std::string& op, const std::string& dtype, int64_t n, int operands,
+                       KernelClass kernel = KernelClass::Elementwise) {
+  const int copies = copies_for(static_cast<double>(n) * 4);
+  const std::string type = tensor({n}, dtype);
+  std::string body;
+  for (int i = 0; i < copies; ++i)
+    body += fmt::format("  %{0} = stablehlo.{1} {2}{3} : {4}\n", i, op,
+                        i ? fmt::format("%{}", i - 1) : "%a0", operands == 2 ? ", %a1" : "", type);
+  return {fmt::format("{} {} {}", op, dtype, n),
+          function(std::vector<std::string>(static_cast<size_t>(operands), type), body,
+                   {fmt::format("%{}", copies - 1)}, {type}),
+          "stablehlo." + op, kernel};
+}
+
+HostSample convert(const std::string& from, const std::string& to, int64_t n) {
+  const std::string a = tensor({n}, from), b = tensor({n}, to);
+  return {
+      fmt::format("convert {} to {} {}", from, to, n),
+      function({a}, fmt::format("  %0 = stablehlo.convert %a0 : ({}) -> {}\n", a, b), {"%0"}, {b}),
+      "stablehlo.convert"};
+}
+
+HostSample matmul(const std::string& dtype, int64_t m, int64_t k, int64_t n, int64_t batch = 1,
+                  bool transposed = false) {
+  const int copies = batch * m * k * n > (1 << 22) ? 1 : 8;
+  auto shape = [&](int64_t rows, int64_t cols) {
+    return batch > 1 ? Sizes{batch, rows, cols} : Sizes{rows, cols};
+  };
+  const std::string x = tensor(shape(m, k), dtype), y = tensor(shape(m, n), dtype);
+  const std::string w = tensor(transposed ? shape(n, k) : shape(k, n), dtype);
+  const int first = batch > 1;
+  std::string body;
+  std::vector<std::string> results, types;
+  for (int i = 0; i < copies; ++i) {
+    body += fmt::format(
+        "  %{} = stablehlo.dot_general %a0, %a1, {}contracting_dims = [{}] x [{}] : ({}, {}) -> "
+        "{}\n",
+        i, batch > 1 ? "batching_dims = [0] x [0], " : "", first + 1, first + (transposed ? 1 : 0),
+        x, w, y);
+    results.push_back(fmt::format("%{}", i));
+    types.push_back(y);
+  }
+  return {
+      fmt::format("matmul {} {}{}x{}x{}{}", dtype, batch > 1 ? fmt::format("{} of ", batch) : "", m,
+                  k, n, transposed ? " transposed" : ""),
+      function({x, w}, body, results, types), "stablehlo.dot_general", KernelClass::Matmul};
+}
+
+HostSample convolution(const std::string& dtype, int64_t batch, int64_t size, int64_t in,
+                       int64_t out, int64_t window) {
+  const std::string x = tensor({batch, size, size, in}, dtype);
+  const std::string w = tensor({window, window, in, out}, dtype);
+  const std::string y = tensor({batch, size, size, out}, dtype);
+  const int64_t pad = window / 2;
+  return {fmt::format("convolution {} {}x{}x{}x{} by {}x{}x{}", dtype, batch, size, size, in,
+                      window, window, out),
+          function({x, w},
+                   fmt::format("  %0 = stablehlo.convolution(%a0, %a1) dim_numbers = [b, 0, 1, "
+                               "f]x[0, 1, i, o]->[b, 0, 1, f], window = {{pad = [[{0}, {0}], [{0}, "
+                               "{0}]]}} {{batch_group_count = 1 : i64, feature_group_count = 1 : "
+                               "i64}} : ({1}, {2}) -> {3}\n",
+                               pad, x, w, y),
+                   {"%0"}, {y}),
+          "stablehlo.convolution", kConvolutionClass};
+}
+
+HostSample reduction(const std::string& dtype, int64_t rows, int64_t cols, int dim) {
+  const std::string x = tensor({rows, cols}, dtype), scalar = tensor({}, dtype);
+  const std::string y = tensor({dim == 0 ? cols : rows}, dtype);
+  return {fmt::format("sum {} of {}x{} over {}", dtype, rows, cols, dim == 0 ? "rows" : "columns"),
+          function({x},
+                   fmt::format("  %c = stablehlo.constant dense<0.0> : {2}\n"
+                               "  %0 = stablehlo.reduce(%a0 init: %c) applies stablehlo.add across "
+                               "dimensions = [{3}] : ({0}, {2}) -> {1}\n",
+                               x, y, scalar, dim),
+                   {"%0"}, {y}),
+          "stablehlo.reduce", KernelClass::Reduction};
+}
+
+// A view alone moves nothing; what reads it does. Without it, the same read is straight.
+HostSample transpose(const std::string& dtype, const Sizes& shape, const Sizes& order) {
+  Sizes moved;
+  for (int64_t d : order) moved.push_back(shape[static_cast<size_t>(d)]);
+  const std::string x = tensor(shape, dtype), y = tensor(moved, dtype);
+  return {fmt::format("transpose {} {}", dtype, fmt::join(shape, "x")),
+          function({x},
+                   fmt::format("  %0 = stablehlo.transpose %a0, dims = [{}] : ({}) -> {}\n"
+                               "  %1 = stablehlo.negate %0 : {}\n",
+                               fmt::join(order, ", "), x, y, y),
+                   {"%1"}, {y}),
+          "stablehlo.transpose", KernelClass::Transpose,
+          function({x}, fmt::format("  %0 = stablehlo.negate %a0 : {}\n", x), {"%0"}, {x})};
+}
+
+// Rows of a table by number.
+HostSample gather(int64_t rows, int64_t width) {
+  const std::string x = tensor({kTableRows, width}, "f32"), i = tensor({rows, 1}, "i32");
+  const std::string y = tensor({rows, width}, "f32");
+  return {fmt::format("gather f32 {} rows of {}", rows, width),
+          function({x, i},
+                   fmt::format(
+                       "  %0 = \"stablehlo.gather\"(%a0, %a1) {{dimension_numbers = "
+                       "#stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], "
+                       "start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, "
+                       "{}>}} : ({}, {}) -> {}\n",
+                       width, x, i, y),
+                   {"%0"}, {y}),
+          "stablehlo.gather", kIndexingClass};
+}
+
+HostSample scatter(int64_t rows, int64_t width) {
+  const std::string x = tensor({kTableRows, width}, "f32"), i = tensor({rows, 1}, "i32");
+  const std::string u = tensor({rows, width}, "f32");
+  return {
+      fmt::format("scatter f32 {} rows of {}", rows, width),
+      function(
+          {x, i, u},
+          fmt::format("  %0 = \"stablehlo.scatter\"(%a0, %a1, %a2) ({{\n"
+                      "  ^bb0(%p: tensor<f32>, %q: tensor<f32>):\n"
+                      "    %s = stablehlo.add %p, %q : tensor<f32>\n"
+                      "    stablehlo.return %s : tensor<f32>\n"
+                      "  }}) {{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = "
+                      "[1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], "
+                      "index_vector_dim = 1>}} : ({0}, {1}, {2}) -> {0}\n",
+                      x, i, u),
+          {"%0"}, {x}),
+      "stablehlo.scatter", kIndexingClass};
+}
+
+constexpr const char* kFused = "cleave-simplify,cleave-fuse";
+
+HostSample softmax(int64_t rows, int64_t cols) {
+  const std::string x = tensor({rows, cols}, "f32"), r = tensor({rows}, "f32");
+  const std::string body = fmt::format(
+      "  %l = stablehlo.constant dense<-1.0e30> : tensor<f32>\n"
+      "  %z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "  %m = stablehlo.reduce(%a0 init: %l) applies stablehlo.maximum across dimensions = [1] : "
+      "({0}, tensor<f32>) -> {1}\n"
+      "  %mb = stablehlo.broadcast_in_dim %m, dims = [0] : ({1}) -> {0}\n"
+      "  %s = stablehlo.subtract %a0, %mb : {0}\n"
+      "  %e = stablehlo.exponential %s : {0}\n"
+      "  %d = stablehlo.reduce(%e init: %z) applies stablehlo.add across dimensions = [1] : ({0}, "
+      "tensor<f32>) -> {1}\n"
+      "  %db = stablehlo.broadcast_in_dim %d, dims = [0] : ({1}) -> {0}\n"
+      "  %r = stablehlo.divide %e, %db : {0}\n",
+      x, r);
+  HostSample sample{fmt::format("softmax f32 {}x{}", rows, cols), function({x}, body, {"%r"}, {x}),
+                    "", KernelClass::Softmax};
+  sample.passes = kFused;
+  return sample;
+}
+
+HostSample norm(int64_t rows, int64_t cols) {
+  const std::string x = tensor({rows, cols}, "f32"), r = tensor({rows}, "f32");
+  const std::string body = fmt::format(
+      "  %z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "  %q = stablehlo.multiply %a0, %a0 : {0}\n"
+      "  %d = stablehlo.reduce(%q init: %z) applies stablehlo.add across dimensions = [1] : ({0}, "
+      "tensor<f32>) -> {1}\n"
+      "  %i = stablehlo.rsqrt %d : {1}\n"
+      "  %b = stablehlo.broadcast_in_dim %i, dims = [0] : ({1}) -> {0}\n"
+      "  %r = stablehlo.multiply %a0, %b : {0}\n",
+      x, r);
+  HostSample sample{fmt::format("rms norm f32 {}x{}", rows, cols), function({x}, body, {"%r"}, {x}),
+                    "", KernelClass::Norm};
+  sample.passes = kFused;
+  return sample;
+}
+
+class Samples {
+ public:
+  void fit(HostSample sample) { all_.push_back(std::move(sample)); }
+  void check(HostSample sample) {
+    sample.is_check = true;
+    all_.push_back(std::move(sample));
+  }
+  std::vector<HostSample> take() { return std::move(all_); }
+
+ private:
+  std::vector<HostSample> all_;
+};
+
+void add_elementwise(Samples& samples) {
+  for (int64_t n : {64, 1024, 8192, 65536, 262144, 1048576, 4194304, 16777216})
+    samples.fit(elementwise("add", "f32", n, 2));
+  for (int64_t n : {64, 8192, 262144, 4194304}) samples.fit(elementwise("negate", "f32", n, 1));
+  for (int64_t n : {64, 2048, 16384, 131072, 1048576, 8388608})
+    samples.fit(elementwise("multiply", "bf16", n, 2));
+  for (int64_t n : {64, 8192, 524288, 4194304}) samples.fit(elementwise("add", "f64", n, 2));
+  for (int64_t n : {400, 20000, 500000, 6000000})
+    samples.check(elementwise("subtract", "f32", n, 2));
+  for (int64_t n : {5000, 50000, 3000000}) samples.check(elementwise("maximum", "bf16", n, 2));
+  for (int64_t n : {50000, 2000000}) samples.check(convert("bf16", "f32", n));
+
+  for (const char* dtype : {"f32", "bf16"})
+    for (int64_t n : {64, 4096, 65536, 1048576, 4194304})
+      for (const char* op : {"exponential", "tanh"})
+        samples.fit(elementwise(op, dtype, n, 1, kFunctionClass));
+  for (int64_t n : {1500, 30000, 700000})
+    for (const char* op : {"logistic", "rsqrt"})
+      samples.check(elementwise(op, "f32", n, 1, kFunctionClass));
+}
+
+void add_matmuls(Samples& samples) {
+  using Three = std::array<int64_t, 3>;
+  for (const char* dtype : {"f32", "bf16", "f64"})
+    for (int64_t n : {8, 32, 64, 128, 256, 512, 1024})
+      if (n < 1024 || std::string(dtype) == "f32") samples.fit(matmul(dtype, n, n, n));
+  for (auto [m, k, n] : {Three{16, 512, 2048}, {512, 32, 512}, {2048, 256, 64}, {64, 1024, 256}})
+    for (const char* dtype : {"f32", "bf16"}) samples.fit(matmul(dtype, m, k, n));
+  samples.fit(matmul("f32", 64, 32, 64, 16));
+  samples.fit(matmul("f32", 256, 64, 256, 8));
+  for (int64_t n : {24, 96, 192, 384, 768}) samples.check(matmul("f32", n, n, n));
+  for (int64_t n : {96, 384}) samples.check(matmul("bf16", n, n, n));
+  for (auto [m, k, n] : {Three{128, 512, 1024}, {1024, 64, 256}, {32, 2048, 128}})
+    samples.check(matmul("f32", m, k, n));
+  samples.check(matmul("f32", 128, 32, 128, 8));
+  samples.check(matmul("f32", 256, 512, 256, 1, true));
+
+  for (auto [size, in, out] : {Three{8, 8, 8}, {16, 16, 32}, {32, 32, 32}, {16, 128, 128}})
+    samples.fit(convolution("f32", 2, size, in, out, 3));
+  samples.fit(convolution("f32", 4, 28, 64, 64, 1));
+  samples.check(convolution("f32", 4, 16, 32, 64, 3));
+  samples.check(convolution("f32", 2, 28, 64, 64, 3));
+}
+
+void add_movers(Samples& samples) {
+  using Two = std::pair<int64_t, int64_t>;
+  for (const char* dtype : {"f32", "bf16"})
+    for (auto [rows, cols] : {Two{16, 64}, {128, 128}, {1024, 256}, {2048, 2048}})
+      for (int dim : {0, 1}) samples.fit(reduction(dtype, rows, cols, dim));
+  for (int dim : {0, 1}) samples.check(reduction("f32", 512, 768, dim));
+  for (auto [rows, cols] : {Two{16, 64}, {128, 256}, {1024, 256}, {2048, 1024}}) {
+    samples.fit(softmax(rows, cols));
+    samples.fit(norm(rows, cols));
+  }
+  samples.check(softmax(512, 512));
+  samples.check(norm(512, 768));
+  for (const char* dtype : {"f32", "bf16"})
+    for (int64_t n : {32, 128, 512, 1024, 2048}) samples.fit(transpose(dtype, {n, n}, {1, 0}));
+  samples.check(transpose("f32", {300, 700}, {1, 0}));
+  samples.check(transpose("f32", {8, 128, 8, 64}, {0, 2, 1, 3}));
+  for (auto [rows, width] : {Two{16, 16}, {256, 64}, {2048, 256}, {8192, 512}}) {
+    samples.fit(gather(rows, width));
+    samples.fit(scatter(rows / 2, width));
+  }
+  samples.check(gather(1024, 128));
+  samples.check(scatter(512, 128));
+}
+
+}  // namespace
+
+std::vector<HostSample> host_samples() {
+  Samples samples;
+  add_elementwise(samples);
+  add_matmuls(samples);
+  add_movers(samples);
+  return samples.take();
+}
+
+HostSample memory_sample() { return elementwise("add", "f32", 8388608, 2); }
+HostSample compute_sample() { return matmul("f32", 256, 256, 256); }
+
+}  // namespace cleave

@@ -1,0 +1,242 @@
+#include "cleave/compile/measure_host.h"
+
+#include <fmt/format.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <barrier>
+#include <chrono>
+#include <thread>
+
+#include "cleave/compile/executable.h"
+#include "cleave/compile/host_samples.h"
+#include "cleave/graph/text/text.h"
+#include "cleave/ops/cost.h"
+#include "cleave/runtime/fill.h"
+#include "cleave/spmd/partition.h"
+
+namespace cleave {
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Processor time of the calling thread: what a kernel takes on a core of its own, whatever else
+// runs.
+double busy() {
+  timespec time;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// Processor time of all threads.
+double busy_together() {
+  timespec time;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// The fastest of many: for `budget` seconds, at least three times.
+double fastest(double budget, double (*clock)(), const std::function<void()>& run) {
+  run();
+  double best = 1e300;
+  const double end = clock() + budget;
+  for (int i = 0; i < 3 || (clock() < end && i < 2000); ++i) {
+    const double begin = clock();
+    run();
+    best = std::min(best, clock() - begin);
+  }
+  return best;
+}
+
+// Numbers of rows jump about; everything else is any number.
+Array argument(const Type& type, size_t index) {
+  if (type.dtype != DType::I32) return make_array(type, fmt::format("random:{}", index + 1));
+  Array rows(type.dtype, type.shape);
+  auto* numbers = reinterpret_cast<int32_t*>(rows.raw());
+  for (int64_t i = 0; i < rows.num_elements(); ++i)
+    numbers[i] = static_cast<int32_t>(i * 2654435761 % kTableRows);
+  return rows;
+}
+
+class Prepared {
+ public:
+  Prepared(const std::string& text, const std::string& passes)
+      : graph_(parse_module(text)),
+        executable_(graph_, "main", {.passes = passes, .threads = 1}),
+        args_(1) {
+    for (const Type& type : graph_.find_function("main")->arg_types)
+      args_[0].push_back(argument(type, args_[0].size()));
+  }
+  void run() { executable_.run_shards_into(args_, results_); }
+  const Graph& graph() const { return graph_; }
+
+ private:
+  Graph graph_;
+  Executable executable_;
+  std::vector<std::vector<Array>> args_, results_;
+};
+
+// The work of a function that counts as one kernel: what enters and leaves it.
+OpCost whole_cost(const Graph& graph, KernelClass kernel) {
+  OpCost cost{.kernel = kernel};
+  const Function& main = *graph.find_function("main");
+  for (const Type& type : main.arg_types) cost.bytes_read += static_cast<double>(type.byte_count());
+  for (const Type& type : main.result_types)
+    cost.bytes_written += static_cast<double>(type.byte_count());
+  return cost;
+}
+
+KernelTiming time_sample(const HostSample& sample, double budget) {
+  Prepared prepared(sample.text, sample.passes);
+  KernelTiming timing;
+  timing.what = sample.what;
+  timing.is_check = sample.is_check;
+  int count = 0;
+  const Graph& graph = prepared.graph();
+  graph.walk([&](NodeId id) {
+    const Node& node = graph.node(id);
+    if (node.name != sample.op) return;
+    ++count;
+    timing.cost = op_cost(graph, node);
+    timing.dtype = graph.operand_type(node, 0).dtype;
+  });
+  if (sample.op.empty()) {
+    count = 1;
+    timing.cost = whole_cost(graph, sample.kernel);
+    timing.dtype = graph.find_function("main")->arg_types[0].dtype;
+  }
+  timing.seconds = fastest(budget, busy, [&] { prepared.run(); });
+  if (!sample.without.empty()) {
+    Prepared without(sample.without, sample.passes);
+    const double rest = fastest(budget / 2, busy, [&] { without.run(); });
+    timing.seconds = std::max(timing.seconds - rest, timing.seconds * 0.05);
+  }
+  timing.seconds /= count;
+  return timing;
+}
+
+// On all cores at the same time, against one alone.
+double measure_slowdown(int64_t cores, const HostSample& sample) {
+  Prepared alone(sample.text, sample.passes);
+  const double one = fastest(0.2, busy, [&] { alone.run(); });
+  std::barrier start(cores);
+  std::vector<double> together(static_cast<size_t>(cores));
+  std::vector<std::jthread> threads;
+  for (int64_t c = 0; c < cores; ++c)
+    threads.emplace_back([&, c] {
+      Prepared own(sample.text, sample.passes);
+      start.arrive_and_wait();
+      together[static_cast<size_t>(c)] = fastest(0.3, busy, [&] { own.run(); });
+    });
+  threads.clear();
+  const double worst = *std::max_element(together.begin(), together.end()) / one;
+  return std::clamp(worst, 1.0, static_cast<double>(cores));
+}
+
+struct CollectiveSample {
+  CollectiveKind kind;
+  const char* from;
+  const char* to;
+};
+constexpr CollectiveSample kNothing = {CollectiveKind::AllGather, "[{}, {}]", "[{}, {}]"};
+constexpr CollectiveSample kCollectives[] = {
+    {CollectiveKind::AllGather, R"([{"x", "y"}, {}])", R"([{}, {}])"},
+    {CollectiveKind::AllReduce, R"([{}, {}], unreduced={"x", "y"})", R"([{}, {}])"},
+    {CollectiveKind::ReduceScatter, R"([{}, {}], unreduced={"x", "y"})", R"([{"x", "y"}, {}])"},
+    {CollectiveKind::AllToAll, R"([{"x", "y"}, {}])", R"([{}, {"x", "y"}])"},
+    {CollectiveKind::Permute, R"([{"x", "y"}, {}])", R"([{"y", "x"}, {}])"},
+};
+int copies_of(int64_t rows) { return rows > 4096 ? 2 : 8; }
+
+// Changes of layout one after the other, with nothing else to do.
+Program reshard_program(int64_t ranks, int64_t rows, int copies, const CollectiveSample& sample) {
+  std::string args, types, names, plain;
+  for (int i = 0; i < copies; ++i) {
+    const char* comma = i ? ", " : "";
+    args += fmt::format("{}%a{}: tensor<{}x64xf32> {{sdy.sharding = #sdy.sharding<@mesh, {}>}}",
+                        comma, i, rows, sample.from);
+    types += fmt::format("{}tensor<{}x64xf32> {{sdy.sharding = #sdy.sharding<@mesh, {}>}}", comma,
+                         rows, sample.to);
+    names += fmt::format("{}%a{}", comma, i);
+    plain += fmt::format("{}tensor<{}x64xf32>", comma, rows);
+  }
+  return partition(
+      parse_module(fmt::format("sdy.mesh @mesh = <[\"x\"=2, \"y\"={}]>\nfunc.func @main({}) -> "
+                               "({}) {{\n  return {} : {}\n}}",
+                               ranks / 2, args, types, names, plain)),
+      {.entry = "main"});
+}
+
+// What the cores spend on it together, over how many of them the devices use.
+double time_program(Program program, double budget) {
+  Executable executable(std::move(program));
+  const auto workers = static_cast<double>(
+      std::min<int64_t>(executable.num_devices(), std::thread::hardware_concurrency()));
+  std::vector<std::vector<Array>> args(static_cast<size_t>(executable.num_devices())), results;
+  for (size_t device = 0; device < args.size(); ++device)
+    for (const Type& type :
+         executable.graph(static_cast<int64_t>(device)).find_function("main")->arg_types)
+      args[device].push_back(make_array(type, "random:1"));
+  return fastest(workers * budget, busy_together,
+                 [&] { executable.run_shards_into(args, results); }) /
+         workers;
+}
+
+CollectiveTiming time_collective(const CollectiveSample& sample, int64_t ranks, int64_t rows,
+                                 double budget) {
+  CollectiveTiming timing{sample.kind, ranks, static_cast<double>(rows * 64 * 4), 0};
+  if (sample.kind == CollectiveKind::AllToAll || sample.kind == CollectiveKind::Permute)
+    timing.bytes /= static_cast<double>(ranks);
+  const int copies = copies_of(rows);
+  const double nothing = time_program(reshard_program(ranks, 64, copies, kNothing), budget / 4);
+  const double all = time_program(reshard_program(ranks, rows, copies, sample), budget);
+  timing.seconds = std::max((all - nothing) / copies, 1e-7);
+  return timing;
+}
+
+}  // namespace
+
+HostTimings measure_host(const MeasureOptions& options) {
+  HostTimings timings;
+  timings.cores = std::max<int64_t>(1, std::thread::hardware_concurrency());
+  timings.memory_bytes =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  const double begin = now();
+  auto tell = [&](std::string_view what, double done) {
+    if (options.progress) options.progress(what, done);
+  };
+  const std::vector<HostSample> samples = host_samples();
+  const double kernel_share = 0.6 * options.seconds;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    tell(samples[i].what, 0.6 * static_cast<double>(i) / static_cast<double>(samples.size()));
+    if (now() - begin > 4 * kernel_share) break;
+    timings.kernels.push_back(
+        time_sample(samples[i], 0.35 * kernel_share / static_cast<double>(samples.size())));
+  }
+  tell("devices that run at the same time", 0.6);
+  timings.slowdown = measure_slowdown(timings.cores, compute_sample());
+  timings.memory_slowdown = measure_slowdown(timings.cores, memory_sample());
+
+  std::vector<int64_t> ranks;
+  for (int64_t n = 2; n <= options.most_devices; n *= 2) ranks.push_back(n);
+  const std::vector<int64_t> rows{64, 1024, 8192};  // of 64 f32
+  const auto count = static_cast<double>(ranks.size() * rows.size() * std::size(kCollectives));
+  size_t done = 0;
+  for (int64_t n : ranks) {
+    const double each = 0.25 * options.seconds / count;
+    for (int64_t r : rows)
+      for (const CollectiveSample& sample : kCollectives) {
+        tell(fmt::format("{} of {} KiB over {} devices", name(sample.kind), r / 4, n),
+             0.65 + 0.35 * static_cast<double>(done++) / count);
+        if (now() - begin > 5 * options.seconds) return timings;
+        if (sample.kind == CollectiveKind::Permute && n == 2) continue;  // nothing moves
+        timings.collectives.push_back(time_collective(sample, n, r, each));
+      }
+  }
+  return timings;
+}
+
+}  // namespace cleave

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "cleave/compile/executable.h"
+#include "cleave/machine/profile.h"
+
+namespace cleave::plan {
+
+// What a step takes as the compiler runs it. Where `program_cost` prices every op of the Program
+// for itself, this prices the steps that are left of them: simplified, and elementwise ops and
+// reductions fused into passes that read and write memory once. Changes of layout cost what they
+// cost there.
+struct CompiledCost {
+  double compute_seconds = 0;
+  double transfer_seconds = 0;
+  double seconds() const { return compute_seconds + transfer_seconds; }
+};
+// Devices that share cores (MachineProfile::concurrent_devices) are all taken to be busy.
+CompiledCost compiled_cost(const Executable& executable, const MachineProfile& profile);
+
+// One pass over memory: what enters and leaves it, or, where that is more, the work of its members
+// on what the cache holds.
+double fusion_seconds(const Graph& graph, const Node& fusion, const MachineProfile& profile);
+
+}  // namespace cleave::plan

@@ -1,0 +1,121 @@
+// What the planner and the cost model say of whole models, against what runs.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "cleave/compile/executable.h"
+#include "cleave/models/registry.h"
+#include "cleave/plan/apply.h"
+#include "cleave/plan/planner.h"
+#include "cleave/plan/program_cost.h"
+#include "cleave/plan/program_memory.h"
+#include "cleave/rules/sharding_passes.h"
+#include "cleave/runtime/executor.h"
+#include "cleave/runtime/fill.h"
+#include "cleave/spmd/partition.h"
+#include "cleave/spmd/random_shardings.h"
+
+namespace cleave::plan {
+namespace {
+
+// A step of AdamW of five models that differ in kind.
+const char* const kModels[] = {
+    "mlp?in=64&hidden=128&out=32&batch=64",
+    "gpt?layers=2&d=64&heads=4&vocab=256&seq=32&batch=8",
+    "moe?layers=1&d=32&experts=4&vocab=128&seq=16&batch=8",
+    "resnet?width=16&size=16&batch=8",
+    "unet?width=16&size=16&batch=8",
+};
+
+MeshPtr mesh_of(const char* text) {
+  Mesh mesh = parse_mesh(text);
+  mesh.name = "mesh";
+  return std::make_shared<const Mesh>(mesh);
+}
+
+// Weights and optimizer state are given away, as every training loop does.
+void donate_states(Graph& graph) {
+  Function& main = *graph.find_function("main");
+  const Program whole = partition(graph, {.entry = "main", .mesh = mesh_of("x=1")});
+  const MemoryClasses classes = memory_classes(whole);
+  main.arg_attrs.resize(main.arg_types.size());
+  for (size_t i = 0; i < main.arg_types.size(); ++i)
+    if (classes.arguments[i] == MemoryClass::Parameters ||
+        classes.arguments[i] == MemoryClass::OptimizerState)
+      main.arg_attrs[i].set("jax.buffer_donor", BoolAttr{true});
+}
+
+Graph train_step(const std::string& model, const std::string& sharding, const MeshPtr& mesh) {
+  Graph graph = models::build_model(fmt::format("model:{}&step=train&sharding={}", model, sharding),
+                                    mesh.get())
+                    .graph;
+  return graph;
+}
+
+std::vector<Array> arguments(const Program& program) {
+  std::vector<Array> args;
+  for (const Type& type : program.entry_function().arg_types)
+    args.push_back(make_array(type, "random:" + std::to_string(args.size() + 1)));
+  return args;
+}
+
+TEST(ModelAccounts, PeakMemoryIsWhatTheRuntimeMeasures) {
+  const MeshPtr mesh = mesh_of("data=2,model=2");
+  for (const char* model : kModels)
+    for (const char* sharding : {"fsdp", "mixed"}) {
+      Graph graph = train_step(model, sharding, mesh);
+      donate_states(graph);
+      run_propagation_pipeline(graph, {});
+      const Executor executor(partition(graph, {.entry = "main"}), nullptr);
+      MemoryUse measured;
+      executor.run(arguments(executor.program()), {.memory = &measured});
+      int64_t predicted = 0;
+      for (int64_t device = 0; device < executor.num_devices(); ++device)
+        predicted = std::max(predicted, program_memory(executor.program(), device).peak);
+      EXPECT_NEAR(static_cast<double>(predicted), static_cast<double>(measured.peak()),
+                  0.05 * static_cast<double>(measured.peak()))
+          << model << " " << sharding;
+    }
+}
+
+// The plan's total is the sum over the Program's nodes, taken one by one: what each op costs on its
+// local shapes, and what each change of layout costs by the reshard search.
+TEST(ModelAccounts, EveryCostIsCountedOnce) {
+  for (const char* model : kModels)
+    for (const char* mesh_text : {"x=4", "x=2,y=4", "x=2,y=2,z=2"}) {
+      const MeshPtr mesh = mesh_of(mesh_text);
+      Graph graph = models::build_model(fmt::format("model:{}&step=train", model)).graph;
+      PlannerOptions options;
+      options.mesh = mesh;
+      options.profile = &builtin_profile("h200");
+      const PlannerResult result = make_plan(graph, options);
+      ASSERT_TRUE(result.plan) << result.reason;
+      const Program program = partition_planned(*result.plan, graph, *options.profile);
+      const Instance instance = instantiate_shapes(program, 0);
+      double compute = 0, transfers = 0;
+      bool has_loops = false;
+      instance.graph.walk([&](NodeId id) {
+        const Node& node = instance.graph.node(id);
+        has_loops |= node.name == "stablehlo.while";
+        if (node.name == "cleave.transfer")
+          transfers += transfer_cost(program, instance.origin[id.index], *options.profile).seconds;
+        else
+          compute += node_seconds(instance.graph, node, *options.profile);
+      });
+      ASSERT_FALSE(has_loops);
+      const PlanTotals& totals = result.plan->totals;
+      EXPECT_NEAR(totals.compute_seconds, compute, 1e-9 * compute) << model << " " << mesh_text;
+      EXPECT_NEAR(totals.seconds, compute + transfers, 1e-9 * totals.seconds)
+          << model << " " << mesh_text;
+      double by_kind = 0;
+      for (const CollectiveTotal& total : totals.collectives) by_kind += total.seconds;
+      EXPECT_NEAR(by_kind, transfers, 1e-9 * totals.seconds) << model << " " << mesh_text;
+      EXPECT_NEAR(program_cost(program, *options.profile).seconds, totals.seconds,
+                  1e-9 * totals.seconds);
+    }
+}
+
+}  // namespace
+}  // namespace cleave::plan
