@@ -128,6 +128,12 @@ class DryDevice : public KernelCaller, public TransferHandler {
   std::vector<Array> computed(EvalContext& context, const Node& node, std::span<const Array> in) {
     if (node.name == "stablehlo.convert" && in[0].dtype() == graph_.result_type(node).dtype)
       return {in[0]};
+    if (node.name == "stablehlo.iota") {  // one line, repeated
+      const Type& type = graph_.result_type(node);
+      const int64_t dim = node.attrs.get_int("iota_dimension");
+      return {hollow_.make(type.dtype, {type.shape[static_cast<size_t>(dim)]})
+                  .broadcast(type.shape, {dim})};
+    }
     if (node.name == "stablehlo.dynamic_slice")  // a view, wherever it begins
       return {in[0].slice(Shape(in[0].rank(), 0), graph_.result_type(node).shape)};
     std::vector<Array> results;

@@ -21,13 +21,8 @@ namespace cleave::plan {
 namespace {
 
 // A step of AdamW of five models that differ in kind.
-const char* const kModels[] = {
-    "mlp?in=64&hidden=128&out=32&batch=64",
-    "gpt?layers=2&d=64&heads=4&vocab=256&seq=32&batch=8",
-    "moe?layers=1&d=32&experts=4&vocab=128&seq=16&batch=8",
-    "resnet?width=16&size=16&batch=8",
-    "unet?width=16&size=16&batch=8",
-};
+const char* const kModels[] = {"mlp?layers=2", "gpt?layers=2", "moe?layers=1", "resnet?batch=8",
+                               "unet?batch=8"};
 
 MeshPtr mesh_of(const char* text) {
   Mesh mesh = parse_mesh(text);
@@ -44,7 +39,7 @@ void donate_states(Graph& graph) {
   for (size_t i = 0; i < main.arg_types.size(); ++i)
     if (classes.arguments[i] == MemoryClass::Parameters ||
         classes.arguments[i] == MemoryClass::OptimizerState)
-      main.arg_attrs[i].set("jax.buffer_donor", BoolAttr{true});
+      main.arg_attrs[i].set("jax.buffer_donor", UnitAttr{});
 }
 
 Graph train_step(const std::string& model, const std::string& sharding, const MeshPtr& mesh) {
@@ -80,11 +75,31 @@ TEST(ModelAccounts, PeakMemoryIsWhatTheRuntimeMeasures) {
     }
 }
 
+TEST(ModelAccounts, PeakMemoryOfCompiledStepsIsWhatTheyHold) {
+  const MeshPtr mesh = mesh_of("data=2,model=2");
+  for (const char* model : kModels) {
+    Graph graph = train_step(model, "mixed", mesh);
+    donate_states(graph);
+    run_propagation_pipeline(graph, {});
+    const Program program = partition(graph, {.entry = "main"});
+    Executable executable(program);
+    ASSERT_TRUE(executable.is_compiled()) << model;
+    MemoryUse measured;
+    executable.run(arguments(program), {.memory = &measured});
+    for (int64_t device = 0; device < executable.num_devices(); ++device)
+      EXPECT_NEAR(static_cast<double>(executable.memory_bytes(device)),
+                  static_cast<double>(measured.peaks[static_cast<size_t>(device)]),
+                  0.05 * static_cast<double>(measured.peak()))
+          << model << " device " << device;
+    EXPECT_GT(executable.stats().donated, 0u) << model;
+  }
+}
+
 // The plan's total is the sum over the Program's nodes, taken one by one: what each op costs on its
 // local shapes, and what each change of layout costs by the reshard search.
 TEST(ModelAccounts, EveryCostIsCountedOnce) {
   for (const char* model : kModels)
-    for (const char* mesh_text : {"x=4", "x=2,y=4", "x=2,y=2,z=2"}) {
+    for (const char* mesh_text : {"x=4", "x=2,y=2,z=2"}) {
       const MeshPtr mesh = mesh_of(mesh_text);
       Graph graph = models::build_model(fmt::format("model:{}&step=train", model)).graph;
       PlannerOptions options;
@@ -95,16 +110,16 @@ TEST(ModelAccounts, EveryCostIsCountedOnce) {
       const Program program = partition_planned(*result.plan, graph, *options.profile);
       const Instance instance = instantiate_shapes(program, 0);
       double compute = 0, transfers = 0;
-      bool has_loops = false;
-      instance.graph.walk([&](NodeId id) {
+      // Bodies of reductions are part of them; loops and calls there are none.
+      for (NodeId id :
+           instance.graph.region(instance.graph.find_function(instance.entry)->body).nodes) {
         const Node& node = instance.graph.node(id);
-        has_loops |= node.name == "stablehlo.while";
+        ASSERT_TRUE(node.name != "stablehlo.while" && node.name != "func.call");
         if (node.name == "cleave.transfer")
           transfers += transfer_cost(program, instance.origin[id.index], *options.profile).seconds;
         else
           compute += node_seconds(instance.graph, node, *options.profile);
-      });
-      ASSERT_FALSE(has_loops);
+      }
       const PlanTotals& totals = result.plan->totals;
       EXPECT_NEAR(totals.compute_seconds, compute, 1e-9 * compute) << model << " " << mesh_text;
       EXPECT_NEAR(totals.seconds, compute + transfers, 1e-9 * totals.seconds)

@@ -168,7 +168,7 @@ TEST(MeshSearch, TriesEveryShapeAndOrder) {
 
 TEST(MeshSearch, TheFrontFallsWithMemory) {
   const Graph graph = parse_module(mlp(8192, 4096, 4096, 4096));
-  const std::vector<int64_t> limits = {int64_t{90} << 20, int64_t{200} << 20, int64_t{1} << 30};
+  const std::vector<int64_t> limits = {int64_t{130} << 20, int64_t{200} << 20, int64_t{1} << 30};
   const auto candidates = search_meshes(graph, mesh_shapes(8, 2), limits, options_for("x=8"));
   EXPECT_EQ(candidates.size(), 9u);
   double last = std::numeric_limits<double>::infinity();

@@ -65,14 +65,14 @@ TEST(ProgramCost, IsTheSumOfRooflinesAndTheReshardsPrice) {
   const ProgramCost cost = program_cost(program, h100);
   // By hand, on local shapes: 8x8 x 8x8, tanh of 8x8, 8x8 x 8x8.
   const double dot = op_seconds({2. * 8 * 8 * 8, 512, 256, KernelClass::Matmul}, DType::F32, h100);
-  const double tanh = op_seconds({640, 256, 256}, DType::F32, h100);
+  const double tanh = op_seconds({640, 256, 256, kFunctionClass}, DType::F32, h100);
   const MeshPtr mesh = program.mesh;
   const double reduce =
       plan_reshard(parse_sharding(R"([{"data"}, {}], unreduced={"model"})", mesh),
                    parse_sharding(R"([{"data"}, {}])", mesh), {16, 8}, DType::F32, h100)
           .seconds;
   EXPECT_DOUBLE_EQ(cost.compute[static_cast<size_t>(KernelClass::Matmul)], 2 * dot);
-  EXPECT_DOUBLE_EQ(cost.compute[static_cast<size_t>(KernelClass::Elementwise)], tanh);
+  EXPECT_DOUBLE_EQ(cost.compute[static_cast<size_t>(kFunctionClass)], tanh);
   EXPECT_DOUBLE_EQ(cost.transfer_seconds, reduce);
   EXPECT_DOUBLE_EQ(cost.seconds, 2 * dot + tanh + reduce);
   EXPECT_DOUBLE_EQ(cost.flops, 2 * (2 * 8 * 8 * 8) + 640);
