@@ -187,4 +187,26 @@ void BufferTable::plan(DeviceCode& code) {
   code.buffers = std::move(buffers_);
 }
 
+int64_t bytes_needed(const DeviceCode& code) {
+  const CodeStats& stats = code.stats;
+  return static_cast<int64_t>(stats.argument_bytes + stats.own_result_bytes + stats.arena_bytes +
+                              stats.held_bytes + code.scratch_bytes);
+}
+
+int64_t bytes_held(const Frame& frame, const std::vector<Array>& args,
+                   const std::vector<Array>& results) {
+  const DeviceCode& code = *frame.code;
+  std::map<const void*, int64_t> arrays;
+  auto count = [&](const Array& array) {
+    arrays[array.raw()] = static_cast<int64_t>(array.num_bytes());
+  };
+  for (const Array& array : args) count(array);
+  for (size_t i = 0; i < results.size(); ++i)
+    if (code.results[i].kind == CodeResult::Kind::Buffer) count(results[i]);
+  int64_t bytes =
+      frame.held_peak + static_cast<int64_t>(code.stats.arena_bytes + code.scratch_bytes);
+  for (const auto& [address, size] : arrays) bytes += size;
+  return bytes;
+}
+
 }  // namespace cleave

@@ -154,6 +154,12 @@ struct Frame {
   }
 };
 
+// What a device needs at most, known before it runs, and what it held when it had run: arguments,
+// results (of arrays that share memory, one), the arena, scratch memory, held arrays.
+int64_t bytes_needed(const DeviceCode& code);
+int64_t bytes_held(const Frame& frame, const std::vector<Array>& args,
+                   const std::vector<Array>& results);
+
 // Runs until the end (true) or until the device has to wait for others (false).
 bool advance(Frame& frame);
 

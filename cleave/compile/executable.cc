@@ -418,25 +418,13 @@ struct Executable::Impl {
     if (options.log) log(*options.log);
   }
 
-  // What was there while the devices ran; of arrays that share memory, one.
   void measure(const std::vector<std::vector<Array>>& args,
                const std::vector<std::vector<Array>>& results, MemoryUse& memory) const {
     memory.peaks.assign(args.size(), 0);
     memory.peak_at.assign(args.size(), NodeId{});
     for (size_t d = 0; d < devices.size(); ++d) {
-      const Device& device = *devices[d];
       const auto at = static_cast<size_t>(own[d]);
-      std::map<const void*, int64_t> arrays;
-      auto count = [&](const Array& array) {
-        arrays[array.raw()] = static_cast<int64_t>(array.num_bytes());
-      };
-      for (const Array& array : args[at]) count(array);
-      for (size_t i = 0; i < results[at].size(); ++i)
-        if (device.code.results[i].kind == CodeResult::Kind::Buffer) count(results[at][i]);
-      int64_t bytes = device.frame.held_peak + static_cast<int64_t>(device.code.stats.arena_bytes +
-                                                                    device.code.scratch_bytes);
-      for (const auto& [address, size] : arrays) bytes += size;
-      memory.peaks[at] = bytes;
+      memory.peaks[at] = bytes_held(devices[d]->frame, args[at], results[at]);
     }
   }
 
@@ -592,11 +580,7 @@ CodeStats Executable::stats(int64_t device) const {
 }
 
 int64_t Executable::memory_bytes(int64_t device) const {
-  if (!is_compiled()) return 0;
-  const DeviceCode& code = impl_->devices[impl_->index_of(device)]->code;
-  const CodeStats& stats = code.stats;
-  return static_cast<int64_t>(stats.argument_bytes + stats.own_result_bytes + stats.arena_bytes +
-                              stats.held_bytes + code.scratch_bytes);
+  return is_compiled() ? bytes_needed(impl_->devices[impl_->index_of(device)]->code) : 0;
 }
 
 const Graph& Executable::graph(int64_t device) const {

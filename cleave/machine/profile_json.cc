@@ -254,7 +254,8 @@ MachineProfile profile_from_json(std::string_view text) {
   try {
     json = Json::parse(text);
   } catch (const nlohmann::json::exception& error) {
-    throw_user("machine profile: {}", error.what());
+    const std::string what = error.what();  // "[json.exception.parse_error.101] parse error at ..."
+    throw_user("machine profile: {}", what.substr(std::min(what.size(), what.find("] ") + 2)));
   }
   object(json, "the file");
   if (json.contains("version") && json["version"] != kVersion)
