@@ -8,8 +8,7 @@
 namespace cleave {
 
 struct MeasureOptions {
-  // Aimed at on an idle machine; on a busy one it takes longer, and beyond five times as long
-  // samples are dropped, not repeats.
+  // Of processor time, about: a busy machine takes longer, and measures the same.
   double seconds = 25;
   int64_t most_devices = 8;  // of the collectives
   // Told what is measured next and how much of the work is done, 0 to 1.
