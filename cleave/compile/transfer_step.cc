@@ -45,7 +45,7 @@ CodeStep::Next TransferStep::run(Frame& frame) const {
     if (at == 0) {
       at = 1;
       meeting.members[place].source = frame.data(operand);
-      if (is_shared) frame.held[result.buffer].reset();
+      if (is_shared) frame.release(result.buffer);
       frame.meetings->arrive(meeting, dtype, is_shared ? &plan.shape : nullptr);
       return Next::Wait;
     }
