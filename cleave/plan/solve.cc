@@ -101,6 +101,7 @@ class Solve {
     anytime.dual_only = dual;
     anytime.search_only = !dual;
     anytime.until = until;
+    anytime.bound = bound_;
     anytime.prices = prices;
     anytime.x = x;
     anytime.observe = [&](const char* phase, const Findings& findings) {
@@ -112,6 +113,7 @@ class Solve {
   // Keeps the best solution and the best bound.
   void note(const Reduction& reduction, const Model& model, const Findings& findings) {
     if (findings.incumbent.found()) take(reduction, model, findings.incumbent.x);
+    bound_ = std::max(bound_, findings.bound);
     Int128 bound = unshift(findings.bound, reduction);
     if (result_.feasible) bound = std::min(bound, result_.cost);
     result_.lower_bound = std::max(result_.lower_bound, bound);
@@ -222,6 +224,7 @@ class Solve {
   const Problem& problem_;
   const SolveOptions& options_;
   Budget budget_;
+  double bound_ = 0;  // of the reduced problem
   std::vector<std::int64_t> order_;
   Solution result_;
 };

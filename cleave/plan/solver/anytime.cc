@@ -11,7 +11,8 @@ namespace cleave::plan::solver {
 namespace {
 
 constexpr double kDualShare = 0.45;     // of the budget, at most
-constexpr double kThreshold = 0.01;     // by which the searches may get worse at first
+constexpr double kThreshold = 0.01;     // by which the searches may get worse at first, at most
+constexpr double kOfGap = 0.6;          // and at most this much of the gap
 constexpr int kSinglePrecision = 1000;  // models with more nodes use floats
 
 template <class Real>
@@ -47,7 +48,8 @@ class Anytime {
           std::min(quantum * 1.5, std::max({largest, 1e4, 20 * dual_.messages().sweep_work()}));
       const double progress = budget_.progress();
       const bool dual_on = !dual_finished_;
-      threshold_ = progress > 0.9 ? 0 : kThreshold * (1 - progress) * (1 - progress);
+      const double most = std::min(kThreshold, kOfGap * gap());
+      threshold_ = progress > 0.9 ? 0 : most * (1 - progress) * (1 - progress);
       const double before = findings_.incumbent.cost;
       run_parallel(workers, options_.threads, [&](int w) {
         if (w == 0 && dual_on) {
@@ -67,6 +69,14 @@ class Anytime {
   }
 
  private:
+  // Between the incumbent and the best bound so far, as a fraction; 1 when either is missing.
+  double gap() const {
+    const double cost = findings_.incumbent.cost;
+    const double bound = std::max({findings_.bound, options_.bound, dual_.bound()});
+    if (!findings_.incumbent.found() || bound <= 0) return 1;
+    return std::max(0.0, (cost - bound) / cost);
+  }
+
   bool closed() const {
     return findings_.incumbent.found() && findings_.bound > findings_.incumbent.cost - 1 + 1e-6;
   }

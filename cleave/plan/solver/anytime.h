@@ -30,6 +30,7 @@ struct AnytimeOptions {
   bool search_only = false;
   // Return when this fraction of the budget is spent.
   double until = 1;
+  double bound = 0;            // known from before
   std::vector<double> prices;  // known from a similar model; empty: none
   std::vector<int> x;          // a solution to start from; empty: none
   // Called between rounds, with what is known.
