@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -29,6 +30,21 @@ std::string own_path() {
   std::error_code error;
   const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
   return error ? "cleave" : path.string();
+}
+
+// mpirun would end without a word.
+void require_program(const std::string& program) {
+  if (program == "cleave") return;
+  const char* path_list = std::getenv("PATH");
+  const std::string places = program.find('/') != std::string::npos || !path_list ? "" : path_list;
+  for (size_t at = 0; at <= places.size();) {
+    const size_t end = std::min(places.find(':', at), places.size());
+    const std::string path = places.empty() ? program : places.substr(at, end - at) + "/" + program;
+    if (access(path.c_str(), X_OK) == 0 && !std::filesystem::is_directory(path)) return;
+    at = end + 1;
+  }
+  throw_user("launch: there is no program {}{}", program,
+             places.empty() ? " that can be run" : " in PATH; say its path, such as ./" + program);
 }
 
 std::vector<std::string> command_line(const LaunchOptions& options) {
@@ -78,6 +94,7 @@ int run(std::vector<std::string>& line, const std::string& report) {
 
 void launch(const LaunchOptions& options) {
   std::vector<std::string> line = command_line(options);
+  if (!options.dry && options.hostfile.empty()) require_program(options.program[0]);
   if (options.dry) {
     for (size_t i = 0; i < line.size(); ++i) fmt::print("{}{}", i ? " " : "", line[i]);
     fmt::print("\n");
@@ -108,6 +125,14 @@ void add_launch_command(CLI::App& app) {
   command->add_flag("--dry-run", options->dry, "print the mpirun command instead of running it");
   command->add_option("program", options->program, "after --: the program and its arguments")
       ->required();
+  command->footer(
+      "Environment of the ranks:\n"
+      "  CLEAVE_RANK_TIMEOUT      seconds of silence after which a rank counts as dead (60)\n"
+      "  CLEAVE_DEADLOCK_TIMEOUT  seconds after which ranks that all wait for each other get an "
+      "error (10)\n"
+      "  OMP_NUM_THREADS          set to the processors of a rank where it is not set\n"
+      "A rank that dies, and the collective in which the others waited for it, are named, and the\n"
+      "command ends with a status that is not zero.");
   command->callback([options] { launch(*options); });
 }
 

@@ -400,7 +400,7 @@ struct Executable::Impl {
     };
     if (ranks) {
       try {
-        ranks->run(threads, run_device);
+        ranks->run(threads, blocks, run_device);
       } catch (...) {
         keep(args, results);
         throw;

@@ -9,7 +9,8 @@ RankDevices::RankDevices(World& world, int64_t num_devices, std::vector<int64_t>
       world_life_(world.life()),
       own_(std::move(own)),
       transport_(world, num_devices, RankTransport::Life::Program),
-      states_(own_.size(), State::Ended) {
+      states_(own_.size(), State::Ended),
+      waits_(own_.size(), nullptr) {
   ready_.reserve(own_.size());
   number_ = world_.add_listener(this);
 }
@@ -51,6 +52,21 @@ void RankDevices::wake(int64_t device) {
 void RankDevices::news() {
   std::lock_guard lock(mutex_);
   for (size_t index = 0; index < states_.size(); ++index) wake_index(index);
+}
+
+bool RankDevices::waits(std::string& where) {
+  std::lock_guard lock(mutex_);
+  bool all = true;
+  for (size_t index = 0; index < states_.size(); ++index) {
+    if (states_[index] == State::Ended) continue;
+    // Who waits inside of an op is known to the world.
+    if (states_[index] != State::Aside)
+      all = all && blocks_;
+    else if (waits_[index])
+      where +=
+          fmt::format("{}device {} in {}", where.empty() ? "" : ", ", own_[index], *waits_[index]);
+  }
+  return all;
 }
 
 void RankDevices::fail(size_t index, std::exception_ptr error, bool is_consequence,
@@ -98,11 +114,12 @@ void RankDevices::work() {
   }
 }
 
-void RankDevices::run(int workers, const std::function<bool(size_t)>& advance) {
+void RankDevices::run(int workers, bool blocks, const std::function<bool(size_t)>& advance) {
   {
     std::lock_guard lock(mutex_);
     if (failed_) throw TransportError("a program that has failed on one of its ranks runs again");
     advance_ = &advance;
+    blocks_ = blocks;
     ready_.clear();
     for (size_t index = 0; index < own_.size(); ++index) {
       states_[index] = State::Ready;

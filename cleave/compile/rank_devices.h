@@ -35,6 +35,10 @@ class RankDevices : public WorldListener {
   void post(std::span<const Planned> sends, std::span<const Planned> receives) {
     world_.post(sends, receives);
   }
+  // Where the device waits when it is put aside; `what` lives as long as this.
+  void waits_in(int64_t device, const std::string& what) {
+    waits_[static_cast<size_t>(device - own_[0])] = &what;
+  }
   // The device runs on, or looks once more before it is put aside. From any thread.
   void wake(int64_t device);
   // Throws where the device waits in vain: for a rank that has died, say.
@@ -45,10 +49,12 @@ class RankDevices : public WorldListener {
   // Runs the own devices on `workers` threads, the calling one included: `advance(index)` says
   // whether the device has ended (true) or waits (false). Throws what a device threw, and rather
   // what went wrong than what followed from it. After a failure the program cannot run again.
-  void run(int workers, const std::function<bool(size_t index)>& advance);
+  // `blocks`: devices wait for others inside of `advance` as well.
+  void run(int workers, bool blocks, const std::function<bool(size_t index)>& advance);
 
   void news() override;
   void done(uint64_t device) override { wake(static_cast<int64_t>(device)); }
+  bool waits(std::string& where) override;
 
  private:
   enum class State : uint8_t { Ready, Running, Nudged, Aside, Ended };
@@ -66,6 +72,8 @@ class RankDevices : public WorldListener {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<State> states_;
+  std::vector<const std::string*> waits_;  // by device
+  bool blocks_ = false;
   std::vector<size_t> ready_;
   size_t left_ = 0;
   bool failed_ = false;

@@ -32,8 +32,8 @@ class RankProgram {
   // Gives every transfer its number and its members; after `agree`, before anything runs.
   void link(const std::vector<DeviceCode*>& codes);
 
-  void run(int workers, const std::function<bool(size_t index)>& advance) {
-    devices_->run(workers, advance);
+  void run(int workers, bool blocks, const std::function<bool(size_t index)>& advance) {
+    devices_->run(workers, blocks, advance);
   }
 
   // Bytes of all devices, which the events tell of the own ones.

@@ -404,6 +404,7 @@ bool RankTransfer::advance_or_throw() {
           "device {} waits in {}: a message of {} bytes has come that is not as long as this rank "
           "expects; do all ranks run the same program?",
           device_, what_, bytes));
+  ranks_->waits_in(device_, what_);
   ranks_->check(device_, what_, plan_->group);
   return false;
 }

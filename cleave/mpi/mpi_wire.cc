@@ -2,6 +2,7 @@
 #include <sched.h>
 #include <sys/prctl.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -69,6 +70,8 @@ class MpiWire : public Wire {
     changed_.notify_all();
   }
 
+  uint64_t activity() const override { return activity_.load(); }
+
   void close(bool orderly) override {
     {
       std::lock_guard lock(mutex_);
@@ -133,6 +136,8 @@ class MpiWire : public Wire {
     auto last = Clock::now();
     while (true) {
       const bool moved = send_some() | receive_some() | finish_some() | planned_.advance();
+      moves_ += moved;
+      activity_.store(2 * moves_ + (!arriving_.empty() || planned_.is_receiving()));
       std::unique_lock lock(mutex_);
       if (abandoned_) return;
       if (closing_ && outbox_.empty() && sending_.empty() && !planned_.is_sending()) break;
@@ -246,6 +251,8 @@ class MpiWire : public Wire {
     }
   }
 
+  std::atomic<uint64_t> activity_{0};
+  uint64_t moves_ = 0;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool started_ = false, closing_ = false, abandoned_ = false;

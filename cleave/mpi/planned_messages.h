@@ -30,6 +30,7 @@ class PlannedMessages {
   void arrived(MPI_Message message, const MPI_Status& status);
   bool advance();  // true: something has moved
   bool is_sending() const { return num_sending_ > 0; }
+  bool is_receiving() const { return requests_.size() > static_cast<size_t>(num_sending_); }
   // Nothing moves, and nothing is expected.
   bool is_idle() const { return requests_.empty() && expected_.empty(); }
 

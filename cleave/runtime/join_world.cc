@@ -73,21 +73,22 @@ std::shared_ptr<Wire> open_wire() {
       tried);
 }
 
-double seconds_of_silence() {
-  const std::string text = variable("CLEAVE_RANK_TIMEOUT");
-  if (text.empty()) return World::Options{}.silence;
+double seconds_in(const char* name, double otherwise) {
+  const std::string text = variable(name);
+  if (text.empty()) return otherwise;
   char* end = nullptr;
   const double seconds = std::strtod(text.c_str(), &end);
   if (*end != '\0' || !(seconds > 0))
-    throw_user("CLEAVE_RANK_TIMEOUT={}: say a number of seconds, such as 60", text);
+    throw_user("{}={}: say a number of seconds, such as 60", name, text);
   return seconds;
 }
 
 std::unique_ptr<World> join_world() {
   if (!World::is_rank()) return nullptr;
-  auto world =
-      std::make_unique<World>(open_wire(), World::Options{.silence = seconds_of_silence()});
-  return world;
+  World::Options options;
+  options.silence = seconds_in("CLEAVE_RANK_TIMEOUT", options.silence);
+  options.patience = seconds_in("CLEAVE_DEADLOCK_TIMEOUT", options.patience);
+  return std::make_unique<World>(open_wire(), options);
 }
 
 }  // namespace

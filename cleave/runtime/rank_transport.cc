@@ -37,11 +37,15 @@ RankTransport::RankTransport(World& world, int64_t num_devices, Life life)
       num_devices_(num_devices),
       each_(num_devices / world.size()),
       session_(world.open_session(life == Life::Run ? num_devices : 0)) {
+  if (life == Life::Run) world_.count_running(each_);
+  counted_ = life == Life::Run ? each_ : 0;
   internal_check(each_ * world.size() == num_devices, "devices that ranks cannot share evenly");
 }
 
 RankTransport::~RankTransport() {
-  if (!world_life_.expired()) world_.close_session(*session_);
+  if (world_life_.expired()) return;
+  world_.count_running(-counted_);
+  world_.close_session(*session_);
 }
 
 void RankTransport::check(int64_t device, std::string_view what,
@@ -193,10 +197,19 @@ void RankTransport::tell_all(const Packet& packet) {
 }
 
 void RankTransport::leave(int64_t device) {
+  stop_counting();
   tell_all({.kind = Packet::Kind::Left, .session = session_->id, .from = device});
 }
 
+// A device has ended.
+void RankTransport::stop_counting() {
+  if (counted_.load() <= 0) return;
+  --counted_;
+  world_.count_running(-1);
+}
+
 void RankTransport::fail(int64_t device, std::string_view message) {
+  stop_counting();
   {
     std::lock_guard lock(world_.mutex_);
     if (!world_.dead_.empty()) return;  // everybody learns of that anyway

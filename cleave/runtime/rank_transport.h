@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <span>
 #include <vector>
@@ -48,6 +49,7 @@ class RankTransport : public Transport {
   void post(const Meeting& meeting, uint64_t digest, std::vector<int64_t> to, const Array& array);
   Array fetch(const Meeting& meeting, uint64_t digest, int64_t from);
   void tell_all(const Packet& packet);
+  void stop_counting();
   void to_keeper(Packet packet);
   std::string why_not(int64_t device) const;
 
@@ -55,6 +57,7 @@ class RankTransport : public Transport {
   const std::weak_ptr<void> world_life_;
   const int64_t num_devices_, each_;
   std::shared_ptr<Session> session_;
+  std::atomic<int64_t> counted_{0};  // own devices that run
 };
 
 }  // namespace cleave

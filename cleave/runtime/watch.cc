@@ -16,6 +16,7 @@
 #include <random>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "cleave/core/error.h"
 
@@ -28,7 +29,7 @@ double seconds_since(Clock::time_point time) {
   return std::chrono::duration<double>(Clock::now() - time).count();
 }
 
-enum class Word : uint32_t { Hello, Beat, Dead, Farewell, Release };
+enum class Word : uint32_t { Hello, Beat, Dead, Farewell, Release, Circle };
 
 struct Frame {
   Word word = Word::Beat;
@@ -158,6 +159,13 @@ struct Watch::State {
   std::condition_variable changed;
   std::set<int> dead;
   std::vector<std::optional<std::string>> farewells;
+  Circle circle;
+  struct Seen {
+    Standing standing;
+    Clock::time_point since = Clock::now();
+  };
+  std::vector<Seen> seen;                    // of rank 0: by rank
+  std::string found;                         // the circle
   std::optional<Clock::time_point> trouble;  // the first death, or farewell that is not well
   std::optional<bool> released;
   bool stop = false;
@@ -168,6 +176,7 @@ struct Watch::State {
   void start() {
     if (pipe2(wake, O_CLOEXEC | O_NONBLOCK) != 0) fail("pipe");
     farewells.resize(static_cast<size_t>(size));
+    seen.resize(static_cast<size_t>(size));
     thread = std::thread([this] { run(); });
   }
 
@@ -190,22 +199,64 @@ struct Watch::State {
       for (const auto* list : {&lines, &strangers})
         for (const Line& line : *list)
           if (line.open()) fds.push_back({line.fd(), POLLIN, 0});
-      poll(fds.data(), fds.size(), 500);
+      poll(fds.data(), fds.size(), static_cast<int>(std::min(0.5, beat_seconds()) * 1e3));
       std::vector<std::pair<int, std::string>> died;
+      std::string in_circle;
+      const bool beats = seconds_since(last_beat) > beat_seconds();
+      const Standing standing = beats && circle.standing ? circle.standing() : Standing();
       {
         std::lock_guard lock(mutex);
         if (stop) return;
         if (door >= 0 && (fds[1].revents & POLLIN)) let_in();
         greet();
         for (size_t i = 0; i < lines.size(); ++i) read_line(static_cast<int>(i), died);
-        if (seconds_since(last_beat) > std::min(2.0, timeout / 4)) {
+        if (beats) {
           last_beat = Clock::now();
-          for (Line& line : lines) line.send(Word::Beat, rank);
+          for (Line& line : lines) line.send(Word::Beat, rank, encode(standing));
+          if (is_hub()) look_for_circle(standing);
         }
+        in_circle = std::exchange(found, {});
         changed.notify_all();
       }
       for (const auto& [who, why] : died) on_death(who, why);
+      if (!in_circle.empty() && circle.on_circle) circle.on_circle(in_circle);
     }
+  }
+
+  double beat_seconds() const { return std::min({2.0, timeout / 4, circle.patience / 4}); }
+
+  static std::string encode(const Standing& standing) {
+    return fmt::format("{} {} {}", standing.waits ? 1 : 0, standing.activity, standing.where);
+  }
+  void note(int who, const Standing& standing) {
+    Seen& last = seen[static_cast<size_t>(who)];
+    if (standing.waits != last.standing.waits || standing.activity != last.standing.activity)
+      last.since = Clock::now();
+    last.standing = standing;
+  }
+  void note(int who, const std::string& text) {
+    Standing standing;
+    const size_t space = text.find(' ', 2);
+    if (text.size() < 3 || space == std::string::npos) return;
+    standing.waits = text[0] == '1';
+    standing.activity = std::stoull(text.substr(2, space - 2));
+    standing.where = text.substr(space + 1);
+    note(who, standing);
+  }
+  void look_for_circle(const Standing& own) {
+    note(0, own);
+    if (!dead.empty()) return;
+    std::string where;
+    for (int i = 0; i < size; ++i) {
+      const Seen& each = seen[static_cast<size_t>(i)];
+      const bool is_quiet = each.standing.waits && each.standing.activity % 2 == 0 &&
+                            seconds_since(each.since) > circle.patience;
+      if (farewells[static_cast<size_t>(i)] || !is_quiet) return;
+      where += fmt::format("{}rank {}: {}", where.empty() ? "" : "; ", i, each.standing.where);
+    }
+    found = where;
+    for (Line& line : lines) line.send(Word::Circle, 0, where);
+    for (Seen& each : seen) each = Seen();
   }
 
   void let_in() {
@@ -249,6 +300,8 @@ struct Watch::State {
 
   void hear(int index, const Frame& frame, std::vector<std::pair<int, std::string>>& died) {
     if (frame.word == Word::Dead) bury(frame.rank, frame.text, died);
+    if (frame.word == Word::Beat && is_hub()) note(index, frame.text);
+    if (frame.word == Word::Circle) found = frame.text;
     if (frame.word == Word::Release) released = frame.rank != 0;
     if (frame.word == Word::Farewell) {
       farewells[static_cast<size_t>(index)] = frame.text;
@@ -271,12 +324,13 @@ struct Watch::State {
   }
 };
 
-Watch::Watch(int size, bool one_host, double timeout, OnDeath on_death)
+Watch::Watch(int size, bool one_host, double timeout, OnDeath on_death, Circle circle)
     : state_(std::make_unique<State>()) {
   State& state = *state_;
   state.size = size;
   state.timeout = timeout;
   state.on_death = std::move(on_death);
+  state.circle = std::move(circle);
   state.lines.resize(static_cast<size_t>(size));
   std::random_device random;
   state.secret = fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
@@ -286,13 +340,15 @@ Watch::Watch(int size, bool one_host, double timeout, OnDeath on_death)
   state.start();
 }
 
-Watch::Watch(int rank, int size, const std::string& address, double timeout, OnDeath on_death)
+Watch::Watch(int rank, int size, const std::string& address, double timeout, OnDeath on_death,
+             Circle circle)
     : state_(std::make_unique<State>()) {
   State& state = *state_;
   state.rank = rank;
   state.size = size;
   state.timeout = timeout;
   state.on_death = std::move(on_death);
+  state.circle = std::move(circle);
   const size_t a = address.find(' '), b = address.rfind(' ');
   state.lines.emplace_back(go_through(address.substr(0, a), address.substr(a + 1, b - a - 1)));
   state.lines[0].send(Word::Hello, rank, address.substr(b + 1));

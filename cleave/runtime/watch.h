@@ -19,9 +19,26 @@ class Watch {
  public:
   using OnDeath = std::function<void(int rank, const std::string& why)>;
 
+  // What a rank does: whether all that runs there waits for other ranks, in which ops, and a number
+  // that changes with everything that happens there.
+  struct Standing {
+    bool waits = false;
+    uint64_t activity = 0;
+    std::string where;  // device 0 in stablehlo.recv
+  };
+  // Where all ranks have waited for `patience` seconds and nothing has happened anywhere, nothing
+  // ever will: `on_circle` is told on every rank who waits where. Not asked where `standing` is
+  // empty.
+  struct Circle {
+    double patience = 10;
+    std::function<Standing()> standing;
+    std::function<void(const std::string& where)> on_circle;
+  };
+
   // Rank 0 opens the door; the others come in with the address that it gives.
-  Watch(int size, bool one_host, double timeout, OnDeath on_death);
-  Watch(int rank, int size, const std::string& address, double timeout, OnDeath on_death);
+  Watch(int size, bool one_host, double timeout, OnDeath on_death, Circle circle);
+  Watch(int rank, int size, const std::string& address, double timeout, OnDeath on_death,
+        Circle circle);
   ~Watch();
 
   const std::string& address() const;

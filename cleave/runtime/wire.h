@@ -61,6 +61,9 @@ class Wire {
   // Gives up the receives with tags in [begin, end) that have not begun; what still comes there is
   // dropped, until something is posted there again.
   virtual void forget(int begin, int end) = 0;
+  // Counts every message that goes, comes or is waited for; odd while one is under way to this
+  // rank.
+  virtual uint64_t activity() const = 0;
   // Sends what is still to send, and ends the connection together with all ranks. Not `orderly`:
   // somebody has died; nobody is waited for.
   virtual void close(bool orderly) = 0;

@@ -23,6 +23,15 @@ World::World(std::shared_ptr<Wire> wire, Options options)
     }
     tell_news();
   };
+  const Watch::Circle circle{options.patience, [this] { return standing(); },
+                             [this](const std::string& where) {
+                               {
+                                 std::lock_guard lock(mutex_);
+                                 circle_ = where;
+                                 changed_.notify_all();
+                               }
+                               tell_news();
+                             }};
   common_ = open_session(0);
   wire_->listen([](size_t bytes) { return allocate(bytes); },
                 [this](int from, Parcel message) { deliver(from, std::move(message)); },
@@ -33,7 +42,7 @@ World::World(std::shared_ptr<Wire> wire, Options options)
                 });
   if (!options.watch || size_ == 1) return;
   if (rank_ == 0) {
-    watch_ = std::make_unique<Watch>(size_, wire_->one_host(), options.silence, on_death);
+    watch_ = std::make_unique<Watch>(size_, wire_->one_host(), options.silence, on_death, circle);
     send_all({.kind = Packet::Kind::Address, .what = watch_->address()});
     return;
   }
@@ -43,7 +52,7 @@ World::World(std::shared_ptr<Wire> wire, Options options)
     changed_.wait(lock, [&] { return !address_.empty(); });
     address = address_;
   }
-  watch_ = std::make_unique<Watch>(rank_, size_, address, options.silence, on_death);
+  watch_ = std::make_unique<Watch>(rank_, size_, address, options.silence, on_death, circle);
 }
 
 World::~World() {
@@ -117,6 +126,7 @@ std::shared_ptr<Session> World::open_session(int64_t num_devices) {
   auto& session = sessions_[next_session_];
   if (!session) session = std::make_shared<Session>();
   session->id = next_session_++;
+  circle_.clear();  // everybody who was in it has heard of it
   session->num_devices = num_devices;
   return session;
 }
@@ -130,10 +140,40 @@ void World::close_session(Session& session) {
 void World::wait(std::unique_lock<std::mutex>& lock, const Session& session, std::string_view who,
                  std::string_view what, const std::function<bool()>& ready,
                  const std::function<std::string()>& hopeless) {
-  while (!ready()) {
-    check(session, who, what, hopeless);
-    changed_.wait(lock);
+  if (ready()) return;
+  const std::string where = fmt::format("{} in {}", who, what);
+  waits_.push_back(where);
+  --running_;
+  try {
+    while (!ready()) {
+      check(session, who, what, hopeless);
+      changed_.wait(lock);
+    }
+  } catch (...) {
+    waits_.erase(std::find(waits_.begin(), waits_.end(), where));
+    ++running_;
+    throw;
   }
+  waits_.erase(std::find(waits_.begin(), waits_.end(), where));
+  ++running_;
+}
+
+Watch::Standing World::standing() {
+  Watch::Standing standing;
+  bool runs = running_ > 0;
+  {
+    std::lock_guard lock(mutex_);
+    for (const std::string& wait : waits_)
+      standing.where += fmt::format("{}{}", standing.where.empty() ? "" : ", ", wait);
+  }
+  {
+    std::lock_guard lock(listening_);
+    for (const auto& [number, listener] : listeners_)
+      if (!listener->waits(standing.where)) runs = true;
+  }
+  standing.waits = !runs && !standing.where.empty();
+  standing.activity = wire_->activity();
+  return standing;
 }
 
 void World::check(const Session& session, std::string_view who, std::string_view what,
@@ -143,6 +183,8 @@ void World::check(const Session& session, std::string_view who, std::string_view
     reason = fmt::format("rank {} has died: {}", dead_.begin()->first, dead_.begin()->second);
   else if (!session.failure.empty())
     reason = session.failure;
+  else if (!circle_.empty())
+    reason = fmt::format("every rank waits for another: {}", circle_);
   else
     reason = hopeless();
   if (!reason.empty()) throw TransportError(fmt::format("{} waits in {}: {}", who, what, reason));
@@ -181,6 +223,8 @@ std::vector<std::vector<Array>> World::gather_in(Session& session, std::vector<A
   send_all(lot);
   std::vector<std::vector<Array>> all(static_cast<size_t>(size_));
   all[static_cast<size_t>(rank_)] = std::move(arrays);
+  ++running_;  // the thread that calls
+  const auto ends = std::shared_ptr<void>(nullptr, [&](void*) { --running_; });
   std::unique_lock lock(mutex_);
   for (int rank = 0; rank < size_; ++rank) {
     if (rank == rank_) continue;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -27,6 +28,8 @@ class WorldListener {
   virtual ~WorldListener() = default;
   virtual void news() = 0;              // a rank has died or ended, or a run has failed
   virtual void done(uint64_t key) = 0;  // a countdown of planned messages has ended
+  // Adds who waits where; false: something runs.
+  virtual bool waits(std::string& where) = 0;
 };
 
 // The processes that run one program together, each on its own part of every mesh's devices: the
@@ -50,6 +53,8 @@ class World {
   struct Options {
     double silence = 60;  // seconds after which a rank that says nothing counts as dead
     bool watch = true;    // off: for tests in one process
+    // Seconds after which ranks that all wait, while nothing happens on any, are in a circle.
+    double patience = 10;
   };
   explicit World(std::shared_ptr<Wire> wire) : World(std::move(wire), Options{}) {}
   World(std::shared_ptr<Wire> wire, Options options);
@@ -100,9 +105,13 @@ class World {
             std::string_view what, const std::function<bool()>& ready,
             const std::function<std::string()>& hopeless);
   // What `wait` throws, where there is reason to.
+  // Also where all ranks wait for each other.
   void check(const Session& session, std::string_view who, std::string_view what,
              const std::function<std::string()>& hopeless) const;
   void tell_news();
+  Watch::Standing standing();
+  // A device runs from here on (1) or not any more (-1).
+  void count_running(int64_t change) { running_ += change; }
   std::vector<std::vector<Array>> gather_in(Session& session, std::vector<Array> arrays,
                                             std::string_view what);
 
@@ -115,6 +124,9 @@ class World {
   int64_t next_session_ = 0;
   std::shared_ptr<Session> common_;   // for gatherings outside of runs
   std::map<int, std::string> dead_;   // why
+  std::string circle_;                // who waits where, where nobody can go on
+  std::vector<std::string> waits_;    // who waits where in `wait`
+  std::atomic<int64_t> running_{0};   // devices that run, and do not wait here
   std::map<int, std::string> ended_;  // with which error; may be empty
   std::string address_;               // of the watch, when rank 0 has told it
   bool parted_ = false, orderly_ = false, released_ = false;

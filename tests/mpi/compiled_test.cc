@@ -14,7 +14,9 @@
 #include "cleave/rules/sharding_passes.h"
 #include "cleave/runtime/compare.h"
 #include "cleave/runtime/fill.h"
+#include "cleave/runtime/rank_transport.h"
 #include "cleave/runtime/recorder.h"
+#include "cleave/runtime/run_devices.h"
 #include "cleave/spmd/partition.h"
 #include "cleave/spmd/random_shardings.h"
 #include "cleave/transforms/compile.h"
@@ -267,6 +269,44 @@ TEST(Ranks, RunCompiledFunctions) {
     EXPECT_TRUE(compare(step(sharded_w, sharded_x).to_host(), expected).same);
   EXPECT_EQ(step.stats().traces, 1);
   EXPECT_THAT(step.stats().last, HasSubstr("compiled:"));
+}
+
+// Run by two ranks with a short CLEAVE_DEADLOCK_TIMEOUT: see launch_test.cc.
+std::string error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const TransportError& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+TEST(Circle, OfDevicesThatReceiveWhatNobodySends) {
+  World& world = *World::of_process();
+  RankTransport transport(world, world.size());
+  const std::vector<int64_t> own{world.rank()};
+  const std::string error = error_of([&] {
+    run_devices(transport, own, [&](int64_t device) { transport.receive(device, 7, "test.recv"); });
+  });
+  EXPECT_THAT(error, HasSubstr(fmt::format("device {} waits in test.recv: ", world.rank())));
+  EXPECT_THAT(error, HasSubstr("every rank waits for another: rank 0: device 0 in test.recv; rank "
+                               "1: device 1 in test.recv"));
+}
+
+TEST(Circle, OfRanksThatRunDifferentPrograms) {
+  World& world = *World::of_process();
+  Executable one(partitioned(gradients(world.size(), 1, 32)));
+  Executable other(partitioned(gradients(world.size(), 1, 48)));
+  Executable& mine = world.rank() == 0 ? one : other;
+  auto shards =
+      own_shards(mine, {make_array(mine.program()->entry_function().arg_types[0], "random:1")});
+  std::vector<std::vector<Array>> results;
+  const std::string error = error_of([&] { mine.run_shards_into(shards, results); });
+  EXPECT_THAT(error, HasSubstr("every rank waits for another: rank 0: device 0 in all_reduce"));
+  EXPECT_THAT(error_of([&] { mine.run_shards_into(shards, results); }),
+              HasSubstr("a program that has failed"));
+  // The world goes on.
+  EXPECT_EQ(world.gather({}, "a test").size(), 2u);
 }
 
 }  // namespace

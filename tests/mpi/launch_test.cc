@@ -134,6 +134,10 @@ TEST(Launch, SaysWhatItWouldRun) {
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("mpirun -n 4 "), HasSubstr("--oversubscribe"),
                                  HasSubstr("./program --its-own option\n")));
   EXPECT_NE(shell("launch -n 0 -- true").status, 0);
+  const Outcome missing = shell("launch -n 2 -- no_such_program");
+  EXPECT_NE(missing.status, 0);
+  EXPECT_THAT(missing.err, HasSubstr("there is no program no_such_program in PATH"));
+  EXPECT_THAT(shell("launch -n 2 -- ./no_such_program").err, HasSubstr("no program ./no_such"));
   EXPECT_NE(shell("launch -n 2").status, 0);
 }
 
@@ -234,6 +238,15 @@ TEST(Launch, ARankThatIsSilentCountsAsDead) {
   EXPECT_NE(death.status, 0);
   EXPECT_LT(death.seconds, 20);
   EXPECT_THAT(death.text, HasSubstr("rank 2 has died: nothing has been heard from it for 2 s"));
+}
+
+TEST(Launch, RanksThatWaitForEachOtherInACircleAreAnError) {
+  setenv("CLEAVE_DEADLOCK_TIMEOUT", "1", 1);
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  const Outcome outcome = shell("launch -n 2 -- " + self + " --gtest_filter=Circle.*");
+  unsetenv("CLEAVE_DEADLOCK_TIMEOUT");
+  EXPECT_EQ(outcome.status, 0) << outcome.out << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("2 tests"));
 }
 
 }  // namespace
