@@ -115,6 +115,7 @@ void RankDevices::work() {
 }
 
 void RankDevices::run(int workers, bool blocks, const std::function<bool(size_t)>& advance) {
+  transport_.begin();
   {
     std::lock_guard lock(mutex_);
     if (failed_) throw TransportError("a program that has failed on one of its ranks runs again");

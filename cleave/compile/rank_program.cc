@@ -31,14 +31,16 @@ uint64_t digest_of(const Program& program, const std::string& passes) {
   Digest digest;
   digest.add(to_string(*program.mesh));
   digest.add(passes);
+  auto add_value = [&](ValueId value) {
+    digest.add(to_string(program.graph.type(value)));
+    if (program.layout(value).spec.mesh) digest.add(to_string(program.layout(value).spec));
+  };
+  for (ValueId arg : program.graph.region(program.entry_function().body).args) add_value(arg);
   program.graph.walk(program.entry_function().body, [&](NodeId id) {
     const Node& node = program.graph.node(id);
     digest.add(node.name);
     for (ValueId operand : node.operands) digest.add(operand.index);
-    for (ValueId result : node.results) {
-      digest.add(to_string(program.graph.type(result)));
-      if (program.layout(result).spec.mesh) digest.add(to_string(program.layout(result).spec));
-    }
+    for (ValueId result : node.results) add_value(result);
   });
   return digest.value();
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cleave/core/error.h"
+#include "cleave/graph/type.h"
 #include "cleave/kernels/combine.h"
 
 namespace cleave {
@@ -38,6 +39,7 @@ RankTransport::RankTransport(World& world, int64_t num_devices, Life life)
       each_(num_devices / world.size()),
       session_(world.open_session(life == Life::Run ? num_devices : 0)) {
   if (life == Life::Run) world_.count_running(each_);
+  begin();
   counted_ = life == Life::Run ? each_ : 0;
   internal_check(each_ * world.size() == num_devices, "devices that ranks cannot share evenly");
 }
@@ -48,10 +50,15 @@ RankTransport::~RankTransport() {
   world_.close_session(*session_);
 }
 
+void RankTransport::begin() {
+  std::lock_guard lock(world_.mutex_);
+  circles_ = world_.circles_;
+}
+
 void RankTransport::check(int64_t device, std::string_view what,
                           std::span<const int64_t> group) const {
   std::lock_guard lock(world_.mutex_);
-  world_.check(*session_, name_of(device), what, [&] {
+  world_.check(*session_, name_of(device), what, circles_, [&] {
     for (int64_t other : group)
       if (const std::string reason = why_not(other); !reason.empty()) return reason;
     return std::string();
@@ -145,8 +152,16 @@ std::vector<Array> RankTransport::exchange(const Meeting& meeting, std::vector<A
 Array RankTransport::all_reduce(const Meeting& meeting, const Array& part,
                                 const PartReducer& reducer) {
   const auto count = static_cast<int64_t>(meeting.group.size());
-  if (reducer.combine || count <= 2 || part.num_bytes() < kPieceBytes * meeting.group.size())
-    return Transport::all_reduce(meeting, part, reducer);
+  if (reducer.combine || count <= 2 || part.num_bytes() < kPieceBytes * meeting.group.size()) {
+    const std::vector<Array> parts = gather(meeting, part);
+    for (size_t i = 0; i < parts.size(); ++i)
+      if (parts[i].shape() != part.shape() || parts[i].dtype() != part.dtype())
+        throw TransportError(fmt::format(
+            "{}: device {} has {} and device {} has {}; do all ranks run the same program?",
+            meeting.what, meeting.device, to_string(Type::tensor(part.dtype(), part.shape())),
+            meeting.group[i], to_string(Type::tensor(parts[i].dtype(), parts[i].shape()))));
+    return combine(parts, reducer);
+  }
   const int64_t n = part.num_elements();
   const Array flat = part.contiguous().reshape({n});
   const int64_t chunk = ceil_div(n, count);

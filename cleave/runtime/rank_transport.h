@@ -37,6 +37,8 @@ class RankTransport : public Transport {
   void leave(int64_t device) override;
   void fail(int64_t device, std::string_view message) override;
 
+  // Of many runs: another one.
+  void begin();
   // Throws where `device`, which waits for others of `group`, waits in vain.
   void check(int64_t device, std::string_view what, std::span<const int64_t> group) const;
   // The number of the run, the same on every rank.
@@ -57,6 +59,7 @@ class RankTransport : public Transport {
   const std::weak_ptr<void> world_life_;
   const int64_t num_devices_, each_;
   std::shared_ptr<Session> session_;
+  uint64_t circles_ = 0;             // of ranks that waited for each other, before this run
   std::atomic<int64_t> counted_{0};  // own devices that run
 };
 

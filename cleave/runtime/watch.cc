@@ -219,7 +219,8 @@ struct Watch::State {
         changed.notify_all();
       }
       for (const auto& [who, why] : died) on_death(who, why);
-      if (!in_circle.empty() && circle.on_circle) circle.on_circle(in_circle);
+      if (!in_circle.empty() && circle.on_circle)
+        circle.on_circle(std::stoull(in_circle), in_circle.substr(in_circle.find(' ') + 1));
     }
   }
 
@@ -254,8 +255,14 @@ struct Watch::State {
       if (farewells[static_cast<size_t>(i)] || !is_quiet) return;
       where += fmt::format("{}rank {}: {}", where.empty() ? "" : "; ", i, each.standing.where);
     }
-    found = where;
-    for (Line& line : lines) line.send(Word::Circle, 0, where);
+    for (int i = 0; i < size; ++i) {
+      const std::string text =
+          fmt::format("{} {}", seen[static_cast<size_t>(i)].standing.activity, where);
+      if (i == 0)
+        found = text;
+      else
+        lines[static_cast<size_t>(i)].send(Word::Circle, 0, text);
+    }
     for (Seen& each : seen) each = Seen();
   }
 

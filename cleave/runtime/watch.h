@@ -32,7 +32,8 @@ class Watch {
   struct Circle {
     double patience = 10;
     std::function<Standing()> standing;
-    std::function<void(const std::string& where)> on_circle;
+    // With the activity of this rank then: where it has changed, the rank has gone on meanwhile.
+    std::function<void(uint64_t activity, const std::string& where)> on_circle;
   };
 
   // Rank 0 opens the door; the others come in with the address that it gives.

@@ -23,15 +23,17 @@ World::World(std::shared_ptr<Wire> wire, Options options)
     }
     tell_news();
   };
-  const Watch::Circle circle{options.patience, [this] { return standing(); },
-                             [this](const std::string& where) {
-                               {
-                                 std::lock_guard lock(mutex_);
-                                 circle_ = where;
-                                 changed_.notify_all();
-                               }
-                               tell_news();
-                             }};
+  const auto on_circle = [this](uint64_t activity, const std::string& where) {
+    {
+      std::lock_guard lock(mutex_);
+      if (wire_->activity() != activity) return;
+      circle_ = where;
+      ++circles_;
+      changed_.notify_all();
+    }
+    tell_news();
+  };
+  const Watch::Circle circle{options.patience, [this] { return standing(); }, on_circle};
   common_ = open_session(0);
   wire_->listen([](size_t bytes) { return allocate(bytes); },
                 [this](int from, Parcel message) { deliver(from, std::move(message)); },
@@ -126,7 +128,6 @@ std::shared_ptr<Session> World::open_session(int64_t num_devices) {
   auto& session = sessions_[next_session_];
   if (!session) session = std::make_shared<Session>();
   session->id = next_session_++;
-  circle_.clear();  // everybody who was in it has heard of it
   session->num_devices = num_devices;
   return session;
 }
@@ -142,11 +143,12 @@ void World::wait(std::unique_lock<std::mutex>& lock, const Session& session, std
                  const std::function<std::string()>& hopeless) {
   if (ready()) return;
   const std::string where = fmt::format("{} in {}", who, what);
+  const uint64_t circles = circles_;
   waits_.push_back(where);
   --running_;
   try {
     while (!ready()) {
-      check(session, who, what, hopeless);
+      check(session, who, what, circles, hopeless);
       changed_.wait(lock);
     }
   } catch (...) {
@@ -177,13 +179,13 @@ Watch::Standing World::standing() {
 }
 
 void World::check(const Session& session, std::string_view who, std::string_view what,
-                  const std::function<std::string()>& hopeless) const {
+                  uint64_t circles, const std::function<std::string()>& hopeless) const {
   std::string reason;
   if (!dead_.empty())
     reason = fmt::format("rank {} has died: {}", dead_.begin()->first, dead_.begin()->second);
   else if (!session.failure.empty())
     reason = session.failure;
-  else if (!circle_.empty())
+  else if (circles != circles_)
     reason = fmt::format("every rank waits for another: {}", circle_);
   else
     reason = hopeless();

@@ -105,8 +105,8 @@ class World {
             std::string_view what, const std::function<bool()>& ready,
             const std::function<std::string()>& hopeless);
   // What `wait` throws, where there is reason to.
-  // Also where all ranks wait for each other.
-  void check(const Session& session, std::string_view who, std::string_view what,
+  // Also where a circle was found since there were `circles` of them.
+  void check(const Session& session, std::string_view who, std::string_view what, uint64_t circles,
              const std::function<std::string()>& hopeless) const;
   void tell_news();
   Watch::Standing standing();
@@ -124,7 +124,8 @@ class World {
   int64_t next_session_ = 0;
   std::shared_ptr<Session> common_;   // for gatherings outside of runs
   std::map<int, std::string> dead_;   // why
-  std::string circle_;                // who waits where, where nobody can go on
+  std::string circle_;                // who waits where, where nobody can go on; the last one
+  uint64_t circles_ = 0;              // found so far
   std::vector<std::string> waits_;    // who waits where in `wait`
   std::atomic<int64_t> running_{0};   // devices that run, and do not wait here
   std::map<int, std::string> ended_;  // with which error; may be empty
