@@ -76,6 +76,8 @@ class MpiWire : public Wire {
     {
       std::lock_guard lock(mutex_);
       (orderly ? closing_ : abandoned_) = true;
+      // What a run that failed has sent is taken, so that its sender can end as well.
+      planned_.forget(0, kTags);
       changed_.notify_all();
     }
     if (thread_.joinable()) thread_.join();
@@ -244,6 +246,7 @@ class MpiWire : public Wire {
     for (int done = 0; !done;) {
       receive_some();
       finish_some();
+      planned_.advance();
       check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
       std::unique_lock lock(mutex_);
       if (abandoned_) return;
