@@ -1,5 +1,5 @@
 // A sharded module over MPI ranks, compiled with and without cleave-overlap, in turns:
-//   cleave trace 'model:gpt?step=grad&sharding=data' --mesh data=2 > step.mlir
+//   cleave trace 'model:gpt?step=grad&sharding=data&mesh=data=2' > step.mlir
 //   cleave launch -n 2 -- bench_overlap step.mlir [SECONDS]
 #include <fmt/core.h>
 
@@ -51,6 +51,7 @@ void run(const std::string& file, double seconds) {
   std::ifstream in(file, std::ios::binary);
   if (!in) throw UserError(file + ": cannot be opened");
   Graph graph = parse_module(std::string(std::istreambuf_iterator<char>(in), {}), file);
+  if (!graph.find_function("main")) throw UserError(file + ": has no @main");
   std::vector<Array> whole;
   for (const Type& type : graph.find_function("main")->arg_types)
     whole.push_back(make_array(type, is_integer(type.dtype) ? "zeros" : "random:1"));
