@@ -170,6 +170,13 @@ CollectiveCost collective_cost(CollectiveKind kind, const GroupLinks& links,
   std::vector<CostLine> lines;
   for (const CollectiveProtocol& protocol : protocols)
     lines.push_back(line_of(kind, protocol, links));
+  // A device may also complete everything and keep its part: trees are quicker than rings on small
+  // buffers.
+  if (kind == CollectiveKind::ReduceScatter) {
+    const auto whole = CollectiveKind::AllReduce;
+    for (const CollectiveProtocol& protocol : profile.collectives[static_cast<size_t>(whole)])
+      lines.push_back(line_of(whole, protocol, links));
+  }
   return CollectiveCost(std::move(lines));
 }
 
