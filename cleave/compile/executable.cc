@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "cleave/compile/overlap.h"
 #include "cleave/compile/rank_program.h"
@@ -128,6 +129,7 @@ struct Executable::Impl {
     std::optional<StepContext> context;
     std::optional<Interpreter> made;
     std::vector<NodeId> done;
+    std::vector<Array> spare;  // donated arguments that became no result: for those of the next run
   };
 
   std::optional<Program> program;
@@ -282,6 +284,17 @@ struct Executable::Impl {
     frame.alone = &*device.context;
   }
 
+  // Whether a tensor may be written into the array, which nobody else holds.
+  static bool can_hold(const Array& array, const Type& type) {
+    return array.valid() && array.dtype() == type.dtype && array.shape() == type.shape &&
+           array.is_contiguous() && array.buffer().use_count() == 1;
+  }
+  static Array memory_for(Device& device, const Type& type) {
+    for (Array& array : device.spare)
+      if (can_hold(array, type)) return std::exchange(array, Array());
+    return Array(type.dtype, type.shape);
+  }
+
   // Sets the buffers of a run; results that may be overwritten are.
   void bind(Device& device, std::vector<Array>& args, std::vector<Array>& results) {
     const DeviceCode& code = device.code;
@@ -301,10 +314,7 @@ struct Executable::Impl {
       const CodeResult& result = code.results[i];
       if (result.kind != CodeResult::Kind::Buffer) continue;
       if (result.donor >= 0) continue;
-      const bool fits = results[i].valid() && results[i].dtype() == result.type.dtype &&
-                        results[i].shape() == result.type.shape && results[i].is_contiguous() &&
-                        results[i].buffer().use_count() == 1;
-      if (!fits) results[i] = Array(result.type.dtype, result.type.shape);
+      if (!can_hold(results[i], result.type)) results[i] = memory_for(device, result.type);
     }
     std::byte* const arena = device.arena.get();
     for (uint32_t b = 0; b < code.buffers.size(); ++b) {
@@ -361,8 +371,12 @@ struct Executable::Impl {
                            row_major_strides(result.type.shape), 0, memory);
       }
     }
-    for (size_t i = 0; i < args.size(); ++i)
-      if (device.code.donated[i]) args[i] = Array();
+    device.spare.clear();
+    for (size_t i = 0; i < args.size(); ++i) {
+      if (!device.code.donated[i]) continue;
+      if (can_hold(args[i], device.code.arguments[i])) device.spare.push_back(std::move(args[i]));
+      args[i] = Array();
+    }
     std::fill(device.frame.held.begin(), device.frame.held.end(), nullptr);
   }
 

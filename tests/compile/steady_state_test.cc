@@ -16,7 +16,8 @@ std::vector<Array> arrays_of(const models::BuiltModel& model) {
   return arrays;
 }
 
-// Runs in which the results that an argument is donated for are the next arguments.
+// Runs in which results take the place of the arguments that are donated for them, and arguments
+// whose memory the run did not take that of results.
 int64_t allocations_of_runs(Executable& executable, const Function& function,
                             std::vector<std::vector<Array>>& args) {
   std::vector<std::pair<size_t, size_t>> donated;  // argument, result
@@ -28,7 +29,7 @@ int64_t allocations_of_runs(Executable& executable, const Function& function,
     executable.run_shards_into(args, results);
     for (size_t device = 0; device < args.size(); ++device)
       for (const auto& [argument, result] : donated)
-        args[device][argument] = std::move(results[device][result]);
+        std::swap(args[device][argument], results[device][result]);
   };
   for (int warm = 0; warm < 4; ++warm) step();
   const int64_t before = allocation_count();
