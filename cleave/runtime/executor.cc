@@ -1,42 +1,18 @@
 #include "cleave/runtime/executor.h"
 
 #include <algorithm>
-#include <mutex>
 #include <numeric>
 
 #include "cleave/core/error.h"
 #include "cleave/graph/local_op.h"
 #include "cleave/ops/literal_array.h"
 #include "cleave/runtime/local_transport.h"
+#include "cleave/runtime/one_at_a_time.h"
 #include "cleave/runtime/rank_transport.h"
 #include "cleave/runtime/run_devices.h"
 
 namespace cleave {
 namespace {
-
-// Devices tell what they do from their own threads; the observer hears one at a time.
-class OneAtATime : public Observer {
- public:
-  explicit OneAtATime(Observer* observer) : observer_(observer) {}
-
-  void executed(const Graph& graph, const Node& node, int64_t device,
-                std::span<const Array> results, double begin, double end) override {
-    std::lock_guard lock(mutex_);
-    observer_->executed(graph, node, device, results, begin, end);
-  }
-  void print(std::string_view text) override {
-    std::lock_guard lock(mutex_);
-    observer_->print(text);
-  }
-  void probe(std::string_view name, int64_t iteration, const Array& value) override {
-    std::lock_guard lock(mutex_);
-    observer_->probe(name, iteration, value);
-  }
-
- private:
-  Observer* observer_;
-  std::mutex mutex_;
-};
 
 // Where the value on every device is the value as well.
 bool is_idempotent(ReduceOp op) { return op != ReduceOp::Sum && op != ReduceOp::Prod; }
