@@ -1,6 +1,9 @@
 // A compiled step that has run before asks for no memory.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "cleave/compile/executable.h"
 #include "cleave/models/registry.h"
 #include "cleave/rules/sharding_passes.h"
@@ -32,9 +35,15 @@ int64_t allocations_of_runs(Executable& executable, const Function& function,
         std::swap(args[device][argument], results[device][result]);
   };
   for (int warm = 0; warm < 4; ++warm) step();
-  const int64_t before = allocation_count();
-  for (int run = 0; run < 5; ++run) step();
-  return allocation_count() - before;
+  // A thread makes its oneDNN stream when it first gets a part of the work, which on a busy machine
+  // may be late: the fewest of several counts.
+  int64_t fewest = std::numeric_limits<int64_t>::max();
+  for (int attempt = 0; attempt < 6 && fewest > 0; ++attempt) {
+    const int64_t before = allocation_count();
+    for (int run = 0; run < 5; ++run) step();
+    fewest = std::min(fewest, allocation_count() - before);
+  }
+  return fewest;
 }
 
 // Training and inference of the models, on one device, with one thread and several.
