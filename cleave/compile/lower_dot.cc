@@ -4,27 +4,11 @@
 #include "cleave/compile/lowering.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/kernels/dense.h"
 #include "cleave/kernels/dot.h"
 
 // Matrix products, with what is done to them on the way.
 namespace cleave {
-namespace {
-
-// In some order of its dimensions the elements lie behind each other.
-bool is_dense(const CodeView& view) {
-  std::vector<std::pair<int64_t, int64_t>> dims;  // stride, size
-  for (size_t d = 0; d < view.type.shape.size(); ++d)
-    if (view.type.shape[d] != 1) dims.emplace_back(view.type.strides[d], view.type.shape[d]);
-  std::sort(dims.begin(), dims.end());
-  int64_t expected = 1;
-  for (const auto& [stride, size] : dims) {
-    if (stride != expected) return false;
-    expected *= size;
-  }
-  return true;
-}
-
-}  // namespace
 
 CodeView Lowering::converted(CodeBlock& block, const CodeView& view, DType dtype) {
   if (view.type.dtype == dtype) return view;
@@ -46,7 +30,8 @@ std::optional<CodeView> Lowering::product(const Node& node, CodeBlock& block) {
       native ? type.dtype : dot_compute_type(in[0].type.dtype, in[1].type.dtype, type.dtype);
   for (size_t i : {0, 1}) {
     const bool converts = !native && in[i].type.dtype != dtype;
-    if (!is_matrix_like(node, i, in[i].type) || (converts && !is_dense(in[i])))
+    if (!is_matrix_like(node, i, in[i].type) ||
+        (converts && !is_dense(in[i].type.shape, in[i].type.strides)))
       in[i] = packed_copy(block, in[i], matrix_strides(node, i, in[i].type.shape));
     if (converts) in[i] = converted(block, in[i], dtype);
   }

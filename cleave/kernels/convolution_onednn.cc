@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "cleave/kernels/convolution.h"
+#include "cleave/kernels/dense.h"
 #include "cleave/kernels/library_threads.h"
 #include "cleave/kernels/onednn.h"
 
@@ -34,20 +35,6 @@ Tensor merged(const Array& array) {
   }
   tensor.array = array;
   return tensor;
-}
-
-bool is_dense(const memory::dims& shape, const memory::dims& strides) {
-  // Each element has its own place, without gaps: oneDNN's fast formats are all such.
-  std::vector<std::pair<int64_t, int64_t>> dims;
-  for (size_t d = 0; d < shape.size(); ++d)
-    if (shape[d] != 1) dims.emplace_back(strides[d], shape[d]);
-  std::sort(dims.begin(), dims.end());
-  int64_t expected = 1;
-  for (auto [stride, size] : dims) {
-    if (stride != expected) return false;
-    expected *= size;
-  }
-  return true;
 }
 
 memory::desc describe(const memory::dims& shape, const memory::dims& strides,

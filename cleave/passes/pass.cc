@@ -109,7 +109,7 @@ std::vector<PassTiming> run_pipeline(Graph& graph, const std::vector<PassCall>& 
   const PassRegistry& registry = pass_registry();
   for (const PassCall& call : calls) {
     const Pass* pass = registry.find(call.name);
-    if (!pass) throw_user("unknown pass '{}'", call.name);
+    if (!pass) throw_user("unknown pass '{}'; cleave opt --list-passes names them", call.name);
     for (const auto& [option, value] : call.options.values())
       if (std::find(pass->options.begin(), pass->options.end(), option) == pass->options.end())
         throw_user("pass '{}' has no option '{}'", call.name, option);

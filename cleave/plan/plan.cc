@@ -212,7 +212,8 @@ Plan plan_from_json(std::string_view text) {
   try {
     return plan_of(Json::parse(text));
   } catch (const Json::exception& error) {
-    throw_user("plan: {}", error.what());
+    const std::string what = error.what();  // "[json.exception.parse_error.101] parse error at ..."
+    throw_user("this is no plan of `cleave plan --out`: {}", what.substr(what.find("] ") + 2));
   }
 }
 

@@ -3,26 +3,13 @@
 #include <algorithm>
 
 #include "cleave/graph/op_def.h"
+#include "cleave/kernels/dense.h"
 #include "cleave/kernels/workspace.h"
 #include "cleave/ops/conv_attr.h"
 #include "cleave/ops/dot_dims.h"
 
 namespace cleave {
 namespace {
-
-// Every element has a place of its own, without gaps, in some order of the dimensions.
-bool is_dense(const Array& array) {
-  std::vector<std::pair<int64_t, int64_t>> dims;
-  for (size_t d = 0; d < array.rank(); ++d)
-    if (array.shape()[d] != 1) dims.emplace_back(array.strides()[d], array.shape()[d]);
-  std::sort(dims.begin(), dims.end());
-  int64_t expected = 1;
-  for (const auto& [stride, size] : dims) {
-    if (stride != expected) return false;
-    expected *= size;
-  }
-  return true;
-}
 
 int64_t convolution_workspace(const Node& node, const Array& input, const Array& kernel,
                               const Type& result) {
@@ -40,10 +27,11 @@ int64_t convolution_workspace(const Node& node, const Array& input, const Array&
              std::max<int64_t>(0, (size - 1) * dim.base_dilation + 1 + dim.low + dim.high);
     is_padded = true;
   }
-  if (is_padded || !is_dense(input)) bytes += padded;
+  if (is_padded || !is_dense(input.shape(), input.strides())) bytes += padded;
   const bool mirrored = std::any_of(window.reversed.begin(), window.reversed.end(),
                                     [](bool reversed) { return reversed; });
-  if (mirrored || !is_dense(kernel)) bytes += static_cast<int64_t>(kernel.num_bytes());
+  if (mirrored || !is_dense(kernel.shape(), kernel.strides()))
+    bytes += static_cast<int64_t>(kernel.num_bytes());
   // The library wants channels innermost, and kernels in blocks.
   bytes += static_cast<int64_t>(kernel.num_bytes());
   const bool channels_last = !is_padded && input.strides()[dims.input_feature] == 1;

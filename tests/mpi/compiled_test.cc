@@ -22,37 +22,20 @@
 #include "cleave/transforms/compile.h"
 #include "cleave/transforms/grad.h"
 #include "tests/compile/count_allocations.h"
+#include "tests/mpi/rank_inputs.h"
 
 namespace cleave {
 namespace {
 
 using testing::HasSubstr;
+using testing_ranks::arguments;
+using testing_ranks::meshes;
 
 constexpr const char* kPasses = "cleave-simplify,cleave-fuse";
 
 Graph program_of(const std::string& name) {
   std::ifstream in(CLEAVE_TEST_DIR "/programs/" + name + ".mlir");
   return parse_module(std::string(std::istreambuf_iterator<char>(in), {}), name);
-}
-
-std::vector<std::string> meshes() {
-  switch (World::of_process()->size()) {
-    case 2:
-      return {"x=2", "x=4", "x=2,y=3", "x=2,y=2,z=2"};
-    case 3:
-      return {"x=3", "x=3,y=2", "x=2,y=3,z=2"};
-    case 4:
-      return {"x=4", "x=2,y=2", "x=8", "x=2,y=2,z=2"};
-    default:
-      return {"x=8", "x=2,y=4", "x=2,y=2,z=2"};
-  }
-}
-
-std::vector<Array> arguments(const Graph& graph) {
-  std::vector<Array> args;
-  for (const Type& type : graph.find_function("main")->arg_types)
-    args.push_back(make_array(type, "random:" + std::to_string(args.size() + 1)));
-  return args;
 }
 
 Program sharded(Graph graph, const std::string& text, uint64_t seed) {

@@ -19,11 +19,14 @@
 #include "cleave/runtime/run_devices.h"
 #include "cleave/spmd/partition.h"
 #include "cleave/spmd/random_shardings.h"
+#include "tests/mpi/rank_inputs.h"
 
 namespace cleave {
 namespace {
 
 using testing::HasSubstr;
+using testing_ranks::arguments;
+using testing_ranks::meshes;
 
 std::string read(const std::filesystem::path& path) {
   std::ifstream in(path);
@@ -36,26 +39,6 @@ std::vector<std::filesystem::path> programs() {
     files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   return files;
-}
-
-std::vector<std::string> meshes(int ranks) {
-  switch (ranks) {
-    case 2:
-      return {"x=2", "x=4", "x=2,y=3", "x=2,y=2,z=2"};
-    case 3:
-      return {"x=3", "x=3,y=2", "x=2,y=3,z=2"};
-    case 4:
-      return {"x=4", "x=2,y=2", "x=8", "x=2,y=2,z=2"};
-    default:
-      return {"x=8", "x=2,y=4", "x=2,y=2,z=2"};
-  }
-}
-
-std::vector<Array> make_args(const Graph& graph) {
-  std::vector<Array> args;
-  for (const Type& type : graph.find_function("main")->arg_types)
-    args.push_back(make_array(type, "random:" + std::to_string(args.size() + 1)));
-  return args;
 }
 
 // The same Program by ranks and by threads of one process: the same bits and the same log.
@@ -75,8 +58,8 @@ void expect_same_as_local(const Program& program, const std::vector<Array>& args
 TEST(Ranks, RunEveryProgramAsThreadsDo) {
   for (const std::filesystem::path& path : programs()) {
     const Graph graph = parse_module(read(path), path.filename().string());
-    const std::vector<Array> args = make_args(graph);
-    for (const std::string& text : meshes(World::of_process()->size()))
+    const std::vector<Array> args = arguments(graph);
+    for (const std::string& text : meshes())
       for (uint64_t seed = 1; seed <= 2; ++seed) {
         Mesh named = parse_mesh(text);
         named.name = "mesh";
@@ -98,7 +81,7 @@ TEST(Ranks, RunOnAMeshWithAnOrderOfDevices) {
   std::iota(order.rbegin(), order.rend(), 0);
   const auto mesh = std::make_shared<const Mesh>(Mesh({{"x", n}}, order, "mesh"));
   Graph graph = parse_module(read(CLEAVE_TEST_DIR "/programs/integer_matmul.mlir"));
-  const std::vector<Array> args = make_args(graph);
+  const std::vector<Array> args = arguments(graph);
   graph.meshes = {mesh};
   shard_randomly(graph, "main", mesh, 3);
   expect_same_as_local(partition(graph, {.entry = "main", .mesh = mesh}), args, "order");
@@ -247,7 +230,7 @@ TEST(Ranks, ComputeWithTensors) {
 TEST(Ranks, TimelinesAreMerged) {
   World& world = *World::of_process();
   Graph graph = parse_module(read(CLEAVE_TEST_DIR "/programs/matmul.mlir"));
-  const std::vector<Array> args = make_args(graph);
+  const std::vector<Array> args = arguments(graph);
   const auto mesh =
       std::make_shared<const Mesh>(Mesh({{"x", 2 * world.size()}}, std::vector<int64_t>{}, "mesh"));
   graph.meshes = {mesh};

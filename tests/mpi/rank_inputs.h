@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cleave/graph/graph.h"
+#include "cleave/runtime/fill.h"
+#include "cleave/runtime/world.h"
+
+// What the tests that ranks run share.
+namespace cleave::testing_ranks {
+
+// Meshes whose devices can be divided over the ranks of this process.
+inline std::vector<std::string> meshes() {
+  switch (World::of_process()->size()) {
+    case 2:
+      return {"x=2", "x=4", "x=2,y=3", "x=2,y=2,z=2"};
+    case 3:
+      return {"x=3", "x=3,y=2", "x=2,y=3,z=2"};
+    case 4:
+      return {"x=4", "x=2,y=2", "x=8", "x=2,y=2,z=2"};
+    default:
+      return {"x=8", "x=2,y=4", "x=2,y=2,z=2"};
+  }
+}
+
+inline std::vector<Array> arguments(const Graph& graph) {
+  std::vector<Array> args;
+  for (const Type& type : graph.find_function("main")->arg_types)
+    args.push_back(make_array(type, "random:" + std::to_string(args.size() + 1)));
+  return args;
+}
+
+}  // namespace cleave::testing_ranks
