@@ -70,6 +70,8 @@ BuiltModel donating(BuiltModel model) {
   return model;
 }
 
+constexpr TraceOptions kOneSize{.other_sizes = false};
+
 // The step that was asked for. `forward(params, inputs...)` gives the model's result, and
 // `loss(params, inputs...)` the number that training makes small.
 template <typename T, typename Forward, typename Loss, typename... Inputs>
@@ -80,16 +82,18 @@ BuiltModel make_step(const Common& common, const Mesh* mesh, T params, const For
     params = shard_weights(std::move(params), scheme, *mesh);
     ((inputs = inputs.shard(*mesh, input_spec(scheme, *mesh))), ...);
   }
-  if (common.step == "forward") return traced(trace(forward)(params, inputs...), params, inputs...);
-  if (common.step == "loss") return traced(trace(loss)(params, inputs...), params, inputs...);
+  if (common.step == "forward")
+    return traced(trace(forward, kOneSize)(params, inputs...), params, inputs...);
+  if (common.step == "loss")
+    return traced(trace(loss, kOneSize)(params, inputs...), params, inputs...);
   if (common.step == "grad")
-    return traced(trace(value_and_grad(loss))(params, inputs...), params, inputs...);
+    return traced(trace(value_and_grad(loss), kOneSize)(params, inputs...), params, inputs...);
   if (common.optimizer == "sgd") {
     auto step = [&](const T& p, const Inputs&... in) {
       auto [value, g] = value_and_grad(loss)(p, in...);
       return std::make_pair(value, sgd(p, g));
     };
-    return donating(traced(trace(step)(params, inputs...), params, inputs...));
+    return donating(traced(trace(step, kOneSize)(params, inputs...), params, inputs...));
   }
   if (common.optimizer == "momentum") {
     auto step = [&](const T& p, const T& velocity, const Inputs&... in) {
@@ -97,14 +101,16 @@ BuiltModel make_step(const Common& common, const Mesh* mesh, T params, const For
       return std::make_pair(value, momentum(p, g, velocity));
     };
     const T velocity = zeros_for(params);
-    return donating(traced(trace(step)(params, velocity, inputs...), params, velocity, inputs...));
+    return donating(
+        traced(trace(step, kOneSize)(params, velocity, inputs...), params, velocity, inputs...));
   }
   auto step = [&](const T& p, const AdamState<T>& state, const Inputs&... in) {
     auto [value, g] = value_and_grad(loss)(p, in...);
     return std::make_pair(value, adamw(p, g, state));
   };
   const AdamState<T> state = init_adam(params);
-  return donating(traced(trace(step)(params, state, inputs...), params, state, inputs...));
+  return donating(
+      traced(trace(step, kOneSize)(params, state, inputs...), params, state, inputs...));
 }
 
 // What a model's name stands for: its sizes and their names, weights, inputs, result and loss.

@@ -8,12 +8,28 @@
 
 namespace cleave {
 
+namespace {
+
+// "!quant.uniform<i8:f32:1, {0.5, 2.0}>" has scales along dimension 1, which moves along.
+void shift_quantized_axis(std::string& text, int64_t dim) {
+  const size_t scales = text.find(", {");
+  if (!text.starts_with("!quant.") || scales == std::string::npos) return;
+  const size_t colon = text.rfind(':', scales);
+  const std::string digits = text.substr(colon + 1, scales - colon - 1);
+  if (digits.empty() || digits.find_first_not_of("0123456789") != std::string::npos) return;
+  const int64_t axis = std::stoll(digits);
+  if (axis >= dim) text.replace(colon + 1, digits.size(), std::to_string(axis + 1));
+}
+
+}  // namespace
+
 Type with_dim(Type type, int64_t dim, int64_t size) {
   if (type.kind == Type::Kind::Tuple)
     for (Type& element : type.elements) element = with_dim(std::move(element), dim, size);
   if (!type.is_tensor()) return type;
   type.shape.insert(type.shape.begin() + dim, size);
   type.encoding.clear();
+  if (type.dtype == DType::Other) shift_quantized_axis(type.text, dim);
   return type;
 }
 

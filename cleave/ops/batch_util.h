@@ -56,6 +56,10 @@ std::vector<ValueId> emit_self(const BatchContext& c, std::vector<ValueId> opera
 std::vector<Batched> emit_self(const BatchContext& c, std::vector<ValueId> operands, AttrDict attrs,
                                int64_t dim = 0);
 
+// The rule of ops that must happen once for every example, and do not: a UserError says so, also
+// where nothing that they use differs between examples.
+std::vector<Batched> batch_effect(const BatchContext& c);
+
 // The rule of ops whose operands and results all have one shape: along the batch dimension of the
 // first operand that has one. The operands listed in `scalars` may be of rank 0 beside others, and
 // then stay as they are where they are the same for all examples.

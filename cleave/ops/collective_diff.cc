@@ -137,6 +137,10 @@ std::vector<ValueId> vjp_broadcast(const DiffContext& c, std::span<const ValueId
                                  c.b.type(c.operand(i)), meeting_attrs(c.node));
   return results;
 }
+std::vector<ValueId> jvp_collective_reduce(const DiffContext& c, std::span<const ValueId> t) {
+  require(reducer_of(c) == ReduceOp::Sum, c.node, "has a derivative for sums alone");
+  return jvp_linear(c, t);
+}
 std::vector<ValueId> vjp_collective_reduce(const DiffContext& c, std::span<const ValueId> ct) {
   require(reducer_of(c) == ReduceOp::Sum, c.node, "has a derivative for sums alone");
   std::vector<ValueId> results(ct.size());
@@ -168,7 +172,7 @@ void add_collective_derivatives(OpRegistry& r) {
   set("stablehlo.all_to_all", jvp_each, vjp_all_to_all);
   set("stablehlo.collective_permute", jvp_each, vjp_permute);
   set("stablehlo.collective_broadcast", jvp_each, vjp_broadcast);
-  set("stablehlo.collective_reduce", jvp_each, vjp_collective_reduce);
+  set("stablehlo.collective_reduce", jvp_collective_reduce, vjp_collective_reduce);
   set("sdy.sharding_constraint", jvp_each, vjp_constraint);
   for (const char* name :
        {"sdy.reshard", "sdy.propagation_barrier", "sdy.data_flow_edge", "sdy.func_data_flow_edge",

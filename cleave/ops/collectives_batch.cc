@@ -40,14 +40,14 @@ std::vector<Batched> batch_broadcast(const BatchContext& c) {
   return batched;
 }
 
+}  // namespace
+
 std::vector<Batched> batch_effect(const BatchContext& c) {
   fail(c.node,
        "talks to the host or to another program, once, and {} examples are batched; call it "
        "outside of vmap",
        c.size);
 }
-
-}  // namespace
 
 void add_collective_batch_rules(OpRegistry& r) {
   auto add = [&](const char* name, BatchFn rule) {
@@ -60,7 +60,9 @@ void add_collective_batch_rules(OpRegistry& r) {
                            "stablehlo.collective_reduce", "stablehlo.collective_permute"})
     add(name, batch_identity);
   add("stablehlo.collective_broadcast", batch_broadcast);
-  for (const char* name : {"stablehlo.outfeed", "stablehlo.send"}) add(name, batch_effect);
+  for (const char* name :
+       {"stablehlo.infeed", "stablehlo.outfeed", "stablehlo.recv", "stablehlo.send"})
+    add(name, batch_effect);
 }
 
 }  // namespace cleave

@@ -17,7 +17,7 @@ std::string routine_of(const Node& node) {
 }
 
 // The permutation that LAPACK's row swaps make, as a matrix: P A = L U.
-Expr permutation_matrix(Expr pivots, Expr like) {
+Expr permutation_matrix(Expr pivots, Expr like, double first) {
   GraphBuilder& b = *pivots.b;
   const Shape shape = like.shape();
   const auto rank = static_cast<int64_t>(shape.size());
@@ -29,7 +29,7 @@ Expr permutation_matrix(Expr pivots, Expr like) {
     start.back() = i;
     limit.back() = i + 1;
     Shape flat(shape.begin(), shape.end() - 2);
-    const Expr other = broadcast(reshape(slice(pivots, start, limit), flat), shape, batch) - 1.0;
+    const Expr other = broadcast(reshape(slice(pivots, start, limit), flat), shape, batch) - first;
     const Expr here = compare("EQ", row, static_cast<double>(i));
     const Expr there = compare("EQ", row, other);
     auto row_of = [&](Expr mask) {
@@ -53,7 +53,7 @@ struct Lu {
             "of matrices that are not square has no derivative");
     l = tril(lu, 1) + identity_like(lu);
     u = lu - tril(lu, 1);
-    p = permutation_matrix(result_expr(c, 1), lu);
+    p = permutation_matrix(result_expr(c, 1), lu, routine_of(c.node) == "getrf" ? 1 : 0);
   }
 };
 Expr lu_tangent(const Lu& f, Expr t) {
@@ -86,10 +86,6 @@ struct Eigh {
     f = convert(1.0 / gaps - eye, v.dtype());
   }
 };
-Expr diagonal_of(Expr a) {
-  const auto rank = static_cast<int64_t>(a.shape().size());
-  return sum(a * identity_like(a), {rank - 1});
-}
 std::vector<ValueId> jvp_eigh(const DiffContext& c, ValueId tangent) {
   const Eigh e(c);
   const Expr inner = matmul(matmul(maybe_conj(swap_last_two(e.v)), expr(c.b, tangent)), e.v);
@@ -113,116 +109,6 @@ std::vector<ValueId> vjp_eigh(const DiffContext& c, std::span<const ValueId> ct)
   return {matmul(matmul(maybe_conj(e.v), inner), swap_last_two(e.v))};
 }
 
-const AttrDict* config_of(const Node& node) {
-  const Attribute* config = node.attrs.find("mhlo.backend_config");
-  const DictAttr* dict = config ? config->as<DictAttr>() : nullptr;
-  return dict ? &dict->dict : nullptr;
-}
-// The decomposition once more, where only the values were asked for.
-std::vector<ValueId> with_vectors(const DiffContext& c, AttrDict config) {
-  std::vector<Type> types;
-  for (ValueId result : c.results) types.push_back(c.b.type(result));
-  const Shape a = operand_expr(c).shape();
-  const int64_t k = std::min(a[a.size() - 1], a[a.size() - 2]);
-  types[2].shape = types[3].shape = a;
-  types[2].shape.back() = k;
-  types[3].shape[a.size() - 2] = k;
-  config.set("mode", int_attr('S', DType::U8));
-  AttrDict attrs = c.node.attrs;
-  attrs.set("mhlo.backend_config", DictAttr{std::move(config)});
-  Graph& graph = c.b.graph();
-  const NodeId node = graph.add_node(c.node.name, {c.operand()}, std::move(types), attrs);
-  graph.append(c.b.region(), node);
-  return graph.node(node).results;
-}
-
-// A = U diag(s) V^T with U [m, k], V [n, k], real:
-//   s' = diag(U^T A' V),  U' = U (F * (D S + S D^T)) + (1 - U U^T) A' V / S,  V' likewise,
-//   D = U^T A' V,  F = 1 / (s_j^2 - s_i^2)
-struct Svd {
-  Expr s, u, v, f;       // f: [k, k]
-  bool computed = true;  // the vectors, by the op itself
-  explicit Svd(const DiffContext& c) : s(result_expr(c, 1)) {
-    std::vector<ValueId> parts(c.results.begin(), c.results.end());
-    if (const AttrDict* config = config_of(c.node); config && config->get_int("mode", 0) == 'N') {
-      parts = with_vectors(c, *config);
-      computed = false;
-    }
-    u = expr(c.b, parts[2]);
-    v = swap_last_two(expr(c.b, parts[3]));
-    const auto rank = static_cast<int64_t>(u.shape().size());
-    const int64_t k = s.shape().back();
-    require(!is_complex(u.dtype()) && u.shape().back() == k && v.shape().back() == k, c.node,
-            "has a derivative for real matrices, and without the vectors that full_matrices adds");
-    Shape square = s.shape();
-    square.push_back(k);
-    const Expr columns = broadcast(s, square, batch_and(rank, rank - 1));
-    const Expr rows = broadcast(s, square, batch_and(rank, rank - 2));
-    const Expr eye = identity_like(columns);
-    const Expr gaps = (columns - rows) * (columns + rows);
-    f = 1.0 / (gaps + eye) - eye;
-  }
-  static std::vector<int64_t> batch_and(int64_t rank, int64_t dim) {
-    std::vector<int64_t> dims = all_dims(rank - 2);
-    dims.push_back(dim);
-    return dims;
-  }
-  // Columns times s, and divided by it.
-  Expr scaled(Expr x) const { return x * columns_of(x); }
-  Expr unscaled(Expr x) const { return x / columns_of(x); }
-  Expr columns_of(Expr x) const {
-    const auto rank = static_cast<int64_t>(x.shape().size());
-    return broadcast(s, x.shape(), batch_and(rank, rank - 1));
-  }
-  static Expr outside(Expr basis, Expr x) {
-    return x - matmul(basis, matmul(swap_last_two(basis), x));
-  }
-};
-std::vector<ValueId> jvp_svd(const DiffContext& c, Expr t) {
-  const Svd d(c);
-  const Expr av = matmul(t, d.v), atu = matmul(swap_last_two(t), d.u);
-  const Expr inner = matmul(swap_last_two(d.u), av);
-  const Expr right = d.scaled(inner), left = swap_last_two(d.scaled(swap_last_two(inner)));
-  const Expr du =
-      matmul(d.u, d.f * (right + swap_last_two(right))) + d.unscaled(Svd::outside(d.u, av));
-  const Expr dv =
-      matmul(d.v, d.f * (left + swap_last_two(left))) + d.unscaled(Svd::outside(d.v, atu));
-  std::vector<ValueId> results(c.results.size());
-  results[1] = diagonal_of(inner);
-  if (d.computed) {
-    results[2] = du;
-    results[3] = swap_last_two(dv);
-  }
-  return results;
-}
-std::vector<ValueId> vjp_svd(const DiffContext& c, std::span<const ValueId> ct) {
-  const Svd d(c);
-  const Expr ut = swap_last_two(d.u), vt = swap_last_two(d.v);
-  Expr inner, total;
-  auto add = [](Expr& sum, Expr part) { sum = sum.valid() ? sum + part : part; };
-  if (ct[1].valid()) {
-    const Expr gs = expr(c.b, ct[1]);
-    const Expr eye = identity_like(d.f);
-    const auto rank = static_cast<int64_t>(d.u.shape().size());
-    add(inner, eye * broadcast(gs, d.f.shape(), Svd::batch_and(rank, rank - 1)));
-  }
-  if (ct[2].valid()) {
-    const Expr gu = expr(c.b, ct[2]);
-    const Expr turned = matmul(ut, gu);
-    add(inner, d.scaled(d.f * (turned - swap_last_two(turned))));
-    add(total, matmul(d.unscaled(Svd::outside(d.u, gu)), vt));
-  }
-  if (ct[3].valid()) {
-    const Expr gv = swap_last_two(expr(c.b, ct[3]));
-    const Expr turned = matmul(vt, gv);
-    const Expr skew = d.f * (turned - swap_last_two(turned));
-    add(inner, swap_last_two(d.scaled(swap_last_two(skew))));
-    add(total, matmul(d.u, swap_last_two(d.unscaled(Svd::outside(d.v, gv)))));
-  }
-  if (inner.valid()) add(total, matmul(matmul(d.u, inner), vt));
-  return {total.id};
-}
-
 bool is_mark(const Node& node) {
   const std::string target = routine_of(node);
   for (const char* name :
@@ -241,17 +127,20 @@ bool is_mark(const Node& node) {
 std::vector<ValueId> jvp_custom_call(const DiffContext& c, std::span<const ValueId> t) {
   const std::string routine = routine_of(c.node);
   if (is_mark(c.node)) return jvp_linear(c, t);
+  if (routine == "gtsv") return jvp_tridiagonal(c, t);
   std::vector<ValueId> results(c.results.size());
   if (t.empty() || !t[0].valid()) return results;
   const Expr g = expr(c.b, t[0]);
   if (routine == "potrf" || routine == "Cholesky") {
     results[0] = cholesky_tangent(tril(result_expr(c)), g);
-  } else if (routine == "getrf") {
+  } else if (routine == "getrf" || routine == "LuDecomposition") {
     results[0] = lu_tangent(Lu(c), g);
   } else if (routine == "syevd" || routine == "heevd" || routine == "Eigh") {
     return jvp_eigh(c, g);
   } else if (routine == "gesdd") {
     return jvp_svd(c, g);
+  } else if (routine == "geev") {
+    return jvp_eig(c, g);
   } else if (routine == "mhlo.erf") {
     const Expr x = operand_expr(c);
     results[0] = g * (1.1283791670955126 * exp(-(x * x)));
@@ -269,11 +158,13 @@ std::vector<ValueId> vjp_custom_call(const DiffContext& c, std::span<const Value
   if (is_mark(c.node)) return reemit(c.b, c.node, {ct[0]});
   if (routine == "syevd" || routine == "heevd" || routine == "Eigh") return vjp_eigh(c, ct);
   if (routine == "gesdd") return vjp_svd(c, ct);
+  if (routine == "geev") return vjp_eig(c, ct);
+  if (routine == "gtsv") return vjp_tridiagonal(c, ct);
   if (!ct[0].valid()) return results;
   const Expr g = expr(c.b, ct[0]);
   if (routine == "potrf" || routine == "Cholesky") {
     results[0] = cholesky_cotangent(tril(result_expr(c)), g);
-  } else if (routine == "getrf") {
+  } else if (routine == "getrf" || routine == "LuDecomposition") {
     results[0] = lu_cotangent(Lu(c), g);
   } else if (routine == "mhlo.erf") {
     return {jvp_custom_call(c, ct)[0]};

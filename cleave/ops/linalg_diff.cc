@@ -15,6 +15,11 @@ Expr identity_like(Expr a) {
   const Expr ones = number_like(1, a);
   return tril(ones) - tril(ones, 1);
 }
+Expr diagonal_of(Expr a) {
+  const auto rank = static_cast<int64_t>(a.shape().size());
+  return sum(a * identity_like(a), {rank - 1});
+}
+Expr adjoint(Expr a) { return maybe_conj(swap_last_two(a)); }
 Expr half_lower(Expr a) { return (tril(a) + tril(a, 1)) * 0.5; }
 
 Expr solve(Expr a, Expr b, bool left, bool lower, bool unit, char form) {

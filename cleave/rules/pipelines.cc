@@ -56,7 +56,7 @@ void run_propagation_pipeline(Graph& graph, const PipelineOptions& options) {
   sink_data_flow_edges(graph);
   remove_sharding_groups(graph);
   convert_constraints_to_reshards(graph);
-  make_inputs_and_outputs_divisible(graph);
+  if (!options.keep_uneven) make_inputs_and_outputs_divisible(graph);
   remove_sub_axes_of_inputs_and_outputs(graph);
   close_shardings(graph);
   remove_dead_ops(graph);

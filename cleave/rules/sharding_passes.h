@@ -79,6 +79,9 @@ std::vector<std::string> populate_sharding_rules(Graph& graph, bool conservative
 
 struct PipelineOptions {
   bool dedup_functions_fully = false;
+  // Arguments and results stay sharded where their sizes do not divide, as they may be inside.
+  // Without it they are made to divide, as Shardy's pipeline does.
+  bool keep_uneven = false;
   // Shown the finished propagation, before what comes after it changes the module.
   std::function<void(const PropagationEngine&)> observe = {};
 };

@@ -164,16 +164,33 @@ Tensor manual_permute(const Tensor& x, const AxisList& axes,
 
 Tensor manual_axis_index(const AxisList& axes) {
   const Mesh& mesh = *current->mesh;
-  Tensor index;
+  const Tensor& position = current->position;
+  Graph graph;
+  GraphBuilder b = GraphBuilder::function(graph, "main", {position.type()});
+  auto number = [&](int64_t n) {
+    return b.constant(static_cast<double>(n), position.dtype(), position.shape());
+  };
+  ValueId index;
+  std::vector<int64_t> along;
   for (const AxisRef& ref : axes) {
     int64_t below = 1;
     for (size_t a = static_cast<size_t>(ref.axis) + 1; a < mesh.axes.size(); ++a)
       below *= mesh.axes[a].size;
     below *= mesh.axes[static_cast<size_t>(ref.axis)].size / ref.next_pre();
-    const Tensor along = remainder(floor_divide(current->position, below), ref.size);
-    index = index.valid() ? index * ref.size + along : along;
+    const ValueId here =
+        b.emit("stablehlo.remainder",
+               {b.emit("stablehlo.divide", {b.arg(0), number(below)}), number(ref.size)});
+    index = index.valid() ? b.emit("stablehlo.add",
+                                   {b.emit("stablehlo.multiply", {index, number(ref.size)}), here})
+                          : here;
+    along.push_back(ref.axis);
   }
-  return reshape(index, {});
+  if (!index.valid()) index = number(0);
+  AttrDict attrs;
+  attrs.set(kAlongAxes, ints_attr(std::move(along)));
+  b.finish({b.emit_as(Type::tensor(position.dtype(), {}), "stablehlo.reshape", {index},
+                      std::move(attrs))});
+  return record_function(std::move(graph), {&position, 1})[0];
 }
 
 }  // namespace cleave

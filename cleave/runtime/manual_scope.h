@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "cleave/runtime/tensor.h"
@@ -27,6 +28,8 @@ Tensor manual_reduce_scatter(const Tensor& x, const AxisList& axes, int64_t dim)
 Tensor manual_all_to_all(const Tensor& x, const AxisList& axes, int64_t from, int64_t to);
 Tensor manual_permute(const Tensor& x, const AxisList& axes,
                       const std::vector<std::pair<int64_t, int64_t>>& pairs);
+// The op that gives it says along which axes devices differ: cleave.along = array<i64: 1>.
+inline constexpr std::string_view kAlongAxes = "cleave.along";
 Tensor manual_axis_index(const AxisList& axes);
 
 }  // namespace cleave

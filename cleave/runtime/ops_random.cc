@@ -7,6 +7,7 @@
 #include "cleave/runtime/form_util.h"
 #include "cleave/runtime/ops_elementwise.h"
 #include "cleave/runtime/record.h"
+#include "cleave/runtime/seeds.h"
 
 namespace cleave {
 namespace {
@@ -60,12 +61,12 @@ Tensor draw(std::string_view op, FormFn form, const Tensor& key, const Shape& sh
   return record_one(form, params, {&key, 1});
 }
 
-uint64_t next_seed() {
-  thread_local uint64_t seed = 0;
-  return seed++;
-}
-
 }  // namespace
+
+uint64_t& next_seed() {
+  thread_local uint64_t seed = 0;
+  return seed;
+}
 
 Tensor random_key(uint64_t seed) {
   const uint64_t words[] = {seed, 0};
@@ -183,10 +184,10 @@ Tensor dropout(const Tensor& key, const Tensor& x, double rate) {
 }
 
 Tensor randn(const Shape& shape, std::optional<uint64_t> seed, DType dtype) {
-  return normal(random_key(seed ? *seed : next_seed()), shape, dtype);
+  return normal(random_key(seed ? *seed : next_seed()++), shape, dtype);
 }
 Tensor rand(const Shape& shape, std::optional<uint64_t> seed, DType dtype) {
-  return uniform(random_key(seed ? *seed : next_seed()), shape, 0, 1, dtype);
+  return uniform(random_key(seed ? *seed : next_seed()++), shape, 0, 1, dtype);
 }
 
 }  // namespace cleave

@@ -64,7 +64,7 @@ Compiled::Compiled(Trace trace, std::span<const Tensor> leaves, const CompileOpt
     return;
   }
   if (trace.graph.meshes.empty()) trace.graph.meshes = {mesh};
-  run_propagation_pipeline(trace.graph, {});
+  run_propagation_pipeline(trace.graph, {.keep_uneven = true});
   Program program = partition(
       trace.graph, {.entry = trace.graph.functions[0].name, .mesh = mesh, .keep_results = true});
   const RegionId body = program.entry_function().body;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cleave/ops/batch_util.h"
+
 namespace cleave {
 namespace {
 
@@ -31,10 +33,13 @@ bool is_expanded(std::string_view name) {
 constexpr Reason kReasons[] = {
     {"constant", "no operand: its value does not depend on anything"},
     {"integers", "integers and booleans in or out: nothing to differentiate"},
-    {"sizes", "takes or gives sizes, which are integers"},
+    {"sizes",
+     "takes or gives sizes, which are integers, or an array whose size is known at run time alone"},
     {"step", "goes to the next number there is; JAX has none either"},
     {"random", "draws from a hidden state"},
-    {"token", "orders effects; carries no numbers, or gets them from outside"},
+    {"token", "orders effects; carries no numbers"},
+    {"effect",
+     "talks to the host or to another program, once; vmap refuses it with an error that says so"},
     {"test", "checks or prints values in tests"},
     {"layout", "says where values lie, and has no result"},
     {"quantized", "quantized types are parsed and checked, not computed with"},
@@ -47,9 +52,8 @@ std::string_view common_reason(const OpDef& def) {
   if (name.starts_with("check.") || name.starts_with("interpreter.")) return "test";
   if (def.has(kConstantLike) || name == "stablehlo.partition_id" || name == "stablehlo.replica_id")
     return "constant";
-  if (is_any_of(name, {"stablehlo.after_all", "stablehlo.create_token", "stablehlo.infeed",
-                       "stablehlo.outfeed", "stablehlo.recv", "stablehlo.send"}))
-    return "token";
+  if (is_any_of(name, {"stablehlo.after_all", "stablehlo.create_token"})) return "token";
+  if (def.batch == batch_effect) return "effect";
   if (name == "sdy.sharding_group") return "layout";
   if (name.starts_with("stablehlo.uniform_")) return "quantized";
   return {};
@@ -62,7 +66,9 @@ bool has_derivative(const OpDef& def, DiffMode mode) {
   return rule || is_structural(def.name) || is_expanded(def.name);
 }
 
-bool has_batch(const OpDef& def) { return def.batch != nullptr || def.has(kElementwise); }
+bool has_batch(const OpDef& def) {
+  return (def.batch != nullptr && def.batch != batch_effect) || def.has(kElementwise);
+}
 
 std::string_view why_no_derivative(const OpDef& def) {
   if (has_derivative(def, DiffMode::Forward) && has_derivative(def, DiffMode::Reverse)) return {};

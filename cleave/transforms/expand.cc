@@ -282,6 +282,9 @@ std::vector<ValueId> expand(GraphBuilder& b, const Node& node,
   if (node.name == "stablehlo.torch_index_select") return expand_index_select(b, node, operands);
   if (node.name == "stablehlo.unary_einsum") return expand_unary_einsum(b, node, operands);
   if (node.name == "stablehlo.custom_call") return expand_call(b, node, operands);
+  if (node.name == "stablehlo.scatter") return expand_scatter(b, node, operands);
+  if (node.name == "stablehlo.all_reduce" || node.name == "stablehlo.reduce_scatter")
+    return expand_collective(b, node, operands);
   if (auto results = expand_dynamic_sizes(b, node, operands); !results.empty()) return results;
   if (node.name == "stablehlo.map")
     return inline_scalars(b, node.regions[0], operands, b.shape(node.results[0]));

@@ -31,6 +31,13 @@ std::vector<ValueId> expand_call(GraphBuilder& b, const Node& node,
 // dynamic_gather, dynamic_pad, ... whose sizes are constants.
 std::vector<ValueId> expand_dynamic_sizes(GraphBuilder& b, const Node& node,
                                           const std::vector<ValueId>& operands);
+// Scatters of several operands, one by one where each has a body of its own; any body where no two
+// windows meet (cleave/transforms/expand_bodies.cc).
+std::vector<ValueId> expand_scatter(GraphBuilder& b, const Node& node,
+                                    const std::vector<ValueId>& operands);
+// all_reduce and reduce_scatter by products and other bodies: the parts of all devices, folded.
+std::vector<ValueId> expand_collective(GraphBuilder& b, const Node& node,
+                                       const std::vector<ValueId>& operands);
 // A loop that counts from a constant to a constant in steps of a constant:
 //   while (i < 10) { ...; i += 1 }
 struct CountedLoop {

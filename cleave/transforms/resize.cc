@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -49,6 +50,7 @@ class Resizer {
       check_argument(i, types[i]);
       after_.value(args[i]).type = types[i];
     }
+    find_changes(args);
     do {
       while (spread()) {
       }
@@ -59,6 +61,18 @@ class Resizer {
     return std::move(after_);
   }
 
+  std::vector<std::vector<ArgumentSize>> linked_arguments(size_t count) const {
+    Indices all = indices();
+    std::map<size_t, std::vector<ArgumentSize>> lists;
+    const std::vector<ValueId>& args = before_.region(before_.functions[0].body).args;
+    for (size_t i = 0; i < count; ++i)
+      for (size_t d = 0; d < old_shape(args[i]).size(); ++d)
+        lists[all.root({args[i], d})].push_back({i, d});
+    std::vector<std::vector<ArgumentSize>> result;
+    for (auto& [root, list] : lists) result.push_back(std::move(list));
+    return result;
+  }
+
  private:
   const Shape& old_shape(ValueId value) const { return before_.type(value).shape; }
   const Shape& new_shape(ValueId value) const { return after_.type(value).shape; }
@@ -67,6 +81,15 @@ class Resizer {
   bool changed(const Place& p) const { return old_size(p) != new_size(p); }
   bool changed(ValueId value) const { return old_shape(value) != new_shape(value); }
 
+  void find_changes(const std::vector<ValueId>& args) {
+    std::set<int64_t> ambiguous;
+    for (ValueId arg : args)
+      for (size_t d = 0; d < old_shape(arg).size(); ++d) {
+        const auto [it, is_new] = changes_.emplace(old_size({arg, d}), new_size({arg, d}));
+        if (!is_new && it->second != new_size({arg, d})) ambiguous.insert(it->first);
+      }
+    for (int64_t size : ambiguous) changes_.erase(size);
+  }
   void check_argument(size_t i, const Type& type) const {
     const Type& traced = before_.functions[0].arg_types[i];
     if (type.dtype == traced.dtype && type.rank() == traced.rank()) return;
@@ -185,7 +208,25 @@ class Resizer {
         is_new |= sizes[f] != links.indices[f].size;
       }
       if (is_new) any |= set(links.node, product.place, size);
+      if (!is_new && new_size(product.place) != size) any |= split(links, product);
     }
+    return any;
+  }
+  // A product that has changed, and whose factors nobody knows: a flattened array that gets its
+  // shape back. They change as the arguments of their sizes do, where that gives the product.
+  bool split(const OpLinks& links, const Product& product) {
+    int64_t size = 1;
+    std::vector<int64_t> sizes;
+    for (size_t f : product.factors) {
+      const auto found = changes_.find(links.indices[f].size);
+      sizes.push_back(found == changes_.end() ? links.indices[f].size : found->second);
+      size *= sizes.back();
+    }
+    if (size != new_size(product.place)) return false;
+    bool any = false;
+    for (size_t i = 0; i < sizes.size(); ++i)
+      for (const Place& place : links.indices[product.factors[i]].alone)
+        any |= set(links.node, place, sizes[i]);
     return any;
   }
   bool set(NodeId by, const Place& place, int64_t size) {
@@ -244,33 +285,47 @@ class Resizer {
                why);
   }
 
+  // All dimensions of all values, those that are one index joined.
+  struct Indices {
+    std::vector<size_t> first;  // by value: the number of its dimension 0
+    std::vector<size_t> parent;
+    size_t number(const Place& p) const { return first[p.value.index] + p.dim; }
+    size_t root(size_t i) {
+      while (parent[i] != i) i = parent[i] = parent[parent[i]];
+      return i;
+    }
+    size_t root(const Place& p) { return root(number(p)); }
+  };
+  Indices indices() const {
+    Indices all;
+    all.first.resize(before_.num_values() + 1);
+    for (uint32_t v = 0; v < before_.num_values(); ++v)
+      all.first[v + 1] = all.first[v] + old_shape(ValueId{v}).size();
+    all.parent.resize(all.first.back());
+    std::iota(all.parent.begin(), all.parent.end(), 0);
+    for (const OpLinks& links : links_)
+      for (const OpIndex& index : links.indices)
+        for (const Place& place : index.alone)
+          all.parent[all.root(place)] = all.root(index.alone[0]);
+    return all;
+  }
+
   // Sizes that the function gave (zeros, broadcasts, iota) and that nothing ties to an argument: if
   // an argument had that size and has another now, nobody knows which one was meant.
   void check_free_sizes() const {
-    std::vector<size_t> first(before_.num_values() + 1);
-    for (uint32_t v = 0; v < before_.num_values(); ++v)
-      first[v + 1] = first[v] + old_shape(ValueId{v}).size();
-    std::vector<size_t> parent(first.back());
-    std::iota(parent.begin(), parent.end(), 0);
-    auto root = [&](size_t i) {
-      while (parent[i] != i) i = parent[i] = parent[parent[i]];
-      return i;
-    };
-    auto number = [&](const Place& p) { return first[p.value.index] + p.dim; };
-    std::vector<bool> linked(first.back());  // results that a rule ties to operands
+    Indices all = indices();
+    std::vector<bool> linked(all.parent.size());  // results that a rule ties to operands
     for (const OpLinks& links : links_)
       for (const OpIndex& index : links.indices)
-        for (const Place& place : index.alone) {
-          parent[root(number(place))] = root(number(index.alone[0]));
+        for (const Place& place : index.alone)
           if (index.alone.size() > 1 && before_.value(place.value).producer == links.node)
-            linked[number(place)] = true;
-        }
+            linked[all.number(place)] = true;
 
     std::set<int64_t> changes;
-    std::vector<bool> tied(first.back());
+    std::vector<bool> tied(all.parent.size());
     auto tie = [&](ValueId value) {
       for (size_t d = 0; d < old_shape(value).size(); ++d) {
-        tied[root(number({value, d}))] = true;
+        tied[all.root({value, d})] = true;
         if (changed({value, d})) changes.insert(old_size({value, d}));
       }
     };
@@ -283,14 +338,14 @@ class Resizer {
       if (!gives_sizes(before_.node(id)))
         for (ValueId result : before_.node(id).results)
           for (size_t d = 0; d < old_shape(result).size(); ++d)
-            if (!linked[number({result, d})]) tied[root(number({result, d}))] = true;
+            if (!linked[all.number({result, d})]) tied[all.root({result, d})] = true;
     for (NodeId id : nodes_) {
       const Node& node = before_.node(id);
       if (!gives_sizes(node)) continue;
       for (ValueId result : node.results)
         for (size_t d = 0; d < old_shape(result).size(); ++d) {
           const Place place{result, d};
-          if (changed(place) || tied[root(number(place))] || !changes.contains(old_size(place)))
+          if (changed(place) || tied[all.root(place)] || !changes.contains(old_size(place)))
             continue;
           throw_user(
               "{}: dimension {} of {} may come from the size {} of an argument, which has another "
@@ -313,6 +368,7 @@ class Resizer {
   const std::vector<std::string>& names_;
   std::vector<NodeId> nodes_;
   std::vector<OpLinks> links_;
+  std::map<int64_t, int64_t> changes_;  // of sizes that all arguments changed alike
 };
 
 }  // namespace
@@ -320,6 +376,10 @@ class Resizer {
 Graph with_argument_types(const Graph& graph, std::span<const Type> types,
                           const std::vector<std::string>& names) {
   return Resizer(graph, names).run(types);
+}
+
+std::vector<std::vector<ArgumentSize>> linked_sizes(const Graph& graph, size_t count) {
+  return Resizer(graph, {}).linked_arguments(count);
 }
 
 }  // namespace cleave

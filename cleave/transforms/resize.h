@@ -29,4 +29,11 @@ namespace cleave {
 Graph with_argument_types(const Graph& graph, std::span<const Type> types,
                           const std::vector<std::string>& names);
 
+// A dimension of an argument of functions[0].
+struct ArgumentSize {
+  size_t argument = 0, dim = 0;
+};
+// The sizes of the first `count` arguments: those in one list are one index, and change together.
+std::vector<std::vector<ArgumentSize>> linked_sizes(const Graph& graph, size_t count);
+
 }  // namespace cleave

@@ -5,11 +5,11 @@
 
 #include "cleave/core/error.h"
 #include "cleave/core/shard_layout.h"
-#include "cleave/ops/process_groups.h"
 #include "cleave/rules/sharding_passes.h"
 #include "cleave/runtime/ops_creation.h"
 #include "cleave/runtime/record.h"
 #include "cleave/transforms/region_copy.h"
+#include "cleave/transforms/variation.h"
 
 namespace cleave {
 
@@ -22,69 +22,6 @@ namespace shard_map_detail {
 namespace {
 
 using Specs = std::vector<std::optional<PartitionSpec>>;
-
-// Which axes a value may differ along, by value; worked out in one walk over a manual body.
-class Variation {
- public:
-  Variation(const Graph& graph, const Mesh& mesh) : graph_(graph), mesh_(mesh) {}
-
-  void set(ValueId value, std::set<int> axes) { axes_[value] = std::move(axes); }
-  const std::set<int>& of(ValueId value) { return axes_[value]; }
-
-  void run(RegionId region) {
-    for (NodeId id : graph_.region(region).nodes) visit(graph_.node(id));
-  }
-
- private:
-  std::set<int> all_axes() const {
-    std::set<int> axes;
-    for (size_t a = 0; a < mesh_.axes.size(); ++a) axes.insert(static_cast<int>(a));
-    return axes;
-  }
-  // The axes over which every group of the collective spans the whole axis.
-  std::set<int> covered(const Node& node, GroupMode mode) const {
-    std::set<int> axes;
-    for (int axis : all_axes()) {
-      bool whole = true;
-      for (const auto& group : device_groups(node, mode, {1, mesh_.num_devices()})) {
-        std::set<std::vector<int64_t>> rest, places;
-        for (int64_t device : group) {
-          std::vector<int64_t> at = mesh_.coordinates(mesh_.position_of(device));
-          places.insert(at);
-          at[axis] = 0;
-          rest.insert(at);
-        }
-        whole &= places.size() == rest.size() * static_cast<size_t>(mesh_.axes[axis].size);
-      }
-      if (whole && mesh_.axes[axis].size > 1) axes.insert(axis);
-    }
-    return axes;
-  }
-  void visit(const Node& node) {
-    std::set<int> axes;
-    for (ValueId operand : node.operands) axes.insert(of(operand).begin(), of(operand).end());
-    for (ValueId capture : captured_values(graph_, node.regions))
-      axes.insert(of(capture).begin(), of(capture).end());
-    if (node.name == "stablehlo.partition_id" || node.name == "stablehlo.replica_id") {
-      axes = all_axes();
-    } else if (node.name == "stablehlo.all_reduce" || node.name == "stablehlo.all_gather") {
-      for (int axis : covered(node, global_mode(node))) axes.erase(axis);
-    } else if (node.name == "stablehlo.reduce_scatter") {
-      const std::set<int> more = covered(node, global_mode(node));
-      axes.insert(more.begin(), more.end());
-    } else if (node.name == "stablehlo.all_to_all") {
-      const std::set<int> more = covered(node, channel_mode(node));
-      axes.insert(more.begin(), more.end());
-    } else if (node.name == "stablehlo.collective_permute") {
-      axes = all_axes();
-    }
-    for (ValueId result : node.results) axes_[result] = axes;
-  }
-
-  const Graph& graph_;
-  const Mesh& mesh_;
-  std::map<ValueId, std::set<int>> axes_;
-};
 
 std::set<int> axes_of(const ShardingSpec& spec) {
   std::set<int> axes;
@@ -139,7 +76,7 @@ std::vector<Tensor> run_auto(Trace trace, std::span<const Tensor> leaves, const 
     if (out[i])
       main.result_attrs[i].set(
           "sdy.sharding", ShardingAttr{to_sharding(*out[i], mesh, main.result_types[i].shape)});
-  run_propagation_pipeline(graph, {});
+  run_propagation_pipeline(graph, {.keep_uneven = true});
   std::vector<Tensor> args(leaves.begin(), leaves.end());
   args.insert(args.end(), trace.captures.begin(), trace.captures.end());
   std::vector<Tensor> results = record_function(graph, args);
@@ -195,7 +132,7 @@ std::vector<Tensor> run_manual(const Trace& body, std::span<const Tensor> leaves
     for (size_t i = 0; i < end.operands.size(); ++i) {
       const std::set<int> said = axes_of(out_specs.specs[i]);
       for (int axis : variation.of(end.operands[i]))
-        if (!said.contains(axis))
+        if (!said.contains(axis) && mesh->axes[axis].size > 1)
           throw_user(
               "shard_map: result {} ({}) may differ along axis \"{}\", but its spec says that it "
               "is the same on all devices there; reduce or gather it over \"{}\" (psum, "

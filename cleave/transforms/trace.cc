@@ -20,6 +20,19 @@ std::vector<Tensor> Trace::replay(std::span<const Tensor> args) const {
   }
   if (types == graph.functions[0].arg_types) return cleave::replay(graph, graph.functions[0], all);
   const Graph resized = with_argument_types(graph, types, arg_names);
+  if (!knows_sizes)
+    throw_user(
+        "a trace is replayed with other sizes, and was made without finding out which may change; "
+        "trace the function with other_sizes");
+  for (const HeldSize& size : held) {
+    const Type& traced = graph.functions[0].arg_types[size.argument];
+    if (types[size.argument].shape[size.dim] == traced.shape[size.dim]) continue;
+    throw_user(
+        "a trace is replayed with {} for argument '{}', which was {}, and the size of dimension {} "
+        "can not change: {}; trace the function again",
+        to_string(types[size.argument]), arg_names[size.argument], to_string(traced), size.dim,
+        size.why);
+  }
   return cleave::replay(resized, resized.functions[0], all);
 }
 
@@ -27,8 +40,12 @@ Trace trace_detail::finish(TraceScope& scope, const std::vector<Tensor>& results
                            std::vector<std::string> arg_names,
                            std::vector<std::string> result_names) {
   Traced traced = scope.finish(results);
-  return {std::move(traced.graph), std::move(traced.captures), std::move(arg_names),
-          std::move(result_names)};
+  Trace trace;
+  trace.graph = std::move(traced.graph);
+  trace.captures = std::move(traced.captures);
+  trace.arg_names = std::move(arg_names);
+  trace.result_names = std::move(result_names);
+  return trace;
 }
 
 }  // namespace cleave

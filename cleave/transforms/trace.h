@@ -1,13 +1,21 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "cleave/graph/graph.h"
+#include "cleave/runtime/seeds.h"
 #include "cleave/runtime/trace_scope.h"
 #include "cleave/transforms/tree.h"
 
 namespace cleave {
+
+// A size of an argument that a trace can not be replayed without, and what it is that needs it.
+struct HeldSize {
+  size_t argument = 0, dim = 0;  // a leaf, and a dimension of it
+  std::string why;
+};
 
 // A function as a graph. The arguments of "main" are the leaves of its arguments, then the
 // captures: tensors from outside that it uses.
@@ -16,12 +24,15 @@ struct Trace {
   std::vector<Tensor> captures;
   std::vector<std::string> arg_names;     // by leaf: "[0].layers[0].w", "[1]"
   std::vector<std::string> result_names;  // by leaf
+  bool knows_sizes = false;               // `held` was looked for
+  std::vector<HeldSize> held;
 
   size_t num_args() const { return arg_names.size(); }
   std::string text() const;  // as StableHLO
   // The same ops on other tensors, one per leaf, without running the function again: of the traced
   // types, laid out in any way, or of other sizes as far as the trace does not depend on them
-  // (cleave/transforms/resize.h; a UserError names the op and the number that does).
+  // (cleave/transforms/resize.h, and what `trace` found out; a UserError names the op and the
+  // number that does).
   std::vector<Tensor> replay(std::span<const Tensor> args) const;
   // The same, for arguments as the function takes them: t(params, x).
   template <typename... Args>
@@ -32,6 +43,10 @@ namespace trace_detail {
 
 Trace finish(TraceScope& scope, const std::vector<Tensor>& results,
              std::vector<std::string> arg_names, std::vector<std::string> result_names);
+// Fills `held`. `again` runs the function on arguments of other types
+// (cleave/transforms/trace_sizes.cc).
+using TraceAgain = std::function<Trace(std::span<const Type>)>;
+void find_held_sizes(Trace& trace, const TraceAgain& again);
 
 template <typename... Args>
 std::vector<Tensor> flatten(const Args&... args) {
@@ -86,14 +101,39 @@ auto trace_call(const F& f, const Args&... args) {
 
 }  // namespace trace_detail
 
-// trace(f)(args...): runs f once on arguments without values, and gives its graph.
+struct TraceOptions {
+  // Whether the trace may be replayed with other sizes. To find out which ones, f runs a few times
+  // more: where the graph that it gives for a size is not the one that this trace becomes for that
+  // size, f has made a number of the size (x / x.dim(0)), has looped over it, or asks for it.
+  bool other_sizes = true;
+};
+
+// trace(f)(args...): runs f on arguments without values, and gives its graph.
 //   Trace t = trace(loss)(params, tokens);
 //   t.text();                      // func.func @main(%w: tensor<...>, ...) { ... }
 //   t(other_params, more_tokens);  // its results: other values, layouts, batch size
 template <typename F>
-auto trace(F f) {
-  return [f = std::move(f)](const auto&... args) {
-    return trace_detail::trace_call(f, args...).trace;
+auto trace(F f, TraceOptions options = {}) {
+  return [f = std::move(f), options](const auto&... args) {
+    const uint64_t seed = next_seed();
+    Trace trace = trace_detail::trace_call(f, args...).trace;
+    if (!options.other_sizes) return trace;
+    trace_detail::find_held_sizes(trace, [&](std::span<const Type> types) {
+      const KeepSeeds seeds(seed);
+      TraceScope outer;
+      size_t next = 0;
+      auto resized = [&]<typename T>(T tree) {
+        for_each_leaf(tree, [&](const std::string&, Tensor& leaf) {
+          leaf = outer.placeholder(types[next++],
+                                   leaf.mesh() ? std::optional(leaf.sharding()) : std::nullopt);
+        });
+        return tree;
+      };
+      const std::tuple<std::decay_t<decltype(args)>...> inside{resized(args)...};
+      return std::apply([&](const auto&... a) { return trace_detail::trace_call(f, a...).trace; },
+                        inside);
+    });
+    return trace;
   };
 }
 

@@ -187,6 +187,7 @@ void Batcher::copy_regions(const Node& from, NodeId to) {
 }
 
 std::vector<Batched> Batcher::copy(GraphBuilder& b, const Node& node) {
+  if (node.def && node.def->batch == batch_effect) return batch(b, node, {});
   std::vector<ValueId> operands;
   for (ValueId operand : node.operands) operands.push_back(find(operand).value);
   std::vector<Type> types;

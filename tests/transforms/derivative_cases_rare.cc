@@ -197,6 +197,11 @@ void add_matrices(std::vector<DerivativeCase>& cases) {
                                   "@ProductOfElementaryHouseholderReflectors(%h, %tau) : "
                                   "(tensor<4x3xf64>, tensor<3xf64>) -> tensor<4x3xf64>")});
   cases.push_back(
+      {"lu_decomposition",
+       function({"3x3"}, "3x3",
+                product + "  %r, %p, %q = stablehlo.custom_call @LuDecomposition(%s) : "
+                          "(tensor<3x3xf64>) -> (tensor<3x3xf64>, tensor<3xi32>, tensor<3xi32>)")});
+  cases.push_back(
       {"batch_norm_inference",
        R"(func.func @main(%x: tensor<4x3xf64>, %s: tensor<3xf64>, %o: tensor<3xf64>, %m: tensor<3xf64>, %v: tensor<3xf64>) -> tensor<4x3xf64> {
   %0 = "stablehlo.batch_norm_inference"(%x, %s, %o, %m, %v) <{epsilon = 0.01 : f32, feature_index = 1 : i64}> : (tensor<4x3xf64>, tensor<3xf64>, tensor<3xf64>, tensor<3xf64>, tensor<3xf64>) -> tensor<4x3xf64>
@@ -261,6 +266,81 @@ void add_layouts(std::vector<DerivativeCase>& cases) {
   } : (tensor<4x6xf64>) -> tensor<4x6xf64>)");
 }
 
+// Scatters of several operands, and with bodies that have no rule.
+void add_scatters(std::vector<DerivativeCase>& cases) {
+  auto add = [&](const char* name, const char* numbers, const char* body) {
+    cases.push_back(
+        {name,
+         fmt::format(
+             R"(func.func @main(%x: tensor<5x3xf64>, %y: tensor<5x3xf64>, %u: tensor<2x3xf64>, %v: tensor<2x3xf64>) -> (tensor<5x3xf64>, tensor<5x3xf64>) {{
+  %i = stablehlo.constant dense<{0}> : tensor<2x1xi64>
+  %s = stablehlo.sine %x : tensor<5x3xf64>
+  %w = stablehlo.multiply %u, %v : tensor<2x3xf64>
+  %r:2 = "stablehlo.scatter"(%s, %y, %i, %w, %v) <{{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>, {1}}}> ({{
+  ^bb0(%a: tensor<f64>, %b: tensor<f64>, %c: tensor<f64>, %d: tensor<f64>):
+{2}
+  }}) : (tensor<5x3xf64>, tensor<5x3xf64>, tensor<2x1xi64>, tensor<2x3xf64>, tensor<2x3xf64>) -> (tensor<5x3xf64>, tensor<5x3xf64>)
+  return %r#0, %r#1 : tensor<5x3xf64>, tensor<5x3xf64>
+}})",
+             numbers,
+             std::string_view(name).ends_with("unique") ? "unique_indices = true"
+                                                        : "unique_indices = false",
+             body)});
+  };
+  add("scatter_two_sums", "[[3], [3]]", R"(    %e = stablehlo.add %a, %c : tensor<f64>
+    %f = stablehlo.add %d, %b : tensor<f64>
+    stablehlo.return %e, %f : tensor<f64>, tensor<f64>)");
+  add("scatter_product_and_set", "[[1], [4]]", R"(    %e = stablehlo.multiply %a, %c : tensor<f64>
+    stablehlo.return %e, %d : tensor<f64>, tensor<f64>)");
+  add("scatter_maximum_and_sum", "[[1], [7]]", R"(    %e = stablehlo.maximum %a, %c : tensor<f64>
+    %f = stablehlo.add %b, %d : tensor<f64>
+    stablehlo.return %e, %f : tensor<f64>, tensor<f64>)");
+  // Each result is made of all four values.
+  add("scatter_mixed_unique", "[[2], [9]]", R"(    %e = stablehlo.multiply %a, %d : tensor<f64>
+    %f = stablehlo.multiply %b, %c : tensor<f64>
+    %g = stablehlo.add %e, %f : tensor<f64>
+    %h = stablehlo.sine %f : tensor<f64>
+    stablehlo.return %g, %h : tensor<f64>, tensor<f64>)");
+}
+
+// Collectives that fold by something else than a sum.
+void add_folds(std::vector<DerivativeCase>& cases) {
+  auto add = [&](const char* name, const char* fold, const char* result, const char* rest,
+                 const char* out) {
+    cases.push_back({name, fmt::format(
+                               R"(sdy.mesh @mesh = <["x"=2, "y"=2]>
+func.func @main(%x: tensor<4x6xf64>) -> tensor<4x6xf64> {{
+  %0 = stablehlo.sine %x : tensor<4x6xf64>
+  %r = sdy.manual_computation(%0) in_shardings=[<@mesh, [{{"x"}}, {{}}]>] out_shardings=[<@mesh, [{{"x"}}, {{{4}}}]>] manual_axes={{"x", "y"}} (%a: tensor<2x6xf64>) {{
+    %1 = {0} ({{
+    ^bb0(%c: tensor<f64>, %d: tensor<f64>):
+      {1}
+      stablehlo.return %2 : tensor<f64>
+    }}) : (tensor<2x6xf64>) -> tensor<{2}xf64>
+{3}
+    sdy.return %3 : tensor<{2}xf64>
+  }} : (tensor<4x6xf64>) -> tensor<4x6xf64>
+  return %r : tensor<4x6xf64>
+}})",
+                               fold, rest, result,
+                               std::string(result) == "2x6"
+                                   ? "    %3 = stablehlo.multiply %1, %a : tensor<2x6xf64>"
+                                   : "    %3 = stablehlo.sine %1 : tensor<2x3xf64>",
+                               out)});
+  };
+  const char* all =
+      R"("stablehlo.all_reduce"(%a) <{replica_groups = dense<[[0, 2], [1, 3]]> : tensor<2x2xi64>, channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, use_global_device_ids}>)";
+  add("all_reduce_product", all, "2x6", "%2 = stablehlo.multiply %c, %d : tensor<f64>", "");
+  add("all_reduce_any_body", all, "2x6",
+      "%4 = stablehlo.multiply %c, %d : tensor<f64>\n      %5 = stablehlo.add %c, %d : tensor<f64>"
+      "\n      %2 = stablehlo.add %4, %5 : tensor<f64>",
+      "");
+  const char* scatter =
+      R"("stablehlo.reduce_scatter"(%a) <{scatter_dimension = 1 : i64, replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>, channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, use_global_device_ids}>)";
+  add("reduce_scatter_product", scatter, "2x3", "%2 = stablehlo.multiply %c, %d : tensor<f64>",
+      "\"y\"");
+}
+
 }  // namespace
 
 void add_rare_cases(std::vector<DerivativeCase>& cases) {
@@ -268,6 +348,8 @@ void add_rare_cases(std::vector<DerivativeCase>& cases) {
   add_shapes(cases);
   add_matrices(cases);
   add_layouts(cases);
+  add_scatters(cases);
+  add_folds(cases);
 }
 
 }  // namespace cleave

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "cleave/cleave.h"
 #include "cleave/models/training.h"
 #include "cleave/models/transformer.h"
@@ -50,8 +52,9 @@ void expect_replay(const F& f, const std::tuple<Args...>& traced,
     return f(args...);
   };
   const Trace t = std::apply([&](const Args&... a) { return trace(counted)(a...); }, traced);
+  const int runs_before = runs;
   const std::vector<Tensor> actual = std::apply([&](const Args&... a) { return t(a...); }, other);
-  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(runs, runs_before);
   expect_same(actual, leaves(std::apply(f, other)));
 }
 
@@ -196,19 +199,123 @@ TEST(Replay, NumbersThatDependOnSizesAreErrors) {
   // Which of the two dimensions the count comes from, the gradient does not say.
   const auto halves =
       grad([](const Tensor& a) { return sum(square(sum(a))) + sum(mean(a * a, {0})); });
-  EXPECT_EQ(
-      message_of([&] {
-        trace(halves)(random({4, 4}, 1))(random({6, 4}, 1));
-      }),
-      "stablehlo.constant: a count of elements comes from the size 4, and of the dimensions "
-      "that had this size some have 4 now and others 6; trace the function again");
+  EXPECT_EQ(message_of([&] {
+              trace(halves)(random({4, 4}, 1))(random({6, 4}, 1));
+            }),
+            "stablehlo.constant: a count of elements comes from the size 4, and of the dimensions "
+            "that had this size some have 4 now and others 6; trace the function again");
   const auto spread = grad([](const Tensor& a) { return square(sum(a)); });
-  EXPECT_EQ(message_of([&] { trace(spread)(x)(y); }),
-            "stablehlo.broadcast_in_dim: dimension 0 of tensor<5x3xf32> may come from the size 5 of "
-            "an argument, which has another size now, or may not; trace the function again");
+  EXPECT_EQ(
+      message_of([&] { trace(spread)(x)(y); }),
+      "stablehlo.broadcast_in_dim: dimension 0 of tensor<5x3xf32> may come from the size 5 of "
+      "an argument, which has another size now, or may not; trace the function again");
   EXPECT_EQ(message_of([&] { trace([](const Tensor& a) { return a; })(x)(cast(x, DType::I32)); }),
             "a trace is replayed with tensor<5x3xi32> for argument '', which was tensor<5x3xf32>: "
             "only sizes may change");
+}
+
+// Numbers that a function makes of sizes by itself, in ways that the graph does not show.
+TEST(Replay, WhatTheFunctionMakesOfASizeIsNoticed) {
+  const Tensor x = random({5, 3}, 1), y = random({8, 3}, 2), wide = random({5, 4}, 3);
+  const auto error = [&](const auto& f, const Tensor& other) {
+    return message_of([&] { trace(f)(x)(other); });
+  };
+  EXPECT_EQ(error([](const Tensor& a) { return a / static_cast<double>(a.dim(0)); }, y),
+            "a trace is replayed with tensor<8x3xf32> for argument '', which was tensor<5x3xf32>, "
+            "and the size of dimension 0 can not change: the function makes something of it; with "
+            "6 instead of 5 it gives '%cst = stablehlo.constant dense<6.000000e+00> : "
+            "tensor<f32>', and the trace has '%cst = stablehlo.constant dense<5.000000e+00> : "
+            "tensor<f32>'; trace the function again");
+  const auto held = HasSubstr("the size of dimension 0 can not change");
+  // The other dimension is free.
+  expect_replay([](const Tensor& a) { return a / static_cast<double>(a.dim(0)); }, std::tuple(x),
+                std::tuple(wide));
+  EXPECT_THAT(error([](const Tensor& a) { return a * std::pow(0.3, a.shape()[0]); }, y), held);
+  EXPECT_THAT(error([](const Tensor& a) { return a * std::sqrt(2.0 + a.dim(0)); }, y), held);
+  // Loops, branches and shapes.
+  EXPECT_THAT(error(
+                  [](const Tensor& a) {
+                    Tensor b = a;
+                    for (int64_t i = 0; i < a.dim(0); ++i) b = tanh(b);
+                    return b;
+                  },
+                  y),
+              held);
+  EXPECT_THAT(error([](const Tensor& a) { return a.dim(0) % 2 ? a * 2.0 : a * 3.0; }, y), held);
+  EXPECT_THAT(error([](const Tensor& a) { return broadcast_to(sum(a), {a.dim(0) + 1}); }, y), held);
+  EXPECT_THAT(error([](const Tensor& a) { return zeros({a.dim(0) * 2}) + sum(a); }, y), held);
+  EXPECT_THAT(error(
+                  [](const Tensor& a) {
+                    return reshape(a, {a.dim(0) * 3}) * full({1}, a.size(), DType::F32);
+                  },
+                  y),
+              held);
+  // A table of values, too large to be written out.
+  const auto table = [](const Tensor& a) {
+    std::vector<float> values(32);
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<float>(i) / static_cast<float>(a.dim(0));
+    return sum(a) * Tensor::from(DType::F32, {32}, values);
+  };
+  EXPECT_THAT(error(table, y), AllOf(held, HasSubstr("makes a tensor<32xf32> of it")));
+  // Inside of derivatives and batches.
+  const auto by_hand = [](const Tensor& a) { return sum(square(a)) / std::log(a.dim(0) + 1.0); };
+  EXPECT_THAT(error(grad(by_hand), y), held);
+  EXPECT_THAT(error(
+                  [](const Tensor& a) {
+                    return vmap([](const Tensor& v) { return v * (1.0 / (1 + v.dim(0))); },
+                                {.in = {1}, .out = {1}})(a);
+                  },
+                  y),
+              held);
+  // A function that refuses other sizes.
+  EXPECT_THAT(error(
+                  [](const Tensor& a) {
+                    if (a.dim(0) != 5) throw UserError("five rows, please");
+                    return a * 2.0;
+                  },
+                  y),
+              AllOf(held, HasSubstr("the function says: five rows, please")));
+}
+
+TEST(Replay, SizesThatAreReadAndFollowMayChange) {
+  const auto f = [](const Tensor& a) {
+    const Tensor flat = reshape(a, {a.dim(0) * a.dim(1)});
+    const Tensor rows = reshape(flat, {a.dim(0), a.dim(1)}) + zeros(a.shape());
+    return std::pair(broadcast_to(reshape(mean(rows, {0}), {1, a.dim(1)}), a.shape()) + rows,
+                     softmax(rows) * 2.0);
+  };
+  expect_replay(f, std::tuple(random({5, 3}, 1)), std::tuple(random({8, 3}, 2)));
+  expect_replay(f, std::tuple(random({5, 3}, 1)), std::tuple(random({6, 7}, 2)));
+  // Which of two factors follows is not guessed.
+  const auto halves = [](const Tensor& a) { return sum(reshape(a, {2, a.dim(0) / 2, 3}), {0}); };
+  EXPECT_THAT(message_of([&] {
+                trace(halves)(random({4, 3}, 1))(random({12, 3}, 2));
+              }),
+              HasSubstr("stablehlo.reshape: tensor<12x3xf32> has 36 elements"));
+}
+
+TEST(Replay, DrawsWithoutASeedStayAsTheyAre) {
+  const auto noisy = [](const Tensor& a) { return a + randn({3}); };
+  const uint64_t first = next_seed();
+  const Tensor before = randn({2});
+  const Trace t = trace(noisy)(random({5, 3}, 1));
+  const Tensor after = randn({2});
+  expect_same(t(zeros({5, 3})), {broadcast_to(randn({3}, first + 1), {5, 3})});
+  expect_same({before, after}, {randn({2}, first), randn({2}, first + 2)});
+  expect_same(t(zeros({7, 3})), {broadcast_to(randn({3}, first + 1), {7, 3})});
+}
+
+TEST(Replay, OneSizeOnly) {
+  int runs = 0;
+  const auto f = [&](const Tensor& a) {
+    ++runs;
+    return a * 2.0;
+  };
+  const Trace t = trace(f, {.other_sizes = false})(random({5}, 1));
+  EXPECT_EQ(runs, 1);
+  expect_same(t(random({5}, 2)), {random({5}, 2) * 2.0});
+  EXPECT_THAT(message_of([&] { t(random({6}, 2)); }), HasSubstr("other_sizes"));
 }
 
 }  // namespace

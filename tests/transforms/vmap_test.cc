@@ -2,6 +2,7 @@
 
 #include "../support/op_coverage.h"
 #include "batch_harness.h"
+#include "cleave/transforms/derivative_support.h"
 
 namespace cleave {
 namespace {
@@ -53,10 +54,12 @@ INSTANTIATE_TEST_SUITE_P(Vmap, EveryOp, testing::Range(size_t{0}, batch_samples(
                            return name + "_" + std::to_string(info.param);
                          });
 
-// Ops that are batched in some sample. What these do is tested apart: they refuse, or draw numbers.
-const std::set<std::string> kApart{"stablehlo.outfeed", "stablehlo.send", "stablehlo.rng"};
+// Ops that are batched in some sample, and those that a loop does not show: these draw numbers
+// (RandomNumbersBetweenOwnBounds), or have no kernel (QuantizedTypes).
+const std::set<std::string> kApart{"stablehlo.rng", "stablehlo.uniform_quantize",
+                                   "stablehlo.uniform_dequantize"};
 std::set<std::string> batched_ops() {
-  std::set<std::string> ops;
+  std::set<std::string> ops = kApart;
   for (const BatchSample& sample : batch_samples())
     for (const std::string& name : ops_of(sample.graph, sample.function)) {
       const OpDef& def = *find_op(name);
@@ -69,7 +72,7 @@ std::set<std::string> batched_ops() {
 TEST(Vmap, EveryRuleHasASample) {
   const std::set<std::string> covered = batched_ops();
   for (const auto& [name, def] : op_registry().ops())
-    EXPECT_TRUE(!def.batch || kApart.contains(name) || covered.contains(name)) << name;
+    EXPECT_TRUE(!has_batch(def) || covered.contains(name)) << name;
 }
 
 TEST(Vmap, Coverage) { expect_coverage("batch", batched_ops()); }
@@ -155,6 +158,35 @@ TEST(Vmap, Errors) {
                  {.in_dims = {0, {}}, .out_dims = {{}}, .size = 3}),
       "vmap: stablehlo.outfeed: talks to the host or to another program, once, and 3 "
       "examples are batched; call it outside of vmap");
+  // Also where all examples would send or get the same: each would do so.
+  const VmapOptions token{.in_dims = {0, {}}, .out_dims = {0, {}}, .size = 3};
+  const auto talks = [&](const std::string& op, const std::string& result) {
+    return message_of(
+        "func.func @f(%x: tensor<4xf32>, %t: !stablehlo.token) -> (tensor<4xf32>, "
+        "!stablehlo.token) {\n  %c = stablehlo.constant dense<1.0> : tensor<4xf32>\n" +
+            op + "\n  return %x, " + result + " : tensor<4xf32>, !stablehlo.token\n}",
+        token);
+  };
+  const std::string end =
+      ": talks to the host or to another program, once, and 3 examples are batched; call it "
+      "outside of vmap";
+  EXPECT_EQ(
+      talks(
+          R"(%0:2 = "stablehlo.infeed"(%t) <{infeed_config = ""}> : (!stablehlo.token) -> (tensor<4xf32>, !stablehlo.token))",
+          "%0#1"),
+      "vmap: stablehlo.infeed" + end);
+  const std::string channel =
+      "<{channel_handle = #stablehlo.channel_handle<handle = 1, type = 2>, is_host_transfer = "
+      "true}>";
+  EXPECT_EQ(talks("%0:2 = \"stablehlo.recv\"(%t) " + channel +
+                      " : (!stablehlo.token) -> (tensor<4xf32>, !stablehlo.token)",
+                  "%0#1"),
+            "vmap: stablehlo.recv" + end);
+  for (const char* sent : {"%x", "%c"})
+    EXPECT_EQ(talks("%0 = \"stablehlo.send\"(" + std::string(sent) + ", %t) " + channel +
+                        " : (tensor<4xf32>, !stablehlo.token) -> !stablehlo.token",
+                    "%0"),
+              "vmap: stablehlo.send" + end);
   EXPECT_EQ(message_of(R"(func.func @f(%s: tensor<1xi64>) -> tensor<4xi64> {
     %0 = stablehlo.dynamic_iota %s, dim = 0 : (tensor<1xi64>) -> tensor<4xi64>
     return %0 : tensor<4xi64>
@@ -169,6 +201,24 @@ TEST(Vmap, Errors) {
                        {.in_dims = {0}, .out_dims = {0}, .size = 3}),
             "vmap: stablehlo.custom_call: @log_it has a side effect, and vmap cannot tell what it "
             "means for 3 examples; call it outside of vmap");
+}
+
+// Scales of their own along a dimension stay with that dimension.
+TEST(Vmap, QuantizedTypes) {
+  Graph graph = parse_module(R"(
+    func.func @f(%x: tensor<4x2xf32>) -> (tensor<4x2xf32>, tensor<4x2x!quant.uniform<i8:f32:1, {0.5:3, 2.0:-1}>>) {
+      %0 = stablehlo.uniform_quantize %x : (tensor<4x2xf32>) -> tensor<4x2x!quant.uniform<i8:f32:1, {0.5:3, 2.0:-1}>>
+      %1 = stablehlo.uniform_dequantize %0 : (tensor<4x2x!quant.uniform<i8:f32:1, {0.5:3, 2.0:-1}>>) -> tensor<4x2xf32>
+      return %1, %0 : tensor<4x2xf32>, tensor<4x2x!quant.uniform<i8:f32:1, {0.5:3, 2.0:-1}>>
+    })");
+  const std::string front = vmap(graph, "f", {.in_dims = {0}, .out_dims = {0, 0}, .size = 3});
+  const std::string back = vmap(graph, "f", {.in_dims = {2}, .out_dims = {2, 2}, .size = 3});
+  verify_graph(graph);
+  EXPECT_EQ(to_string(graph.find_function(front)->result_types[0]), "tensor<3x4x2xf32>");
+  EXPECT_EQ(to_string(graph.find_function(front)->result_types[1]),
+            "tensor<3x4x2x!quant.uniform<i8:f32:2, {0.5:3, 2.0:-1}>>");
+  EXPECT_EQ(to_string(graph.find_function(back)->result_types[1]),
+            "tensor<4x2x3x!quant.uniform<i8:f32:1, {0.5:3, 2.0:-1}>>");
 }
 
 // Numbers are drawn for every example, and stretched to its own bounds.
@@ -189,6 +239,34 @@ TEST(Vmap, RandomNumbersBetweenOwnBounds) {
     EXPECT_TRUE(x.data<float>()[50 + i] >= 10 && x.data<float>()[50 + i] < 30);
     EXPECT_NE(x.data<float>()[i] * 20 + 10, x.data<float>()[50 + i]);
   }
+}
+
+TEST(Vmap, RandomNumbersOfOneKindAreDrawnOnce) {
+  const std::string text = R"(func.func @f(%x: tensor<3xf32>, %a: tensor<f32>) -> tensor<3xf32> {
+    %s = stablehlo.constant dense<[3]> : tensor<1xi64>
+    %c = stablehlo.constant dense<1.0> : tensor<f32>
+    %0 = stablehlo.rng %a, %c, %s, distribution = NORMAL : (tensor<f32>, tensor<f32>, tensor<1xi64>) -> tensor<3xf32>
+    %1 = stablehlo.subtract %0, %x : tensor<3xf32>
+    return %1 : tensor<3xf32>
+  })";
+  Graph graph = parse_module(text);
+  const std::string name = vmap(graph, "f", {.in_dims = {0, {}}, .out_dims = {0}, .size = 2});
+  const float mean = 5;
+  const Array x = run_function(graph, name,
+                               std::vector<Array>{Array::zeros(DType::F32, {2, 3}),
+                                                  Array::from_bytes(DType::F32, {}, &mean)})[0]
+                      .contiguous();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(x.data<float>()[i], x.data<float>()[3 + i]);
+  const std::string whole = R"(func.func @f(%a: tensor<i32>) -> tensor<3xi32> {
+    %s = stablehlo.constant dense<[3]> : tensor<1xi64>
+    %c = stablehlo.constant dense<9> : tensor<i32>
+    %0 = stablehlo.rng %a, %c, %s, distribution = UNIFORM : (tensor<i32>, tensor<i32>, tensor<1xi64>) -> tensor<3xi32>
+    return %0 : tensor<3xi32>
+  })";
+  EXPECT_EQ(message_of(whole, {.in_dims = {0}, .out_dims = {0}, .size = 2}),
+            "vmap: stablehlo.rng: the bounds differ between examples, which works for floats "
+            "alone, got tensor<3xi32>; draw floats and convert them, or draw with "
+            "stablehlo.rng_bit_generator from a key of each example");
 }
 
 }  // namespace
