@@ -44,6 +44,7 @@ class RegionFusion {
       last = nodes[i];
     }
     for (NodeId id : nodes) offer(id);
+    while (const auto group = tangled_group(nodes)) give_up(*group);
     bool any = false;
     for (Group& group : groups_) any |= !group.nodes.empty();
     if (any) rebuild(nodes);
@@ -249,6 +250,69 @@ class RegionFusion {
                              : merged.columns                ? merged.size / merged.columns
                                                              : -1;
     return size == expected ? level : std::nullopt;
+  }
+
+  void give_up(uint32_t group) {
+    for (NodeId member : groups_[group].nodes) group_of_[member.index] = kNoGroup;
+    groups_[group].nodes.clear();
+  }
+
+  // `makes_cycle` looks no further back than where the merged group begins, and another that begins
+  // earlier may end later and need it. Gives the smallest group of some that need each other.
+  std::optional<uint32_t> tangled_group(const std::vector<NodeId>& nodes) const {
+    std::map<uint32_t, uint8_t> state;  // by the first node of a unit: 1 on the way, 2 done
+    std::vector<NodeId> way;            // units that need the next one
+    std::optional<uint32_t> found;
+    auto unit_of = [&](NodeId id) {
+      const uint32_t g = group_of_[id.index];
+      return g == kNoGroup ? id : groups_[g].nodes.front();
+    };
+    std::function<void(NodeId)> visit = [&](NodeId id) {
+      const NodeId unit = unit_of(id);
+      const uint8_t known = state[unit.index];
+      if (known == 2 || found) return;
+      if (known == 1) {
+        for (auto it = std::find(way.begin(), way.end(), unit); it != way.end(); ++it) {
+          const uint32_t g = group_of_[it->index];
+          if (g == kNoGroup) continue;
+          if (!found || groups_[g].nodes.size() < groups_[*found].nodes.size()) found = g;
+        }
+        return;
+      }
+      state[unit.index] = 1;
+      way.push_back(unit);
+      const uint32_t g = group_of_[unit.index];
+      std::function<void(const Node&)> visit_needs = [&](const Node& from) {
+        for (ValueId operand : from.operands) {
+          const NodeId source = producer(operand);
+          if (!source.valid() || (g != kNoGroup && group_of_[source.index] == g)) continue;
+          std::vector<ValueId> sources{operand};
+          if (g != kNoGroup && is_cheap_leaf(graph_, node(source))) {
+            sources.clear();
+            leaf_sources(graph_, operand, sources);
+          }
+          for (ValueId inner : sources)
+            if (const NodeId needed = producer(inner); needed.valid() && unit_of(needed) != unit)
+              visit(needed);
+        }
+        for (RegionId inner : from.regions)
+          for (NodeId n : graph_.region(inner).nodes) visit_needs(node(n));
+      };
+      if (g == kNoGroup) {
+        visit_needs(node(unit));
+        const auto ordered = before_.find(unit.index);
+        if (ordered != before_.end() && ordered->second.valid()) visit(ordered->second);
+      } else {
+        for (NodeId member : groups_[g].nodes) visit_needs(node(member));
+      }
+      way.pop_back();
+      state[unit.index] = 2;
+    };
+    for (NodeId id : nodes) {
+      visit(id);
+      if (found) return found;
+    }
+    return std::nullopt;
   }
 
   // Whether something outside would both need the merged group and be needed by it.
