@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "cleave/compile/fusion_groups.h"
 #include "cleave/compile/fusion_writer.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
@@ -15,13 +16,8 @@
 namespace cleave {
 namespace {
 
-constexpr uint32_t kNoGroup = UINT32_MAX;
-
-struct Group {
-  std::vector<NodeId> nodes;  // in order
-  int64_t size = 0;           // R * C
-  int64_t columns = 0;        // C; 0 while no member asks for one
-};
+constexpr uint32_t kNoGroup = kNoFusionGroup;
+using Group = FusionGroup;
 
 class RegionFusion {
  public:
@@ -39,7 +35,7 @@ class RegionFusion {
     NodeId last;
     for (uint32_t i = 0; i < nodes.size(); ++i) {
       position_[nodes[i].index] = i;
-      if (is_free(node(nodes[i]))) continue;
+      if (has_free_order(node(nodes[i]))) continue;
       before_[nodes[i].index] = last;
       last = nodes[i];
     }
@@ -47,7 +43,7 @@ class RegionFusion {
     while (const auto group = tangled_group(nodes)) give_up(*group);
     bool any = false;
     for (Group& group : groups_) any |= !group.nodes.empty();
-    if (any) rebuild(nodes);
+    if (any) write_fusion_groups(graph_, region_, groups_, group_of_);
     return any;
   }
 
@@ -63,11 +59,6 @@ class RegionFusion {
   uint32_t group_of(ValueId value) const {
     const NodeId id = producer(value);
     return id.valid() ? group_of_[id.index] : kNoGroup;
-  }
-
-  // May run anywhere between what it reads and what reads it.
-  static bool is_free(const Node& n) {
-    return n.def && n.def->has(kPure) && !n.def->has(kCollective);
   }
 
   bool is_candidate(const Node& n) const {
@@ -371,153 +362,6 @@ class RegionFusion {
     return false;
   }
 
-  // ---- writing the fusions ----
-
-  void rebuild(const std::vector<NodeId>& nodes) {
-    for (Group& group : groups_) drop_last_reshapes(group);
-    std::set<uint32_t> leaves;
-    const std::set<uint32_t> read = values_read_outside(nodes, leaves);
-    std::vector<NodeId> units;  // what stands in the region afterwards; a group by its last member
-    for (NodeId id : nodes) {
-      const uint32_t g = group_of_[id.index];
-      if (g != kNoGroup ? groups_[g].nodes.back() == id
-                        : !is_cheap_leaf(graph_, node(id)) || leaves.count(id.index))
-        units.push_back(id);
-    }
-    std::vector<NodeId> list;
-    for (NodeId id : units) {
-      const uint32_t g = group_of_[id.index];
-      list.push_back(g == kNoGroup ? id : write(groups_[g], read));
-    }
-    sort_by_need(list);
-    graph_.region(region_).nodes = std::move(list);
-  }
-
-  // Reshapes that no member reads are views of results, and cost nothing outside.
-  void drop_last_reshapes(Group& group) {
-    std::set<uint32_t> read;
-    std::vector<NodeId> kept;
-    for (size_t i = group.nodes.size(); i-- > 0;) {
-      const NodeId id = group.nodes[i];
-      if (node(id).name == "stablehlo.reshape" && !read.count(node(id).results[0].index)) {
-        group_of_[id.index] = kNoGroup;
-        continue;
-      }
-      kept.push_back(id);
-      for (ValueId operand : node(id).operands) {
-        read.insert(operand.index);
-        std::vector<ValueId> sources;
-        leaf_sources(graph_, operand, sources);
-        for (ValueId inner : sources) read.insert(inner.index);
-      }
-    }
-    group.nodes.assign(kept.rbegin(), kept.rend());
-  }
-
-  // Values that a node outside of their group reads, itself or inside; and the cheap leaves that
-  // are read outside of groups.
-  std::set<uint32_t> values_read_outside(const std::vector<NodeId>& nodes,
-                                         std::set<uint32_t>& needed) const {
-    std::set<uint32_t> read;
-    std::function<void(NodeId, uint32_t)> visit = [&](NodeId id, uint32_t group) {
-      for (ValueId operand : node(id).operands) {
-        const uint32_t own = group_of(operand);
-        if (own != kNoGroup && own != group) read.insert(operand.index);
-        // A broadcast that is copied into the group reads its operand there.
-        if (group == kNoGroup) continue;
-        std::vector<ValueId> sources;
-        leaf_sources(graph_, operand, sources);
-        for (ValueId inner : sources) {
-          const uint32_t other = group_of(inner);
-          if (other != kNoGroup && other != group) read.insert(inner.index);
-        }
-      }
-      for (RegionId region : node(id).regions)
-        for (NodeId inner : graph_.region(region).nodes) visit(inner, group);
-    };
-    // Cheap leaves that only fusions read are dead afterwards, and do not count.
-    for (NodeId id : nodes) {
-      if (group_of_[id.index] != kNoGroup || is_cheap_leaf(graph_, node(id))) continue;
-      note_leaves(id, needed);
-    }
-    for (NodeId id : nodes)
-      if (!is_cheap_leaf(graph_, node(id)) || needed.count(id.index))
-        visit(id, group_of_[id.index]);
-    return read;
-  }
-
-  // Cheap leaves that a node outside of the groups reads, and those that they read.
-  void note_leaves(NodeId id, std::set<uint32_t>& needed) const {
-    for (ValueId operand : node(id).operands) {
-      const NodeId leaf = producer(operand);
-      if (leaf.valid() && is_cheap_leaf(graph_, node(leaf)) && needed.insert(leaf.index).second)
-        note_leaves(leaf, needed);
-    }
-    for (RegionId region : node(id).regions)
-      for (NodeId inner : graph_.region(region).nodes) note_leaves(inner, needed);
-  }
-
-  NodeId write(const Group& group, const std::set<uint32_t>& read) {
-    std::vector<ValueId> outputs;
-    for (NodeId id : group.nodes)
-      for (ValueId result : node(id).results)
-        if (read.count(result.index)) outputs.push_back(result);
-    const NodeId fusion = write_fusion(graph_, region_, group.nodes, outputs);
-    for (size_t i = 0; i < outputs.size(); ++i)
-      moved_[outputs[i].index] = graph_.node(fusion).results[i];
-    return fusion;
-  }
-
-  // A stable topological order: nodes keep their place but for what must come before them.
-  void sort_by_need(std::vector<NodeId>& list) {
-    for (NodeId id : list) rename(id);
-    std::map<uint32_t, size_t> place;
-    for (size_t i = 0; i < list.size(); ++i) place[list[i].index] = i;
-    std::vector<uint8_t> state(list.size());
-    std::vector<NodeId> sorted;
-    std::function<void(size_t)> visit;
-    std::function<void(NodeId)> visit_needs = [&](NodeId id) {
-      for (ValueId operand : node(id).operands) {
-        const NodeId source = graph_.value(operand).producer;
-        if (!source.valid()) continue;
-        const auto it = place.find(source.index);
-        if (it != place.end()) visit(it->second);
-      }
-      for (RegionId region : node(id).regions)
-        for (NodeId inner : graph_.region(region).nodes) visit_needs(inner);
-    };
-    size_t last_ordered = SIZE_MAX;
-    std::vector<size_t> before(list.size(), SIZE_MAX);
-    for (size_t i = 0; i < list.size(); ++i) {
-      if (is_free(node(list[i]))) continue;
-      before[i] = last_ordered;
-      last_ordered = i;
-    }
-    visit = [&](size_t i) {
-      if (state[i] == 2) return;
-      internal_check(state[i] == 0, "fusions need each other");
-      state[i] = 1;
-      if (before[i] != SIZE_MAX) visit(before[i]);
-      visit_needs(list[i]);
-      state[i] = 2;
-      sorted.push_back(list[i]);
-    };
-    for (size_t i = 0; i < list.size(); ++i) visit(i);
-    list = std::move(sorted);
-  }
-
-  // Reads of what has moved into a fusion become reads of the fusion's results.
-  void rename(NodeId id) {
-    const bool is_fusion = node(id).name == "cleave.fusion";
-    for (ValueId& operand : graph_.node(id).operands) {
-      const auto it = moved_.find(operand.index);
-      if (it != moved_.end()) operand = it->second;
-    }
-    if (is_fusion) return;
-    for (RegionId region : node(id).regions)
-      for (NodeId inner : graph_.region(region).nodes) rename(inner);
-  }
-
   Graph& graph_;
   const RegionId region_;
   const FuseOptions& options_;
@@ -526,7 +370,6 @@ class RegionFusion {
   std::vector<FusionLevel> level_;   // by node
   std::vector<Group> groups_;
   std::map<uint32_t, NodeId> before_;  // nodes that keep their order, to the one before
-  std::map<uint32_t, ValueId> moved_;  // values of members, to results of fusions
 };
 
 class Fusion {
