@@ -1,83 +1,24 @@
 #include "cleave/compile/executable.h"
 
-#include <fmt/format.h>
-#include <omp.h>
-
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <thread>
 #include <utility>
 
+#include "cleave/compile/code_device.h"
+#include "cleave/compile/compile_instance.h"
+#include "cleave/compile/one_library_thread.h"
 #include "cleave/compile/overlap.h"
 #include "cleave/compile/rank_program.h"
 #include "cleave/compile/steps.h"
 #include "cleave/core/error.h"
-#include "cleave/graph/op_def.h"
-#include "cleave/graph/verify.h"
-#include "cleave/kernels/library_threads.h"
-#include "cleave/passes/simplify/simplify.h"
 #include "cleave/runtime/local_transport.h"
 #include "cleave/runtime/one_at_a_time.h"
 
 namespace cleave {
 namespace {
-
-// For ops that need nothing but their operands, or only their own regions.
-class StepContext : public EvalContext {
- public:
-  StepContext(const Graph& graph, const std::function<Interpreter&()>& interpreter)
-      : EvalContext(graph), interpreter_(interpreter) {}
-  std::vector<Array> run_region(RegionId region, std::span<const Array> args) override {
-    return interpreter_().run_region(region, args);
-  }
-  std::vector<Array> call(std::string_view function, std::span<const Array> args) override {
-    return interpreter_().call(function, args);
-  }
-  std::vector<Array> map_region(RegionId region, std::span<const Array> args) override {
-    return interpreter_().map_region(region, args);
-  }
-
- private:
-  const std::function<Interpreter&()>& interpreter_;
-};
-
-// Libraries use no threads of their own below this one, for as long as it lives.
-class OneLibraryThread {
- public:
-  OneLibraryThread() {
-    apply_library_threads();
-    before_ = omp_get_max_threads();
-    omp_set_num_threads(1);
-  }
-  ~OneLibraryThread() { omp_set_num_threads(before_); }
-
- private:
-  int before_ = 1;
-};
-
-void add_timings(std::vector<PassTiming>& sum, const std::vector<PassTiming>& timings) {
-  for (const PassTiming& timing : timings) {
-    const auto it = std::find_if(
-        sum.begin(), sum.end(), [&](const PassTiming& other) { return other.name == timing.name; });
-    if (it == sum.end())
-      sum.push_back(timing);
-    else
-      it->seconds += timing.seconds;
-  }
-}
-
-void mark_donated(Graph& graph, const std::string& entry, const std::vector<size_t>& arguments) {
-  if (arguments.empty()) return;
-  Function& function = *graph.find_function(entry);
-  function.arg_attrs.resize(function.arg_types.size());
-  for (size_t i : arguments) {
-    if (i >= function.arg_types.size())
-      throw_user("argument {} of @{} is to be donated, which takes {}", i, entry,
-                 function.arg_types.size());
-    function.arg_attrs[i].set("jax.buffer_donor", Attribute(true));
-  }
-}
 
 Instance whole_instance(const Graph& graph, const std::string& entry) {
   Instance instance;
@@ -89,17 +30,6 @@ Instance whole_instance(const Graph& graph, const std::string& entry) {
 }  // namespace
 
 struct Executable::Impl {
-  struct Device {
-    DeviceCode code;
-    Frame frame;
-    Buffer arena, scratch;
-    std::function<Interpreter&()> interpreter;
-    std::optional<StepContext> context;
-    std::optional<Interpreter> made;
-    std::vector<NodeId> done;
-    std::vector<Array> spare;  // donated arguments that became no result: for those of the next run
-  };
-
   std::optional<Program> program;
   std::unique_ptr<Executor> executor;  // where it is not compiled
   std::optional<Graph> plain;          // the same for a function without a program
@@ -109,8 +39,8 @@ struct Executable::Impl {
   int64_t count = 1;         // of all devices
   std::optional<RankProgram> ranks;
   Meetings meetings;
-  std::vector<std::unique_ptr<Device>> devices;  // by place in `own`
-  std::vector<size_t> donate;                    // arguments
+  std::vector<std::unique_ptr<CodeDevice>> devices;  // by place in `own`
+  std::vector<size_t> donate;                        // arguments
   int threads = 1, op_threads = 1;
   std::unique_ptr<Team> team;  // of a single device
   std::vector<PassCall> passes;
@@ -147,39 +77,11 @@ struct Executable::Impl {
 
   // False where the device's graph cannot be compiled.
   bool add(Instance instance) {
-    mark_donated(instance.graph, instance.entry, donate);
-    instance.transfers.resize(instance.graph.num_nodes());
-    instance.origin.resize(instance.graph.num_nodes());
-    inline_calls(instance.graph, [&](NodeId from, NodeId to) {
-      const size_t size = to.index + 1;
-      if (instance.transfers.size() < size) instance.transfers.resize(size);
-      if (instance.origin.size() < size) instance.origin.resize(size);
-      instance.transfers[to.index] = instance.transfers[from.index];
-      instance.origin[to.index] = instance.origin[from.index];
-    });
-    if (!can_lower(instance.graph, instance.entry)) return false;
-    // Shardings have done their work.
-    if (!instance.transfers.empty())
-      for (uint32_t i = 0; i < instance.graph.num_nodes(); ++i)
-        instance.graph.node({i}).attrs.erase("sdy.sharding");
-    PassContext context;
-    PipelineObserver observer;
-#ifndef NDEBUG
-    observer.after = [](const PassCall& call, const Graph& graph) {
-      try {
-        verify_graph(graph, {.shardings = false});
-      } catch (const UserError& error) {
-        throw_internal("after {}: {}", call.name, error.what());
-      }
-    };
-#endif
-    add_timings(timings, run_pipeline(instance.graph, passes, context, observer));
-    auto device = std::make_unique<Device>();
-    const OneLibraryThread library;
-    LowerOptions lower_options{.threads = op_threads, .device = own[devices.size()]};
-    if (ranks) lower_options.ranks = &ranks->view();
-    device->code = lower(std::move(instance), lower_options);
-    devices.push_back(std::move(device));
+    LowerOptions options{.threads = op_threads, .device = own[devices.size()]};
+    if (ranks) options.ranks = &ranks->view();
+    auto code = compile_instance(std::move(instance), passes, donate, options, timings);
+    if (!code) return false;
+    devices.push_back(std::make_unique<CodeDevice>(std::move(*code)));
     return true;
   }
 
@@ -187,7 +89,12 @@ struct Executable::Impl {
     if (op_threads > 1) team = std::make_unique<Team>(op_threads);
     for (size_t d = 0; d < devices.size(); ++d) {
       if (devices[d]->code.needs_threads) threads = static_cast<int>(devices.size());
-      prepare(*devices[d], own[d]);
+      devices[d]->prepare(own[d], team.get(), &meetings, [this, device = own[d]] {
+        return Interpreter::Options{.transport = transport.get(),
+                                    .device = device,
+                                    .grid = {1, count},
+                                    .observer = observer};
+      });
     }
     if (ranks) {
       std::vector<DeviceCode*> codes;
@@ -202,7 +109,7 @@ struct Executable::Impl {
   }
 
   // Transfers find their meetings: by where they stand in the Program, in the order of the code.
-  void link(CodeBlock& block, Device& device, std::map<uint32_t, int64_t>& times) {
+  void link(CodeBlock& block, CodeDevice& device, std::map<uint32_t, int64_t>& times) {
     for (auto& step : block.steps) {
       if (auto* transfer = dynamic_cast<TransferStep*>(step.get())) {
         const NodeId origin = device.code.origin[transfer->node.index];
@@ -224,130 +131,6 @@ struct Executable::Impl {
     }
   }
 
-  void prepare(Device& device, int64_t index) {
-    DeviceCode& code = device.code;
-    device.arena = allocate(std::max<size_t>(code.stats.arena_bytes, 64));
-    device.scratch = allocate(std::max<size_t>(code.scratch_bytes, 64));
-    Frame& frame = device.frame;
-    frame.code = &code;
-    frame.device = index;
-    frame.team = team.get();
-    frame.scratch = device.scratch.get();
-    frame.base.resize(code.buffers.size());
-    frame.held.resize(code.buffers.size());
-    frame.state.resize(code.num_states);
-    frame.stack.reserve(16);
-    frame.meetings = &meetings;
-    device.interpreter = [this, &device, index]() -> Interpreter& {
-      if (!device.made)
-        device.made.emplace(device.code.graph, device.code.schedule,
-                            Interpreter::Options{.transport = transport.get(),
-                                                 .device = index,
-                                                 .grid = {1, count},
-                                                 .observer = observer});
-      return *device.made;
-    };
-    frame.interpreter = device.interpreter;
-    device.context.emplace(code.graph, device.interpreter);
-    frame.alone = &*device.context;
-  }
-
-  // Whether a tensor may be written into the array, which nobody else holds.
-  static bool can_hold(const Array& array, const Type& type) {
-    return array.valid() && array.dtype() == type.dtype && array.shape() == type.shape &&
-           array.is_contiguous() && array.buffer().use_count() == 1;
-  }
-  static Array memory_for(Device& device, const Type& type) {
-    for (Array& array : device.spare)
-      if (can_hold(array, type)) return std::exchange(array, Array());
-    return Array(type.dtype, type.shape);
-  }
-
-  // Sets the buffers of a run; results that may be overwritten are.
-  void bind(Device& device, std::vector<Array>& args, std::vector<Array>& results) {
-    const DeviceCode& code = device.code;
-    Frame& frame = device.frame;
-    if (args.size() != code.arguments.size())
-      throw_user("@{} takes {} arguments, {} are given", entry, code.arguments.size(), args.size());
-    for (size_t i = 0; i < args.size(); ++i) {
-      const Type& type = code.arguments[i];
-      if (args[i].dtype() != type.dtype || args[i].shape() != type.shape)
-        throw_user("argument {} of @{} is {}, and {} is given", i, entry, to_string(type),
-                   to_string(Type::tensor(args[i].dtype(), args[i].shape())));
-      if (!args[i].is_contiguous() || (code.donated[i] && args[i].buffer().use_count() > 1))
-        args[i] = args[i].copy();
-    }
-    results.resize(code.results.size());
-    for (size_t i = 0; i < results.size(); ++i) {
-      const CodeResult& result = code.results[i];
-      if (result.kind != CodeResult::Kind::Buffer) continue;
-      if (result.donor >= 0) continue;
-      if (!can_hold(results[i], result.type)) results[i] = memory_for(device, result.type);
-    }
-    std::byte* const arena = device.arena.get();
-    for (uint32_t b = 0; b < code.buffers.size(); ++b) {
-      const CodeBuffer& buffer = code.buffers[b];
-      switch (buffer.kind) {
-        case CodeBuffer::Kind::Arena:
-          if (buffer.output < 0)
-            frame.base[b] = arena + code.offsets[b];
-          else if (code.results[static_cast<size_t>(buffer.output)].donor < 0)
-            frame.base[b] = results[static_cast<size_t>(buffer.output)].raw();
-          break;
-        case CodeBuffer::Kind::Argument:
-          frame.base[b] = args[buffer.argument].raw();
-          break;
-        case CodeBuffer::Kind::Constant:
-          frame.base[b] = buffer.constant.raw();
-          break;
-        case CodeBuffer::Kind::Held:
-          break;
-      }
-    }
-    // Buffers that live in a donated argument.
-    for (uint32_t b = 0; b < code.buffers.size(); ++b)
-      if (code.buffers[b].kind == CodeBuffer::Kind::Argument &&
-          code.donated[code.buffers[b].argument])
-        for (uint32_t other : code.same[b]) frame.base[other] = frame.base[b];
-    std::fill(frame.state.begin(), frame.state.end(), 0);
-    frame.held_bytes = frame.held_peak = 0;
-    frame.stack.clear();
-    frame.stack.push_back({&code.main, 0});
-    device.made.reset();
-    device.done.clear();
-  }
-
-  void collect(Device& device, std::vector<Array>& args, std::vector<Array>& results) {
-    for (size_t i = 0; i < results.size(); ++i) {
-      const CodeResult& result = device.code.results[i];
-      if (result.donor >= 0) {
-        Array& from = args[static_cast<size_t>(result.donor)];
-        if (from.shape() == result.type.shape && from.dtype() == result.type.dtype)
-          results[i] = std::move(from);
-        else
-          results[i] =
-              Array(result.type.dtype, result.type.shape, row_major_strides(result.type.shape), 0,
-                    Buffer(from.buffer(), from.raw()));
-      } else if (result.kind == CodeResult::Kind::Argument) {
-        const Array& from = args[result.argument];  // perhaps in another shape
-        results[i] =
-            Array(result.type.dtype, result.type.shape, row_major_strides(result.type.shape), 0,
-                  Buffer(from.buffer(), from.raw()));
-      } else if (result.kind == CodeResult::Kind::Held) {
-        const Buffer memory(device.frame.held[result.buffer], device.frame.base[result.buffer]);
-        results[i] = Array(result.type.dtype, result.type.shape,
-                           row_major_strides(result.type.shape), 0, memory);
-      }
-    }
-    device.spare.clear();
-    for (size_t i = 0; i < args.size(); ++i) {
-      if (!device.code.donated[i]) continue;
-      if (can_hold(args[i], device.code.arguments[i])) device.spare.push_back(std::move(args[i]));
-      args[i] = Array();
-    }
-    std::fill(device.frame.held.begin(), device.frame.held.end(), nullptr);
-  }
-
   void run(std::vector<std::vector<Array>>& args, std::vector<std::vector<Array>>& results,
            const ExecuteOptions& options) {
     std::lock_guard lock(running);
@@ -363,9 +146,9 @@ struct Executable::Impl {
     if (ranks)
       for (auto& each : results) each.resize(devices[0]->code.results.size());
     for (size_t d = 0; d < devices.size(); ++d) {
-      Device& device = *devices[d];
+      CodeDevice& device = *devices[d];
       const auto at = static_cast<size_t>(own[d]);
-      bind(device, args[at], results[at]);
+      device.bind(entry, args[at], results[at]);
       device.frame.observer = observer && observer->wants_ops() ? observer : nullptr;
       device.frame.done = options.log ? &device.done : nullptr;
     }
@@ -395,7 +178,7 @@ struct Executable::Impl {
     if (options.memory) measure(args, results, *options.memory);
     for (size_t d = 0; d < devices.size(); ++d) {
       const auto at = static_cast<size_t>(own[d]);
-      collect(*devices[d], args[at], results[at]);
+      devices[d]->collect(args[at], results[at]);
     }
     if (options.log) log(*options.log);
   }
