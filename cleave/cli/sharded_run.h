@@ -17,7 +17,8 @@ struct ShardingOptions {
   bool compile = true;  // else op by op
   // Of the compiler.
   std::string passes =
-      "cleave-simplify,cleave-fuse-epilogues,cleave-fuse,cleave-recompute,cleave-overlap";
+      "cleave-expand,cleave-simplify,cleave-fuse-epilogues,cleave-fuse,cleave-recompute,"
+      "cleave-overlap";
   bool describe = false;       // print what was compiled, and the memory plan
   bool wide_sums = true;       // pending sums of 16-bit floats in 32 bits
   bool communication = false;  // print what was sent, and for which ops

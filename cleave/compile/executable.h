@@ -19,7 +19,9 @@ struct CompileOptions {
   // What runs on each device's graph before code is made of it, after calls are inlined. Empty:
   // nothing, and every op is a step. cleave-overlap counts where devices are spread over ranks, and
   // is left out elsewhere.
-  std::string passes = "cleave-simplify,cleave-fuse-epilogues,cleave-fuse,cleave-recompute,cleave-overlap";
+  std::string passes =
+      "cleave-expand,cleave-simplify,cleave-fuse-epilogues,cleave-fuse,cleave-recompute,"
+      "cleave-overlap";
   // Threads that run devices; 0: one per core, but no more than devices. One device uses all
   // threads for each op.
   int threads = 0;

@@ -22,6 +22,7 @@ void register_simplify_passes(PassRegistry& registry) {
     registry.add(
         {name, {}, [change](Graph& graph, const PassOptions&, PassContext&) { change(graph); }});
   };
+  add("cleave-expand", expand);
   add("cleave-canonicalize", canonicalize);
   add("cleave-fold-constants", fold_constants);
   add("cleave-simplify-arithmetic", simplify_arithmetic);
