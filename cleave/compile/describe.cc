@@ -9,10 +9,11 @@ std::string describe(const Executable& executable) {
   if (!executable.is_compiled()) return "not compiled: runs op by op\n";
   const CodeStats stats = executable.stats();
   std::string text = fmt::format(
-      "compiled: {} steps ({} fusions of {} ops, {} matmuls, {} of them with {} ops fused into "
-      "them, {} copies, {} transfers, {} other kernels)\n",
-      stats.steps, stats.fusions, stats.fused_ops, stats.matmuls, stats.epilogues,
-      stats.epilogue_ops, stats.copies, stats.transfers, stats.fallbacks);
+      "compiled: {} steps ({} fusions of {} ops, {} matmuls, {} convolutions, {} of them with {} "
+      "ops "
+      "fused into them, {} copies, {} transfers, {} other kernels)\n",
+      stats.steps, stats.fusions, stats.fused_ops, stats.matmuls, stats.convolutions,
+      stats.epilogues, stats.epilogue_ops, stats.copies, stats.transfers, stats.fallbacks);
   text += fmt::format(
       "memory of a device: arena {} (bound {}), arguments {}, results {} ({} in the memory of "
       "arguments), constants {}\n",

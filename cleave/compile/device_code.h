@@ -70,9 +70,10 @@ struct CodeBlock {
 };
 
 struct CodeStats {
-  size_t steps = 0, fusions = 0, fused_ops = 0, matmuls = 0, copies = 0, transfers = 0,
-         fallbacks = 0;
-  size_t epilogues = 0, epilogue_ops = 0;  // products that do more than multiply, and what
+  size_t steps = 0, fusions = 0, fused_ops = 0, matmuls = 0, convolutions = 0, copies = 0,
+         transfers = 0, fallbacks = 0;
+  // Products and convolutions that do more than multiply, and what.
+  size_t epilogues = 0, epilogue_ops = 0;
   size_t arena_bytes = 0, arena_lower_bound = 0;
   size_t argument_bytes = 0, result_bytes = 0, constant_bytes = 0;
   size_t held_bytes = 0;        // at most at one step, of arrays that kernels and collectives make

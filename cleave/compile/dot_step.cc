@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
-#include "cleave/core/error.h"
-#include "cleave/kernels/elementwise.h"
+#include "cleave/compile/onednn_call.h"
 #include "cleave/kernels/gemm.h"
-#include "cleave/kernels/onednn.h"
 
 namespace cleave {
 namespace {
@@ -14,65 +12,25 @@ namespace {
 using dnnl::memory;
 using Kind = EpilogueStep::Kind;
 
-dnnl::algorithm algorithm_of(Kind kind) {
-  switch (kind) {
-    case Kind::Linear:
-      return dnnl::algorithm::eltwise_linear;
-    case Kind::Tanh:
-      return dnnl::algorithm::eltwise_tanh;
-    case Kind::Logistic:
-      return dnnl::algorithm::eltwise_logistic;
-    case Kind::GeluTanh:
-      return dnnl::algorithm::eltwise_gelu_tanh;
-    case Kind::GeluErf:
-      return dnnl::algorithm::eltwise_gelu_erf;
-    case Kind::Silu:
-      return dnnl::algorithm::eltwise_swish;
-    case Kind::Add:
-      return dnnl::algorithm::binary_add;
-    case Kind::Subtract:
-      return dnnl::algorithm::binary_sub;
-    default:
-      return dnnl::algorithm::binary_mul;
-  }
-}
-
-// An argument of a call of oneDNN: where it lies is told only where that has changed, since telling
-// costs as much as a small product.
-struct Argument {
-  int id = 0;
-  const CodeView* view = nullptr;  // null: scratch memory
-  int64_t offset = 0;              // bytes
-  memory data;
-  void* at = nullptr;
-
-  void set(void* pointer) {
-    if (pointer == at) return;
-    data.set_data_handle(pointer);
-    at = pointer;
-  }
-};
-
 // A part of the product: one call of oneDNN, which uses one thread.
 struct DotPart {
-  dnnl::matmul primitive;
-  std::vector<Argument> arguments;
-  std::vector<dnnl_exec_arg_t> handles;
+  OneDnnCall call;
   size_t scratch = 0;
   bool is_slow = false;  // only the library's reference code takes it
   Dims batch, batch_strides;
   Matrix out;
-
-  void finish() {
-    for (const Argument& argument : arguments)
-      handles.push_back({argument.id, argument.data.get()});
-  }
 };
 
 class OneDnnStep : public DotStep {
  public:
   OneDnnStep(MatrixProduct product, std::vector<DotEpilogue> epilogue, int threads)
-      : product_(std::move(product)), epilogue_(std::move(epilogue)) {
+      : product_(std::move(product)),
+        epilogue_(std::move(epilogue)),
+        clips_(product_.out.view.type.dtype) {
+    while (num_post_ops_ < epilogue_.size() && !is_clip(epilogue_[num_post_ops_].step))
+      ++num_post_ops_;
+    for (size_t i = num_post_ops_; i < epilogue_.size(); ++i)
+      clips_.add(epilogue_[i].step.kind == Kind::Maximum, epilogue_[i].step.alpha);
     const MatrixProduct& p = product_;
     constexpr double kWorthSharing = 2e6;  // operations: some tens of microseconds
     const int64_t m = p.lhs.matrix.rows.size, n = p.rhs.matrix.cols.size;
@@ -105,10 +63,7 @@ class OneDnnStep : public DotStep {
         cut.column = start;
         add(cut);
       });
-    for (DotPart& part : parts_) {
-      part.finish();
-      scratch_ = std::max(scratch_, (part.scratch + 63) / 64 * 64);
-    }
+    for (const DotPart& part : parts_) scratch_ = std::max(scratch_, (part.scratch + 63) / 64 * 64);
   }
 
   bool is_slow() const { return parts_[0].is_slow; }
@@ -119,14 +74,8 @@ class OneDnnStep : public DotStep {
   Next run(Frame& frame) const override {
     const auto run_part = [&](int64_t index, int worker) {
       DotPart& part = parts_[static_cast<size_t>(index)];
-      for (Argument& argument : part.arguments)
-        argument.set(argument.view ? frame.data(*argument.view) + argument.offset
-                                   : frame.scratch + scratch_ * static_cast<size_t>(worker));
-      const dnnl_status_t status =
-          dnnl_primitive_execute(part.primitive.get(), onednn_stream().get(),
-                                 static_cast<int>(part.handles.size()), part.handles.data());
-      internal_check(status == dnnl_success, "a matrix product of oneDNN failed");
-      if (ends_in_relu_) relu(part, reinterpret_cast<float*>(part.arguments[kOut].at));
+      part.call.run(frame, frame.scratch + scratch_ * static_cast<size_t>(worker));
+      if (!clips_.empty()) clip(part, part.call.at(kOut));
     };
     if (frame.team && parts_.size() > 1) {
       frame.team->run(static_cast<int64_t>(parts_.size()), run_part);
@@ -160,11 +109,15 @@ class OneDnnStep : public DotStep {
   }
 
   void add(const Cut& cut) {
-    DotPart part;
+    struct Argument {
+      int id;
+      memory::desc desc;
+      const CodeView* view;
+      int64_t offset;  // bytes
+    };
+    std::vector<Argument> arguments;
     auto argument = [&](int id, const memory::desc& desc, const CodeView* view, int64_t offset) {
-      const int64_t size = view ? byte_size(view->type.dtype) : 1;
-      part.arguments.push_back(
-          {id, view, offset * size, memory(desc, onednn_engine(), nullptr), nullptr});
+      arguments.push_back({id, desc, view, offset * byte_size(view->type.dtype)});
     };
     const memory::desc x = describe(cut.lhs, cut.batch), y = describe(cut.rhs, cut.batch),
                        z = describe(cut.out, cut.batch);
@@ -177,14 +130,11 @@ class OneDnnStep : public DotStep {
     for (size_t d = 0; d + 1 < row_strides.size(); ++d) row_strides[d] = cut.out.matrix.cols.size;
     memory::desc bias;
     dnnl::post_ops post;
-    for (const DotEpilogue& e : epilogue_) {
+    for (size_t i = 0; i < num_post_ops_; ++i) {
+      const DotEpilogue& e = epilogue_[i];
       const Kind kind = e.step.kind;
-      if (kind == Kind::Relu) {
-        ends_in_relu_ = true;
-        break;
-      }
       if (!e.step.operand.valid()) {
-        post.append_eltwise(1.0f, algorithm_of(kind), static_cast<float>(e.step.alpha),
+        post.append_eltwise(1.0f, onednn_algorithm(kind), static_cast<float>(e.step.alpha),
                             static_cast<float>(e.step.beta));
         continue;
       }
@@ -192,14 +142,14 @@ class OneDnnStep : public DotStep {
           e.step.by_column ? memory::desc(row_dims, onednn_type(e.operand.type.dtype), row_strides)
                            : z;
       const int64_t offset = e.step.by_column ? cut.column : cut.c;
-      if (&e == epilogue_.data() && e.step.by_column && kind == Kind::Add) {
+      if (i == 0 && e.step.by_column && kind == Kind::Add) {
         bias = desc;
         argument(DNNL_ARG_BIAS, desc, &e.operand, offset);
         continue;
       }
       argument(DNNL_ARG_ATTR_MULTIPLE_POST_OP(post.len()) | DNNL_ARG_SRC_1, desc, &e.operand,
                offset);
-      post.append_binary(algorithm_of(kind), desc);
+      post.append_binary(onednn_algorithm(kind), desc);
     }
     dnnl::primitive_attr attr;
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -207,35 +157,30 @@ class OneDnnStep : public DotStep {
     const dnnl::matmul::desc op =
         bias.is_zero() ? dnnl::matmul::desc(x, y, z) : dnnl::matmul::desc(x, y, bias, z);
     const dnnl::matmul::primitive_desc desc(op, attr, onednn_engine());
+    DotPart part;
     part.is_slow = std::string_view(desc.impl_info_str()).find("ref") != std::string_view::npos;
-    part.primitive = dnnl::matmul(desc);
+    part.call = OneDnnCall(dnnl::matmul(desc));
+    for (const Argument& each : arguments)
+      part.call.add(each.id, each.desc, each.view, each.offset);
     part.batch = cut.batch;
     part.batch_strides = cut.out.batch;
     part.out = cut.out.matrix;
     part.scratch = desc.scratchpad_desc().get_size();
-    if (part.scratch > 0) argument(DNNL_ARG_SCRATCHPAD, desc.scratchpad_desc(), nullptr, 0);
+    if (part.scratch > 0) part.call.add_scratch(DNNL_ARG_SCRATCHPAD, desc.scratchpad_desc(), 0);
     parts_.push_back(std::move(part));
   }
 
   // The part is still in the cache.
-  static void relu(const DotPart& part, float* out) {
-    static const Loop maximum = binary_loop(BinaryOp::Maximum, DType::F32).loop;
-    constexpr int64_t kChunk = 1024;
-    alignas(64) static const float zeros[kChunk] = {};
+  void clip(const DotPart& part, std::byte* out) const {
+    const int64_t size = byte_size(product_.out.view.type.dtype);
     int64_t batches = 1;
-    for (int64_t size : part.batch) batches *= size;
+    for (int64_t count : part.batch) batches *= count;
     for (int64_t b = 0; b < batches; ++b) {
       int64_t rest = b, offset = 0;
       for (size_t d = part.batch.size(); d-- > 0; rest /= part.batch[d])
         offset += rest % part.batch[d] * part.batch_strides[d];
       for (int64_t row = 0; row < part.out.rows.size; ++row)
-        for (int64_t begin = 0; begin < part.out.cols.size; begin += kChunk) {
-          float* at = out + offset + row * part.out.rows.stride + begin;
-          const std::byte* in[2] = {reinterpret_cast<const std::byte*>(at),
-                                    reinterpret_cast<const std::byte*>(zeros)};
-          maximum(in, reinterpret_cast<std::byte*>(at),
-                  std::min(kChunk, part.out.cols.size - begin));
-        }
+        clips_.run(out + (offset + row * part.out.rows.stride) * size, part.out.cols.size);
     }
   }
 
@@ -243,7 +188,8 @@ class OneDnnStep : public DotStep {
 
   MatrixProduct product_;
   std::vector<DotEpilogue> epilogue_;
-  bool ends_in_relu_ = false;
+  size_t num_post_ops_ = 0;  // the first ones; the others are clips
+  ClipTail clips_;
   mutable std::vector<DotPart> parts_;
   size_t scratch_ = 0;  // of one thread
 };

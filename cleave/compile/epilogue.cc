@@ -9,6 +9,7 @@
 #include "cleave/compile/fusion_writer.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/kernels/loop.h"
+#include "cleave/ops/conv_attr.h"
 #include "cleave/passes/simplify/rewriter.h"
 #include "cleave/passes/simplify/simplify.h"
 
@@ -158,18 +159,24 @@ std::optional<EpilogueStep> activation(const Graph& graph, const UseMap& uses, V
 
 // ---- single ops ----
 
-// Whether the value has one element for each column of the product, spread over its rows; gives
-// what is spread.
+// Whether the value has one element for each column of the product (each feature of a convolution),
+// spread over its rows; gives what is spread.
 std::optional<ValueId> columns_of(const Graph& graph, const Node& dot, ValueId value) {
   const Node* spread = producer(graph, value);
   if (!spread || spread->name != "stablehlo.broadcast_in_dim") return std::nullopt;
+  const auto dims = spread->attrs.get_ints_or_empty("broadcast_dimensions");
+  const Shape& shape = graph.operand_type(*spread, 0).shape;
+  if (dot.name == "stablehlo.convolution") {
+    const int64_t features = conv_dims(dot).output_feature;
+    const bool fits = dims == std::vector<int64_t>{features} &&
+                      shape[0] == graph.result_type(dot).shape[features];
+    return fits ? std::optional(spread->operands[0]) : std::nullopt;
+  }
   const size_t rank = graph.result_type(dot).rank();
   const StructAttr* numbers = dot.attrs.find("dot_dimension_numbers")->as<StructAttr>();
   const size_t columns = graph.operand_type(dot, 1).rank() -
                          numbers->get_ints_or_empty("rhs_batching_dimensions").size() -
                          numbers->get_ints_or_empty("rhs_contracting_dimensions").size();
-  const auto dims = spread->attrs.get_ints_or_empty("broadcast_dimensions");
-  const Shape& shape = graph.operand_type(*spread, 0).shape;
   if (columns == 0 || dims.size() != columns) return std::nullopt;
   for (size_t i = 0; i < columns; ++i)
     if (dims[i] != static_cast<int64_t>(rank - columns + i) ||
@@ -199,10 +206,9 @@ std::optional<EpilogueStep> single_op(const Graph& graph, const UseMap& uses, co
     return step;
   }
   static const std::map<std::string_view, Kind> kBinary = {
-      {"stablehlo.add", Kind::Add},
-      {"stablehlo.subtract", Kind::Subtract},
-      {"stablehlo.multiply", Kind::Multiply},
-      {"stablehlo.maximum", Kind::Relu},
+      {"stablehlo.add", Kind::Add},           {"stablehlo.subtract", Kind::Subtract},
+      {"stablehlo.multiply", Kind::Multiply}, {"stablehlo.maximum", Kind::Maximum},
+      {"stablehlo.minimum", Kind::Minimum},
   };
   const auto it = kBinary.find(node.name);
   if (it == kBinary.end() || node.operands.size() != 2 || node.operands[0] == node.operands[1])
@@ -212,8 +218,8 @@ std::optional<EpilogueStep> single_op(const Graph& graph, const UseMap& uses, co
   const ValueId other = node.operands[1 - use.operand];
   if (graph.type(other) != graph.type(value)) return std::nullopt;
   if (const auto c = constant_value(graph, other)) {
-    if (step.kind == Kind::Relu) {
-      if (*c != 0 || graph.type(value).dtype != DType::F32) return std::nullopt;
+    if (is_clip(step)) {
+      step.alpha = *c;
     } else if (step.kind == Kind::Multiply) {
       step.alpha = *c;
       step.kind = Kind::Linear;
@@ -223,12 +229,14 @@ std::optional<EpilogueStep> single_op(const Graph& graph, const UseMap& uses, co
     }
     return step;
   }
-  if (step.kind == Kind::Relu) return std::nullopt;
+  if (is_clip(step)) return std::nullopt;
   if (const auto columns = columns_of(graph, dot, other)) {
     step.operand = *columns;
     step.by_column = true;
     return step;
   }
+  // A convolution is written in another layout first: what has its shape is left to a fusion.
+  if (dot.name == "stablehlo.convolution") return std::nullopt;
   const Node* made = producer(graph, other);
   if (made && is_cheap_leaf(graph, *made)) return std::nullopt;
   step.operand = other;
@@ -272,8 +280,7 @@ class RegionEpilogues {
  private:
   std::vector<NodeId> chain_of(NodeId id) {
     const Node& dot = graph_.node(id);
-    if (dot.name != "stablehlo.dot_general" || !has_static_tensor(graph_, dot.results[0]))
-      return {};
+    if (!is_product(dot) || !has_static_tensor(graph_, dot.results[0])) return {};
     const Type& type = graph_.result_type(dot);
     if ((type.dtype != DType::F32 && type.dtype != DType::BF16 && type.dtype != DType::F16) ||
         graph_.operand_type(dot, 0).dtype != type.dtype ||
@@ -282,9 +289,11 @@ class RegionEpilogues {
       return {};
     std::vector<NodeId> chain = {id};
     ValueId value = dot.results[0];
+    bool clips = false;
     for (size_t steps = 0; steps < kMostSteps; ++steps) {
       const auto step = next_epilogue_step(graph_, uses_, dot, value);
-      if (!step || !is_there(step->operand, id)) break;
+      if (!step || !is_there(step->operand, id) || (clips && !is_clip(*step))) break;
+      clips = is_clip(*step);
       bool free = true;
       for (NodeId node : step->nodes)
         free &= graph_.node(node).parent == region_ && !taken_.count(node.index);
@@ -292,7 +301,6 @@ class RegionEpilogues {
       for (NodeId node : step->nodes) taken_.insert(node.index);
       chain.insert(chain.end(), step->nodes.begin(), step->nodes.end());
       value = step->result;
-      if (step->kind == Kind::Relu) break;
     }
     return chain;
   }
@@ -320,6 +328,10 @@ class RegionEpilogues {
 };
 
 }  // namespace
+
+bool is_product(const Node& node) {
+  return node.name == "stablehlo.dot_general" || node.name == "stablehlo.convolution";
+}
 
 std::optional<EpilogueStep> next_epilogue_step(const Graph& graph, const UseMap& uses,
                                                const Node& dot, ValueId value) {
@@ -362,7 +374,7 @@ bool fuse_epilogues(Graph& graph) {
 const Node* product_of_fusion(const Graph& graph, const Node& fusion) {
   if (fusion.name != "cleave.fusion") return nullptr;
   for (NodeId id : graph.region(fusion.regions[0]).nodes)
-    if (graph.node(id).name == "stablehlo.dot_general") return &graph.node(id);
+    if (is_product(graph.node(id))) return &graph.node(id);
   return nullptr;
 }
 

@@ -7,11 +7,11 @@
 
 namespace cleave {
 
-// One thing that is done to every element of a matrix product while it is written.
+// One thing that is done to every element of a matrix product, or of a convolution, while it is
+// written.
 struct EpilogueStep {
   enum class Kind : uint8_t {
     Linear,  // alpha x + beta
-    Relu,    // the last one: oneDNN's own turns NaN into 0, so that it is done after its call
     Tanh,
     Logistic,
     GeluTanh,
@@ -20,14 +20,20 @@ struct EpilogueStep {
     Add,  // and the others: with an operand
     Subtract,
     Multiply,
+    Maximum,  // with alpha; only clips follow: oneDNN's own turn NaN into numbers, so that they are
+    Minimum,  // done after its call
   };
   Kind kind = Kind::Linear;
   double alpha = 1, beta = 0;
   ValueId operand;            // of the shape of the product, or
-  bool by_column = false;     // one value for each column, in order
+  bool by_column = false;     // one value for each column, or output feature, in order
   std::vector<NodeId> nodes;  // that it stands for, in order
   ValueId result;
 };
+
+inline bool is_clip(const EpilogueStep& step) {
+  return step.kind == EpilogueStep::Kind::Maximum || step.kind == EpilogueStep::Kind::Minimum;
+}
 
 // What happens to `value`, a product of `dot` or made of one, as one step that oneDNN knows;
 // nothing where there is none, or where something else reads the values between. Activations are
@@ -36,8 +42,10 @@ struct EpilogueStep {
 std::optional<EpilogueStep> next_epilogue_step(const Graph& graph, const UseMap& uses,
                                                const Node& dot, ValueId value);
 
-// Matrix products take what follows them (bias, scale, activation, residual) into a `cleave.fusion`
-// of their own, which becomes one call of oneDNN:
+bool is_product(const Node& node);  // dot_general, convolution
+
+// Matrix products and convolutions take what follows them (bias, scale, activation, residual) into
+// a `cleave.fusion` of their own, which becomes one call of oneDNN:
 //
 //   %h = dot_general %x, %w                  "cleave.fusion"(%x, %w, %b) ({
 //   %b1 = broadcast_in_dim %b        ->        the same nodes

@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 
+#include "cleave/compile/epilogue.h"
 #include "cleave/compile/fuse.h"
 #include "cleave/compile/fused_loop.h"
 #include "cleave/core/error.h"
@@ -63,7 +64,7 @@ class FusedLoopBuilder {
         reshape(node);
       else if (node.def->has(kElementwise))
         elementwise(node);
-      else if (node.name == "stablehlo.dot_general")  // computed before: the last operand
+      else if (is_product(node))  // computed before: the last operand
         argument_[node.results[0].index] = operands_.size() - 1;
       else
         leaf_nodes_[node.results[0].index] = &node;

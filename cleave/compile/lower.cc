@@ -7,6 +7,8 @@
 #include "cleave/compile/window_steps.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/kernels/dense.h"
+#include "cleave/kernels/elementwise.h"
 #include "cleave/ops/literal_array.h"
 
 namespace cleave {
@@ -221,8 +223,8 @@ void Lowering::lower_node(NodeId id, CodeBlock& block) {
   }
   if (node.def->has(kViewLike)) return view(node, block);
   if (node.name == "cleave.fusion") {
-    const Node* dot = product_of_fusion(graph(), node);
-    return dot ? dot_fusion(node, *dot, block) : fusion(node, block);
+    const Node* product = product_of_fusion(graph(), node);
+    return product ? product_fusion(node, *product, block) : fusion(node, block);
   }
   if (node.name == "stablehlo.dot_general" && dot(node, block)) return;
   if (node.name == "stablehlo.while" || is_branch(node)) wait_for_all();
@@ -232,13 +234,22 @@ void Lowering::lower_node(NodeId id, CodeBlock& block) {
   if (node.name == "stablehlo.dynamic_slice") return dynamic_slice(node, block);
   if (node.name == "stablehlo.dynamic_update_slice") return update_slice(node, block);
   if (node.name == "stablehlo.concatenate") return concatenate(node, block);
+  if (node.name == "stablehlo.pad") return pad(node, block);
+  if (node.name == "stablehlo.reduce" && reduce(node, block)) return;
+  if (node.name == "stablehlo.reduce_window" && reduce_window(node, block)) return;
+  if (node.name == "stablehlo.sort" && sort(node, block)) return;
+  if (node.name == "chlo.top_k" && top_k(node, block)) return;
+  if (node.name == "stablehlo.convolution" && convolution(node, block)) return;
   if (windows(node, block)) return;
   kernel(node, block);
 }
 
 void Lowering::constant(const Node& node) {
   NoContext context(graph());
-  const Array array = node.def->eval(context, node, {})[0];
+  views_[node.results[0].index] = constant_view(node.def->eval(context, node, {})[0]);
+}
+
+CodeView Lowering::constant_view(const Array& array) {
   CodeBuffer b;
   b.kind = CodeBuffer::Kind::Constant;
   b.constant = array;
@@ -247,8 +258,32 @@ void Lowering::constant(const Node& node) {
   for (size_t d = 0; d < array.rank(); ++d)
     if (array.strides()[d] != 0) stored *= array.shape()[d];
   code_.stats.constant_bytes += static_cast<size_t>(stored * byte_size(array.dtype()));
-  views_[node.results[0].index] = {
-      table_.add(std::move(b)), 0, {array.dtype(), array.shape(), array.strides()}};
+  return {table_.add(std::move(b)), 0, {array.dtype(), array.shape(), array.strides()}};
+}
+
+Array Lowering::sketch(const CodeView& view) const {
+  return Array(view.type.dtype, view.type.shape, view.type.strides, 0, addresses_);
+}
+
+CodeView Lowering::placed(const CodeView& base, const Array& sketch) {
+  const int64_t moved = (sketch.raw() - sketch.buffer().get()) / byte_size(sketch.dtype());
+  return {base.buffer, base.offset + moved, {sketch.dtype(), sketch.shape(), sketch.strides()}};
+}
+
+CodeView Lowering::as_dtype(CodeBlock& block, const CodeView& view, DType dtype) {
+  if (view.type.dtype == dtype) return view;
+  const CodeBuffer& known = table_.whole(view.buffer);
+  if (known.kind == CodeBuffer::Kind::Constant && known.constant.rank() == 0 &&
+      view.type.shape.empty())
+    return constant_view(convert(known.constant, dtype));
+  const bool dense = is_dense(view.type.shape, view.type.strides);
+  return converted(block, dense ? view : packed_copy(block, view), dtype);
+}
+
+void Lowering::finish_node(const Node& node, CodeBlock& block, size_t first,
+                           const std::vector<CodeView>& results) {
+  for (size_t i = 0; i < results.size(); ++i) views_[node.results[i].index] = results[i];
+  if (block.steps.size() > first) block.steps.back()->results = results;
 }
 
 // What moves no elements is a view; what has to move them copies first.
@@ -256,13 +291,11 @@ void Lowering::view(const Node& node, CodeBlock& block) {
   NoContext context(graph());
   CodeView from = views_[node.operands[0].index];
   for (int attempt = 0; attempt < 2; ++attempt) {
-    const Array array(from.type.dtype, from.type.shape, from.type.strides, 0, addresses_);
+    const Array array = sketch(from);
     if (node.name != "stablehlo.reshape" || attempt == 1 || can_reshape(from, node)) {
       const Array result = node.def->eval(context, node, {&array, 1})[0];
       if (result.buffer() == addresses_) {
-        const int64_t moved = (result.raw() - addresses_.get()) / byte_size(result.dtype());
-        views_[node.results[0].index] = {
-            from.buffer, from.offset + moved, {result.dtype(), result.shape(), result.strides()}};
+        views_[node.results[0].index] = placed(from, result);
         return;
       }
     }
@@ -343,15 +376,13 @@ void Lowering::concatenate(const Node& node, CodeBlock& block) {
 }
 
 bool Lowering::windows(const Node& node, CodeBlock& block) {
-  const bool gathers = node.name == "stablehlo.gather", scatters = node.name == "stablehlo.scatter",
-             pads = node.name == "stablehlo.pad";
-  if ((!gathers && !scatters && !pads) || node.results.size() != 1) return false;
+  const bool gathers = node.name == "stablehlo.gather", scatters = node.name == "stablehlo.scatter";
+  if ((!gathers && !scatters) || node.results.size() != 1) return false;
   std::vector<CodeView> in = operands(node);
   const CodeView out = fresh(graph().result_type(node));
   if (scatters) in[2] = contiguous(block, in[2]);
-  std::unique_ptr<CodeStep> step = gathers    ? make_gather_step(node, in, out)
-                                   : scatters ? make_scatter_step(graph(), node, in, out)
-                                              : make_pad_step(node, in, out);
+  std::unique_ptr<CodeStep> step =
+      gathers ? make_gather_step(node, in, out) : make_scatter_step(graph(), node, in, out);
   if (!step) return false;
   std::vector<BufferTable::InPlace> in_place;
   if (scatters && in[0].is_contiguous() && in[0].offset == 0)

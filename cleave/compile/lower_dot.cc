@@ -75,7 +75,7 @@ bool Lowering::dot(const Node& node, CodeBlock& block) {
 }
 
 // The product and what follows it as one call of oneDNN, or else one after the other.
-void Lowering::dot_fusion(const Node& fusion, const Node& dot, CodeBlock& block) {
+void Lowering::product_fusion(const Node& fusion, const Node& product, CodeBlock& block) {
   const Region& body = graph().region(fusion.regions[0]);
   for (size_t i = 0; i < body.args.size(); ++i)
     views_[body.args[i].index] = views_[fusion.operands[i].index];
@@ -83,45 +83,50 @@ void Lowering::dot_fusion(const Node& fusion, const Node& dot, CodeBlock& block)
     const Node& node = graph().node(id);
     if (node.def->has(kConstantLike))
       constant(node);
-    else if (node.def->has(kViewLike) && node.operands[0] != dot.results[0])
+    else if (node.def->has(kViewLike) && node.operands[0] != product.results[0])
       view(node, block);
   }
-  std::vector<CodeView> in = operands(dot);
-  for (size_t i : {0, 1})
-    if (!is_matrix_like(dot, i, in[i].type))
-      in[i] = packed_copy(block, in[i], matrix_strides(dot, i, in[i].type.shape));
-  const Type type = graph().result_type(fusion);
-  const auto steps = epilogue(fusion, dot, block);
-  if (steps && num_elements(type.shape) > 0) {
-    const CodeView out = fresh(type);
-    const auto matrices = matrix_product(dot, in[0], in[1], out);
-    auto step = matrices ? make_dot_step(*matrices, *steps, options_.threads) : nullptr;
-    if (step) {
-      std::vector<CodeView> reads = in;
-      for (const DotEpilogue& each : *steps) {
-        if (each.step.operand.valid()) reads.push_back(each.operand);
-        code_.stats.epilogue_ops += each.step.nodes.size();
-      }
-      code_.scratch_bytes = std::max(code_.scratch_bytes, step->scratch_bytes(options_.threads));
-      ++code_.stats.matmuls;
-      ++code_.stats.epilogues;
-      views_[fusion.results[0].index] = out;
-      add_node_step(block, std::move(step), reads, {out});
-      return;
-    }
-  }
+  const bool is_dot = product.name == "stablehlo.dot_general";
+  if (is_dot ? dot_fusion(fusion, product, block) : convolution_fusion(fusion, product, block))
+    return;
   const NodeId around = current_;
   current_ = {};
-  for (size_t i : {0, 1}) views_[dot.operands[i].index] = in[i];
-  auto out = product(dot, block);
+  auto out = is_dot ? this->product(product, block) : convolved(product, block);
   if (!out) {
     for (NodeId id : body.nodes)
-      if (graph().node(id).results == dot.results) current_ = id;
-    kernel(dot, block);
-    out = views_[dot.results[0].index];
+      if (graph().node(id).results == product.results) current_ = id;
+    kernel(product, block);
+    out = views_[product.results[0].index];
   }
   current_ = around;
   this->fusion(fusion, block, &*out);
+}
+
+bool Lowering::dot_fusion(const Node& fusion, const Node& dot, CodeBlock& block) {
+  std::vector<CodeView> in = operands(dot);
+  for (size_t i : {0, 1}) {
+    if (!is_matrix_like(dot, i, in[i].type))
+      in[i] = packed_copy(block, in[i], matrix_strides(dot, i, in[i].type.shape));
+    views_[dot.operands[i].index] = in[i];
+  }
+  const Type type = graph().result_type(fusion);
+  const auto steps = epilogue(fusion, dot, block);
+  if (!steps || num_elements(type.shape) == 0) return false;
+  const CodeView out = fresh(type);
+  const auto matrices = matrix_product(dot, in[0], in[1], out);
+  auto step = matrices ? make_dot_step(*matrices, *steps, options_.threads) : nullptr;
+  if (!step) return false;
+  std::vector<CodeView> reads = in;
+  for (const DotEpilogue& each : *steps) {
+    if (each.step.operand.valid()) reads.push_back(each.operand);
+    code_.stats.epilogue_ops += each.step.nodes.size();
+  }
+  code_.scratch_bytes = std::max(code_.scratch_bytes, step->scratch_bytes(options_.threads));
+  ++code_.stats.matmuls;
+  ++code_.stats.epilogues;
+  views_[fusion.results[0].index] = out;
+  add_node_step(block, std::move(step), reads, {out});
+  return true;
 }
 
 std::optional<std::vector<DotEpilogue>> Lowering::epilogue(const Node& fusion, const Node& dot,

@@ -7,8 +7,11 @@
 #include "cleave/compile/dot_step.h"
 #include "cleave/compile/rank_transfer.h"
 #include "cleave/compile/steps.h"
+#include "cleave/kernels/window.h"
 
 namespace cleave {
+
+struct RowSort;  // cleave/compile/sort_step.h
 
 // Turns the graph of one device into steps: each node becomes a view of what is there, or a step
 // that writes a new buffer. One use.
@@ -35,6 +38,16 @@ class Lowering {
   CodeView packed_copy(CodeBlock& block, const CodeView& from, const Shape& strides = {});
   CodeView contiguous(CodeBlock& block, const CodeView& view);
 
+  // Views are worked out on arrays of addresses that have no memory, and put back.
+  Array sketch(const CodeView& view) const;
+  static CodeView placed(const CodeView& base, const Array& sketch);
+  CodeView constant_view(const Array& array);
+  // In another dtype; packed before where it has gaps.
+  CodeView as_dtype(CodeBlock& block, const CodeView& view, DType dtype);
+  // The steps since `first` make the results of the node.
+  void finish_node(const Node& node, CodeBlock& block, size_t first,
+                   const std::vector<CodeView>& results);
+
   // Lowers the nodes of a region and gives what its terminator returns.
   std::vector<CodeView> region(RegionId id, CodeBlock& block);
   std::vector<CodeView> operands(const Node& node) const;
@@ -47,19 +60,49 @@ class Lowering {
   void dynamic_slice(const Node& node, CodeBlock& block);
   void update_slice(const Node& node, CodeBlock& block);
   void concatenate(const Node& node, CodeBlock& block);
-  bool windows(const Node& node, CodeBlock& block);  // gather, scatter, pad
+  bool windows(const Node& node, CodeBlock& block);  // gather, scatter
   void kernel(const Node& node, CodeBlock& block);
   void transfer(NodeId id, CodeBlock& block);
 
   // lower_dot.cc
   bool dot(const Node& node, CodeBlock& block);
-  void dot_fusion(const Node& fusion, const Node& dot, CodeBlock& block);
+  // A fusion around a product or a convolution.
+  void product_fusion(const Node& fusion, const Node& product, CodeBlock& block);
+  bool dot_fusion(const Node& fusion, const Node& dot, CodeBlock& block);
   // The product in a fresh buffer; nothing where only the kernel takes it.
   std::optional<CodeView> product(const Node& node, CodeBlock& block);
   std::optional<std::vector<DotEpilogue>> epilogue(const Node& fusion, const Node& dot,
                                                    CodeBlock& block);
   CodeView converted(CodeBlock& block, const CodeView& view, DType dtype);
   Shape wanted_strides(const Node& node);
+
+  // lower_convolution.cc
+  bool convolution(const Node& node, CodeBlock& block);
+  std::optional<CodeView> convolved(const Node& node, CodeBlock& block);
+  bool convolution_fusion(const Node& fusion, const Node& convolution, CodeBlock& block);
+  // The convolution of operands that have the dtype in which it is computed, into `out`. False:
+  // what follows it is left to do.
+  bool convolve(const Node& node, std::vector<CodeView> in, const CodeView& out,
+                const std::vector<DotEpilogue>& epilogue, CodeBlock& block);
+  void convolve_by_windows(const CodeView& input, const CodeView& kernel, const CodeView& out,
+                           const Window& window, CodeBlock& block);
+
+  // lower_windows.cc
+  void pad(const Node& node, CodeBlock& block);
+  bool reduce(const Node& node, CodeBlock& block);
+  bool reduce_window(const Node& node, CodeBlock& block);
+  CodeView padded(CodeBlock& block, const CodeView& view, const Window& window,
+                  const CodeView& fill);
+  CodeView folded(CodeBlock& block, const CodeView& view, const std::vector<int64_t>& dims,
+                  Reducer reducer, const CodeView& init);
+  CodeView window_folded(CodeBlock& block, const CodeView& view, const Window& window,
+                         Reducer reducer, const CodeView& init);
+
+  // lower_sort.cc
+  bool sort(const Node& node, CodeBlock& block);
+  bool top_k(const Node& node, CodeBlock& block);
+  void add_sort(CodeBlock& block, RowSort sort, const std::vector<CodeView>& reads,
+                const std::vector<CodeView>& writes);
 
   // lower_flow.cc
   void loop(NodeId id, CodeBlock& block);

@@ -90,7 +90,10 @@ DotSide dot_side(const Node& node, size_t operand, size_t rank) {
 }
 
 bool is_matrix_like(const Node& dot, size_t operand, const StridedType& type) {
-  const DotSide side = dot_side(dot, operand, type.shape.size());
+  return is_matrix_like(dot_side(dot, operand, type.shape.size()), operand, type);
+}
+
+bool is_matrix_like(const DotSide& side, size_t operand, const StridedType& type) {
   for (int64_t d : side.batch)
     if (type.shape[d] > 1 && type.strides[d] == 0) return false;
   return operand == 0 ? matrix_of(type, side.free, side.contract).has_value()
@@ -98,7 +101,10 @@ bool is_matrix_like(const Node& dot, size_t operand, const StridedType& type) {
 }
 
 Shape matrix_strides(const Node& dot, size_t operand, const Shape& shape) {
-  const DotSide side = dot_side(dot, operand, shape.size());
+  return matrix_strides(dot_side(dot, operand, shape.size()), operand, shape);
+}
+
+Shape matrix_strides(const DotSide& side, size_t operand, const Shape& shape) {
   Dims order = side.batch;
   for (const Dims& dims :
        operand == 0 ? std::array{side.free, side.contract} : std::array{side.contract, side.free})
@@ -114,8 +120,13 @@ Shape matrix_strides(const Node& dot, size_t operand, const Shape& shape) {
 
 std::optional<MatrixProduct> matrix_product(const Node& dot, const CodeView& lhs,
                                             const CodeView& rhs, const CodeView& out) {
-  const DotSide left = dot_side(dot, 0, lhs.type.shape.size());
-  const DotSide right = dot_side(dot, 1, rhs.type.shape.size());
+  return matrix_product(dot_side(dot, 0, lhs.type.shape.size()),
+                        dot_side(dot, 1, rhs.type.shape.size()), lhs, rhs, out);
+}
+
+std::optional<MatrixProduct> matrix_product(const DotSide& left, const DotSide& right,
+                                            const CodeView& lhs, const CodeView& rhs,
+                                            const CodeView& out) {
   const auto a = matrix_of(lhs.type, left.free, left.contract);
   const auto b = matrix_of(rhs.type, right.contract, right.free);
   const size_t first = left.batch.size(), second = first + left.free.size();

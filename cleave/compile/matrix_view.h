@@ -40,12 +40,17 @@ struct MatrixProduct {
   Dims batch;  // sizes
 };
 // Nothing where a view is no matrix, or nothing is computed.
+std::optional<MatrixProduct> matrix_product(const DotSide& left, const DotSide& right,
+                                            const CodeView& lhs, const CodeView& rhs,
+                                            const CodeView& out);
 std::optional<MatrixProduct> matrix_product(const Node& dot, const CodeView& lhs,
                                             const CodeView& rhs, const CodeView& out);
 
 // Whether a library reads the operand without rearranging it first.
+bool is_matrix_like(const DotSide& side, size_t operand, const StridedType& type);
 bool is_matrix_like(const Node& dot, size_t operand, const StridedType& type);
 // Strides of a packed copy that it does read: batch, rows, columns.
+Shape matrix_strides(const DotSide& side, size_t operand, const Shape& shape);
 Shape matrix_strides(const Node& dot, size_t operand, const Shape& shape);
 
 }  // namespace cleave

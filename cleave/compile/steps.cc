@@ -180,6 +180,15 @@ CodeStep::Next KernelStep::run(Frame& frame) const {
   return Next::Continue;
 }
 
+void run_kernel(Frame& frame, NodeId node, const std::vector<CodeView>& operands,
+                const std::vector<CodeView>& results) {
+  const Node& n = frame.code->graph.node(node);
+  std::vector<Array> in;
+  for (const CodeView& view : operands) in.push_back(frame.array(view));
+  const std::vector<Array> out = n.def->eval(*frame.alone, n, in);
+  for (size_t i = 0; i < results.size(); ++i) copy_elements(out[i], frame.array(results[i]));
+}
+
 // States: 0 before the loop, 1 the condition has run, 2 the body has run.
 CodeStep::Next WhileStep::run(Frame& frame) const {
   int& at = frame.state[state];

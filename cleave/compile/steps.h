@@ -64,6 +64,11 @@ class KernelStep : public CodeStep {
   bool alone_;  // needs nothing but its operands
 };
 
+// The kernel of an op that needs nothing but its operands, for a step that cannot do without: gives
+// results in memory of its own, which are copied.
+void run_kernel(Frame& frame, NodeId node, const std::vector<CodeView>& operands,
+                const std::vector<CodeView>& results);
+
 class WhileStep : public CodeStep {
  public:
   Next run(Frame& frame) const override;

@@ -224,11 +224,12 @@ class ScatterStep : public CodeStep {
 
 class PadStep : public CodeStep {
  public:
-  PadStep(const std::vector<CodeView>& operands, const CodeView& result, CodeView inside)
-      : operand_(operands[0]),
-        value_(operands[1]),
+  PadStep(const CodeView& operand, const CodeView& value, const CodeView& result,
+          const CodeView& inside)
+      : operand_(operand),
+        value_(value),
         result_(result),
-        inside_(std::move(inside)),
+        inside_(inside),
         fill_(result.type.shape, Shape(result.type.shape.size(), 0), result.type.strides,
               byte_size(result.type.dtype)),
         copy_(operand_.type.shape, operand_.type.strides, inside_.type.strides,
@@ -293,20 +294,9 @@ std::unique_ptr<CodeStep> make_scatter_step(const Graph& graph, const Node& node
   return std::make_unique<ScatterStep>(map, operands, result, *run, combine);
 }
 
-std::unique_ptr<CodeStep> make_pad_step(const Node& node, const std::vector<CodeView>& operands,
-                                        const CodeView& result) {
-  const auto low = node.attrs.get_ints_or_empty("edge_padding_low");
-  const auto high = node.attrs.get_ints_or_empty("edge_padding_high");
-  const auto interior = node.attrs.get_ints_or_empty("interior_padding");
-  const size_t rank = result.type.shape.size();
-  if (low.size() != rank || high.size() != rank || interior.size() != rank) return nullptr;
-  CodeView inside = result;
-  for (size_t d = 0; d < rank; ++d) {
-    if (low[d] < 0 || high[d] < 0) return nullptr;
-    inside.offset += low[d] * result.type.strides[d];
-    inside.type.strides[d] *= interior[d] + 1;
-  }
-  return std::make_unique<PadStep>(operands, result, std::move(inside));
+std::unique_ptr<CodeStep> make_pad_step(const CodeView& operand, const CodeView& value,
+                                        const CodeView& result, const CodeView& inside) {
+  return std::make_unique<PadStep>(operand, value, result, inside);
 }
 
 }  // namespace cleave

@@ -17,8 +17,8 @@ std::unique_ptr<CodeStep> make_scatter_step(const Graph& graph, const Node& node
                                             const std::vector<CodeView>& operands,
                                             const CodeView& result);
 
-// Of a stablehlo.pad; null where padding takes elements away.
-std::unique_ptr<CodeStep> make_pad_step(const Node& node, const std::vector<CodeView>& operands,
-                                        const CodeView& result);
+// Fills `result` with the scalar `value`, and copies `operand` to `inside`, a part of it.
+std::unique_ptr<CodeStep> make_pad_step(const CodeView& operand, const CodeView& value,
+                                        const CodeView& result, const CodeView& inside);
 
 }  // namespace cleave

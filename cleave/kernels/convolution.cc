@@ -27,7 +27,9 @@ Split split(const Array& array, int64_t dim, int64_t groups) {
   return {groups, stride * size, size, stride};
 }
 
-DType compute_type(DType input, DType kernel, DType result) {
+}  // namespace
+
+DType convolution_compute_type(DType input, DType kernel, DType result) {
   if (result == DType::Bool) return DType::I32;
   if (is_integer(result)) return result;
   if (input == DType::BF16 && kernel == DType::BF16 && has_bf16_gemm() &&
@@ -38,8 +40,6 @@ DType compute_type(DType input, DType kernel, DType result) {
   if (is_complex(input) || is_complex(result)) return wide ? DType::C128 : DType::C64;
   return wide ? DType::F64 : DType::F32;
 }
-
-}  // namespace
 
 Shape convolution_shape(const Shape& input, const Shape& kernel, const ConvDims& dims,
                         const ConvWindow& window) {
@@ -58,7 +58,7 @@ Shape convolution_shape(const Shape& input, const Shape& kernel, const ConvDims&
 
 Array convolution(const Array& input, const Array& kernel, const ConvDims& dims,
                   const ConvWindow& window, DType result_type) {
-  const DType type = compute_type(input.dtype(), kernel.dtype(), result_type);
+  const DType type = convolution_compute_type(input.dtype(), kernel.dtype(), result_type);
   const bool direct = type == DType::BF16;  // oneDNN writes the result's type
   const Array in = convert(input, type), ker = convert(kernel, type);
   Array result(direct ? result_type : type,
@@ -67,7 +67,16 @@ Array convolution(const Array& input, const Array& kernel, const ConvDims& dims,
   if (input.num_elements() == 0 || kernel.num_elements() == 0)
     return Array::zeros(result_type, result.shape());
 
-  conv_detail::Canonical conv;
+  const conv_detail::Canonical conv = conv_detail::canonical(in, ker, result, dims, window);
+  if (!conv_detail::run_onednn(conv)) conv_detail::run_windows(conv);
+  return convert(result, result_type);
+}
+
+namespace conv_detail {
+
+Canonical canonical(const Array& in, const Array& ker, const Array& result, const ConvDims& dims,
+                    const ConvWindow& window) {
+  Canonical conv;
   conv.window = window.window;
   const int64_t groups = window.feature_groups * window.batch_groups;
   const size_t spatial = dims.input_spatial.size();
@@ -108,11 +117,8 @@ Array convolution(const Array& input, const Array& kernel, const ConvDims& dims,
   }
   conv.result = with_strides(result, shape, strides);
 
-  if (!conv_detail::run_onednn(conv)) conv_detail::run_windows(conv);
-  return convert(result, result_type);
+  return conv;
 }
-
-namespace conv_detail {
 
 void run_windows(const Canonical& conv) {
   const size_t spatial = conv.window.dims.size();

@@ -34,6 +34,10 @@ Array convolution(const Array& input, const Array& kernel, const ConvDims& dims,
 Shape convolution_shape(const Shape& input, const Shape& kernel, const ConvDims& dims,
                         const ConvWindow& window);
 
+// The dtype in which it is computed: operands are converted to it before, and the result after. In
+// BF16 the result is written in its own dtype.
+DType convolution_compute_type(DType input, DType kernel, DType result);
+
 namespace conv_detail {
 
 // Operands in one order of dimensions, whatever it was: input {n, g, c, spatial...}, kernel {g, o,
@@ -43,6 +47,8 @@ struct Canonical {
   Array input, kernel, result;
   Window window;  // by spatial dimension
 };
+Canonical canonical(const Array& input, const Array& kernel, const Array& result,
+                    const ConvDims& dims, const ConvWindow& window);
 
 // Whether oneDNN takes it; if so, it has been computed.
 bool run_onednn(const Canonical& conv);

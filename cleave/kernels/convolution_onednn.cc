@@ -1,108 +1,77 @@
-#include <algorithm>
+#include "cleave/kernels/convolution_onednn.h"
 
-#include "cleave/kernels/convolution.h"
+#include <algorithm>
+#include <string_view>
+
 #include "cleave/kernels/dense.h"
 #include "cleave/kernels/library_threads.h"
-#include "cleave/kernels/onednn.h"
 
 namespace cleave::conv_detail {
 namespace {
 
 using dnnl::memory;
 
-// A view in oneDNN's order of dimensions, or a packed copy where two dimensions can't become one.
-struct Tensor {
-  Array array;
-  memory::dims shape, strides;
-};
-
-bool mergeable(const Array& a, size_t d) {
-  return a.shape()[d] == 1 || a.shape()[d + 1] == 1 ||
-         a.strides()[d] == a.strides()[d + 1] * a.shape()[d + 1];
+bool mergeable(const ConvLayout& a, size_t d) {
+  return a.shape[d] == 1 || a.shape[d + 1] == 1 ||
+         a.strides[d] == a.strides[d + 1] * a.shape[d + 1];
 }
 
 // {n, g, c, spatial...} as {n, g * c, spatial...}
-Tensor merged(const Array& array) {
-  Tensor tensor;
-  for (size_t d = 0; d < array.rank(); ++d) {
+ConvLayout merged(const ConvLayout& tensor) {
+  ConvLayout result{tensor.dtype, {}, {}};
+  for (size_t d = 0; d < tensor.shape.size(); ++d) {
     if (d == 2) {
-      tensor.shape.back() *= array.shape()[d];
-      tensor.strides.back() = array.shape()[2] == 1 ? array.strides()[1] : array.strides()[2];
+      result.shape.back() *= tensor.shape[d];
+      result.strides.back() = tensor.shape[2] == 1 ? tensor.strides[1] : tensor.strides[2];
     } else {
-      tensor.shape.push_back(array.shape()[d]);
-      tensor.strides.push_back(array.strides()[d]);
+      result.shape.push_back(tensor.shape[d]);
+      result.strides.push_back(tensor.strides[d]);
     }
   }
-  tensor.array = array;
-  return tensor;
+  return result;
 }
 
-memory::desc describe(const memory::dims& shape, const memory::dims& strides,
-                      memory::data_type type) {
+// Without the dimension of groups where there is one group.
+ConvLayout without_groups(const ConvLayout& kernel) {
+  ConvLayout result = kernel;
+  if (kernel.shape[0] > 1) return result;
+  result.shape.erase(result.shape.begin());
+  result.strides.erase(result.strides.begin());
+  return result;
+}
+
+memory::desc describe(const ConvLayout& tensor) {
   // Strides of dimensions of one element do not matter, but oneDNN wants them plausible.
-  memory::dims plausible = strides;
+  memory::dims plausible = tensor.strides;
   int64_t largest = 1;
-  for (size_t d = 0; d < shape.size(); ++d)
-    if (shape[d] != 1) largest = std::max(largest, strides[d] * shape[d]);
-  for (size_t d = 0; d < shape.size(); ++d)
-    if (shape[d] == 1) plausible[d] = largest;
-  return memory::desc(shape, type, plausible);
+  for (size_t d = 0; d < tensor.shape.size(); ++d)
+    if (tensor.shape[d] != 1) largest = std::max(largest, tensor.strides[d] * tensor.shape[d]);
+  for (size_t d = 0; d < tensor.shape.size(); ++d)
+    if (tensor.shape[d] == 1) plausible[d] = largest;
+  return memory::desc(tensor.shape, onednn_type(tensor.dtype), plausible);
 }
 
-struct Entry {
-  dnnl::convolution_forward primitive;
-  memory::desc input, kernel, result;                       // of the views
-  memory::desc own_input, own_kernel, own_result, scratch;  // as the primitive likes them
-};
-
-Entry make_entry(const Tensor& input, const Tensor& kernel, const Tensor& result,
-                 const Window& window) {
-  const auto type = onednn_type(input.array.dtype()),
-             result_type = onednn_type(result.array.dtype());
-  memory::dims strides, dilations, low, high;
-  for (const Window::Dim& dim : window.dims) {
-    strides.push_back(dim.stride);
-    dilations.push_back(dim.dilation - 1);
-    low.push_back(dim.low);
-    high.push_back(dim.high);
-  }
-  Entry entry;
-  entry.input = describe(input.shape, input.strides, type);
-  entry.kernel = describe(kernel.shape, kernel.strides, type);
-  entry.result = describe(result.shape, result.strides, result_type);
-  const auto any = memory::format_tag::any;
-  dnnl::primitive_attr attr;
-  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  dnnl::convolution_forward::primitive_desc desc(
-      {dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_auto,
-       memory::desc(input.shape, type, any), memory::desc(kernel.shape, type, any),
-       memory::desc(result.shape, result_type, any), strides, dilations, low, high},
-      attr, onednn_engine());
-  entry.primitive = dnnl::convolution_forward(desc);
-  entry.own_input = desc.src_desc();
-  entry.own_kernel = desc.weights_desc();
-  entry.own_result = desc.dst_desc();
-  entry.scratch = desc.scratchpad_desc();
-  return entry;
+memory::desc any_layout(const ConvLayout& tensor) {
+  return memory::desc(tensor.shape, onednn_type(tensor.dtype), memory::format_tag::any);
 }
 
 }  // namespace
 
-bool run_onednn(const Canonical& conv) {
+bool suits_onednn(const ConvLayout& input, const ConvLayout& kernel, const ConvLayout& result) {
   // Below this much work, setting the library up costs more than the convolution.
   constexpr int64_t kTinyWork = 4096;
-  const int64_t outputs = conv.kernel.shape()[0] * conv.kernel.shape()[1];
-  if (conv.result.num_elements() * (conv.kernel.num_elements() / outputs) <= kTinyWork)
+  const int64_t outputs = kernel.shape[0] * kernel.shape[1];
+  if (num_elements(result.shape) * (num_elements(kernel.shape) / outputs) <= kTinyWork)
     return false;
-  const size_t spatial = conv.window.dims.size();
-  const DType type = conv.input.dtype();
-  if ((type != DType::F32 && type != DType::BF16) || spatial < 1 || spatial > 3) return false;
+  const size_t spatial = input.shape.size() - 3;
+  return (input.dtype == DType::F32 || input.dtype == DType::BF16) && spatial >= 1 && spatial <= 3;
+}
 
-  // oneDNN pads with zeros but neither crops nor dilates the input: those are done before.
-  Window before, window = conv.window;
-  before.dims.resize(3 + spatial);
-  bool prepare = false;
-  for (size_t i = 0; i < spatial; ++i) {
+std::optional<Window> take_padding(Window& window) {
+  Window before;
+  before.dims.resize(3 + window.dims.size());
+  bool any = false;
+  for (size_t i = 0; i < window.dims.size(); ++i) {
     Window::Dim& dim = window.dims[i];
     if (dim.base_dilation == 1 && dim.low >= 0 && dim.high >= 0) continue;
     before.dims[3 + i].base_dilation = dim.base_dilation;
@@ -110,40 +79,88 @@ bool run_onednn(const Canonical& conv) {
     before.dims[3 + i].high = dim.high;
     dim.base_dilation = 1;
     dim.low = dim.high = 0;
-    prepare = true;
+    any = true;
   }
-  Array input = conv.input, kernel = conv.kernel;
-  if (prepare) input = pad_and_dilate(input, before, Array::zeros(type, {}));
-  if (!mergeable(input, 1)) input = input.copy();
-  if (!mergeable(conv.result, 1)) return false;
-  const bool grouped = kernel.shape()[0] > 1;
+  return any ? std::optional(before) : std::nullopt;
+}
 
-  Tensor in = merged(input), out = merged(conv.result);
-  if (!is_dense(in.shape, in.strides)) in = merged(input.copy());
-  if (!is_dense(out.shape, out.strides)) return false;
-  Tensor ker{kernel, memory::dims(kernel.shape()), memory::dims(kernel.strides())};
-  if (!is_dense(ker.shape, ker.strides)) {
-    kernel = kernel.copy();
-    ker = {kernel, memory::dims(kernel.shape()), memory::dims(kernel.strides())};
+bool is_plain_tensor(const ConvLayout& tensor) {
+  if (!mergeable(tensor, 1)) return false;
+  const ConvLayout plain = merged(tensor);
+  return is_dense(plain.shape, plain.strides);
+}
+
+memory::desc describe_features(const ConvLayout& result) {
+  memory::dims dims(result.shape.size() - 1, 1), strides(dims.size(), 1);
+  dims[1] = result.shape[1] * result.shape[2];
+  strides[0] = dims[1];
+  return memory::desc(dims, onednn_type(result.dtype), strides);
+}
+
+bool is_plain_kernel(const ConvLayout& kernel) { return is_dense(kernel.shape, kernel.strides); }
+
+OneDnnConvolution make_onednn(const ConvLayout& input, const ConvLayout& kernel,
+                              const ConvLayout& result, const Window& window, bool has_bias,
+                              dnnl::primitive_attr attr) {
+  memory::dims strides, dilations, low, high;
+  for (const Window::Dim& dim : window.dims) {
+    strides.push_back(dim.stride);
+    dilations.push_back(dim.dilation - 1);
+    low.push_back(dim.low);
+    high.push_back(dim.high);
   }
-  if (!grouped) {
-    ker.shape.erase(ker.shape.begin());
-    ker.strides.erase(ker.strides.begin());
-  }
+  const ConvLayout in = merged(input), ker = without_groups(kernel), out = merged(result);
+  OneDnnConvolution conv;
+  conv.input = describe(in);
+  conv.kernel = describe(ker);
+  conv.result = describe(out);
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  const auto kind = dnnl::prop_kind::forward_inference;
+  const auto algorithm = dnnl::algorithm::convolution_auto;
+  if (has_bias)
+    conv.bias = memory::desc({out.shape[1]}, onednn_type(result.dtype), memory::format_tag::x);
+  const dnnl::convolution_forward::desc op =
+      has_bias ? dnnl::convolution_forward::desc(kind, algorithm, any_layout(in), any_layout(ker),
+                                                 conv.bias, any_layout(out), strides, dilations,
+                                                 low, high)
+               : dnnl::convolution_forward::desc(kind, algorithm, any_layout(in), any_layout(ker),
+                                                 any_layout(out), strides, dilations, low, high);
+  const dnnl::convolution_forward::primitive_desc desc(op, attr, onednn_engine());
+  conv.primitive = dnnl::convolution_forward(desc);
+  conv.own_input = desc.src_desc();
+  conv.own_kernel = desc.weights_desc();
+  conv.own_result = desc.dst_desc();
+  conv.scratch = desc.scratchpad_desc();
+  conv.is_slow = std::string_view(desc.impl_info_str()).find("ref") != std::string_view::npos;
+  return conv;
+}
+
+bool run_onednn(const Canonical& conv) {
+  if (!suits_onednn(layout_of(conv.input), layout_of(conv.kernel), layout_of(conv.result)) ||
+      !is_plain_tensor(layout_of(conv.result)))
+    return false;
+  Window window = conv.window;
+  Array input = conv.input, kernel = conv.kernel;
+  if (const auto before = take_padding(window))
+    input = pad_and_dilate(input, *before, Array::zeros(input.dtype(), {}));
+  if (!is_plain_tensor(layout_of(input))) input = input.copy();
+  if (!is_plain_kernel(layout_of(kernel))) kernel = kernel.copy();
 
   apply_library_threads();
-  thread_local PrimitiveCache<Entry> cache;
-  std::vector<int64_t> key{static_cast<int64_t>(type), static_cast<int64_t>(conv.result.dtype()),
-                           library_threads(), grouped};
-  for (const Tensor* tensor : {&in, &ker, &out}) {
-    key.insert(key.end(), tensor->shape.begin(), tensor->shape.end());
-    key.insert(key.end(), tensor->strides.begin(), tensor->strides.end());
+  thread_local PrimitiveCache<OneDnnConvolution> cache;
+  std::vector<int64_t> key{static_cast<int64_t>(input.dtype()),
+                           static_cast<int64_t>(conv.result.dtype()), library_threads()};
+  for (const Array* array : std::initializer_list<const Array*>{&input, &kernel, &conv.result}) {
+    key.insert(key.end(), array->shape().begin(), array->shape().end());
+    key.insert(key.end(), array->strides().begin(), array->strides().end());
   }
   for (const Window::Dim& dim : window.dims)
     key.insert(key.end(), {dim.stride, dim.dilation, dim.low, dim.high});
-  Entry* entry = nullptr;
+  OneDnnConvolution* entry = nullptr;
   try {
-    entry = &cache.get(key, [&] { return make_entry(in, ker, out, window); });
+    entry = &cache.get(key, [&] {
+      return make_onednn(layout_of(input), layout_of(kernel), layout_of(conv.result), window);
+    });
   } catch (const dnnl::error&) {
     return false;  // a form that this version does not have
   }
@@ -160,8 +177,8 @@ bool run_onednn(const Canonical& conv) {
     return target;
   };
   Buffer input_buffer, kernel_buffer, result_buffer;
-  const memory source = reordered(in.array, entry->input, entry->own_input, input_buffer);
-  const memory weights = reordered(ker.array, entry->kernel, entry->own_kernel, kernel_buffer);
+  const memory source = reordered(input, entry->input, entry->own_input, input_buffer);
+  const memory weights = reordered(kernel, entry->kernel, entry->own_kernel, kernel_buffer);
   memory target(entry->result, engine, conv.result.raw());
   memory own_target = target;
   if (entry->result != entry->own_result) {

@@ -1,5 +1,6 @@
 #include "cleave/kernels/reduce.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "cleave/core/error.h"
@@ -38,7 +39,8 @@ void run(DType dtype, Reducer reducer, const Plan* plan, const void* in, const v
   }
 }
 
-Plan make_plan(const Array& input, const std::vector<bool>& folded, const Shape& out_strides) {
+Plan make_plan(const Shape& shape, const Shape& strides, const std::vector<bool>& folded,
+               const Shape& out_strides) {
   Plan plan;
   size_t inner = SIZE_MAX;
   size_t out_dim = 0;
@@ -47,10 +49,10 @@ Plan make_plan(const Array& input, const std::vector<bool>& folded, const Shape&
     bool folded;
   };
   std::vector<Dim> dims;
-  for (size_t d = 0; d < input.rank(); ++d) {
+  for (size_t d = 0; d < shape.size(); ++d) {
     const int64_t out_stride = folded[d] ? 0 : out_strides[out_dim++];
-    if (input.shape()[d] == 1) continue;
-    Dim dim{input.shape()[d], input.strides()[d], out_stride, folded[d]};
+    if (shape[d] == 1) continue;
+    Dim dim{shape[d], strides[d], out_stride, folded[d]};
     // A dimension that continues the one before becomes part of it.
     if (!dims.empty() && dims.back().folded == dim.folded &&
         dims.back().in_stride == dim.in_stride * dim.size &&
@@ -61,6 +63,9 @@ Plan make_plan(const Array& input, const std::vector<bool>& folded, const Shape&
       dims.push_back(dim);
     }
   }
+  if (dims.size() > reduce_detail::kMostDims)
+    throw_user("a reduction of {} dimensions that cannot be merged; at most {} are supported",
+               dims.size(), reduce_detail::kMostDims);
   for (size_t d = dims.size(); d-- > 0;)
     if (inner == SIZE_MAX || std::abs(dims[d].in_stride) < std::abs(dims[inner].in_stride))
       inner = d;
@@ -118,9 +123,43 @@ Array reduce(const Array& input, const std::vector<int64_t>& dims, Reducer reduc
     copy_elements(init.broadcast(shape, {}), result);
     return result;
   }
-  const Plan plan = make_plan(input, folded, result.strides());
+  const Plan plan = make_plan(input.shape(), input.strides(), folded, result.strides());
   run(input.dtype(), reducer, &plan, input.raw(), init.raw(), result.raw());
   return result;
+}
+
+ReduceLoop::ReduceLoop(DType dtype, const Shape& shape, const Shape& strides,
+                       const std::vector<int64_t>& dims, Reducer reducer, const Shape& out_strides,
+                       int64_t parts)
+    : dtype_(dtype), reducer_(reducer) {
+  std::vector<bool> folded(shape.size());
+  for (int64_t d : dims) folded[d] = true;
+  const Plan plan = make_plan(shape, strides, folded, out_strides);
+  // The longest dimension that is kept is cut.
+  size_t cut = plan.kept.size();
+  int64_t longest = plan.inner_kept ? plan.inner.size : 1;
+  for (size_t d = 0; d < plan.kept.size(); ++d)
+    if (plan.kept[d].size > longest || (cut == plan.kept.size() && plan.kept[d].size >= parts)) {
+      cut = d;
+      longest = plan.kept[d].size;
+    }
+  const int64_t step = ceil_div(longest, std::max<int64_t>(1, std::min(parts, longest)));
+  for (int64_t begin = 0; begin < longest; begin += step) {
+    Part part{plan, 0, 0};
+    reduce_detail::KeptDim& dim = cut < plan.kept.size() ? part.plan.kept[cut] : part.plan.inner;
+    if (cut < plan.kept.size() || plan.inner_kept) {
+      dim.size = std::min(step, longest - begin);
+      part.in = begin * dim.in_stride * byte_size(dtype);
+      part.out = begin * dim.out_stride * byte_size(dtype);
+    }
+    parts_.push_back(std::move(part));
+  }
+}
+
+void ReduceLoop::run(int64_t part, const std::byte* in, const std::byte* init,
+                     std::byte* out) const {
+  const Part& p = parts_[static_cast<size_t>(part)];
+  cleave::run(dtype_, reducer_, &p.plan, in + p.in, init, out + p.out);
 }
 
 void fold_rows(DType dtype, Reducer reducer, const std::byte* in, int64_t rows, int64_t cols,

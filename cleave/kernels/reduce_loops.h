@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <complex>
 #include <cstdint>
 #include <limits>
@@ -8,25 +9,10 @@
 #include <vector>
 
 #include "cleave/kernels/float16.h"
-#include "cleave/kernels/reduce.h"
+#include "cleave/kernels/reduce_plan.h"
 
 // The loops of reduce(), instantiated by element type in reduce_integer.cc and reduce_float.cc.
 namespace cleave::reduce_detail {
-
-struct KeptDim {
-  int64_t size, in_stride, out_stride;
-};
-struct FoldedDim {
-  int64_t size, stride;
-};
-
-// One dimension is walked innermost; `inner_kept` says whether it is kept or folded.
-struct Plan {
-  std::vector<KeptDim> kept;      // without the inner one
-  std::vector<FoldedDim> folded;  // without the inner one
-  bool inner_kept = false;
-  KeptDim inner{1, 1, 1};  // out_stride only where kept
-};
 
 template <typename T>
 using Wide = std::conditional_t<std::is_same_v<T, bfloat16>, float, T>;
@@ -91,7 +77,7 @@ struct XorOp {
 // Calls visit(offset) for every index of `dims`.
 template <typename Visit>
 void for_each_offset(const std::vector<FoldedDim>& dims, Visit visit) {
-  std::vector<int64_t> index(dims.size());
+  std::array<int64_t, kMostDims> index{};
   int64_t offset = 0;
   while (true) {
     visit(offset);
@@ -130,7 +116,7 @@ void run(const Plan& plan, const T* in, T init_value, T* out) {
   const W init = static_cast<W>(init_value);
   constexpr int64_t kBlock = 512;
   W block[kBlock];
-  std::vector<int64_t> index(plan.kept.size());
+  std::array<int64_t, kMostDims> index{};
   int64_t in_offset = 0, out_offset = 0;
   while (true) {
     if (plan.inner_kept) {

@@ -22,12 +22,6 @@ Window only(const Window& window, size_t d) {
   return result;
 }
 
-std::vector<int64_t> window_dims(size_t rank) {
-  std::vector<int64_t> dims;
-  for (size_t d = 0; d < rank; ++d) dims.push_back(static_cast<int64_t>(rank + d));
-  return dims;
-}
-
 // Windows that grow from one end: out[i] folds everything up to i (forward) or from i (backward).
 enum class Scan { None, Forward, Backward };
 
@@ -39,55 +33,68 @@ Scan scan_direction(const Window::Dim& dim, int64_t size) {
   return Scan::None;
 }
 
-// The windows of dimension d alone, without `init`.
-Array fold_dim(const Array& input, const Window& window, size_t d, Reducer reducer,
-               const Array& identity) {
-  const Scan direction = scan_direction(window.dims[d], input.shape()[d]);
-  if (direction == Scan::None)
-    return reduce(window_view(pad_and_dilate(input, window, identity), window),
-                  window_dims(input.rank()), reducer, identity);
-  // Everything so far is everything until s steps ago, and the s elements since: log2(n) windows of
-  // two.
-  Array result = input;
-  for (int64_t step = 1; step < input.shape()[d]; step *= 2) {
-    Window two;
-    two.dims.resize(input.rank());
-    two.dims[d] = {.size = 2, .dilation = step};
-    (direction == Scan::Forward ? two.dims[d].low : two.dims[d].high) = step;
-    result = reduce(window_view(pad_and_dilate(result, two, identity), two),
-                    window_dims(input.rank()), reducer, identity);
-  }
-  return result;
-}
-
 }  // namespace
 
-Array reduce_window(const Array& input, const Window& window, Reducer reducer, const Array& init) {
+std::vector<int64_t> window_dims(size_t rank) {
+  std::vector<int64_t> dims;
+  for (size_t d = 0; d < rank; ++d) dims.push_back(static_cast<int64_t>(rank + d));
+  return dims;
+}
+
+WindowFold plan_window_fold(const Shape& input, const Window& window, bool init_is_identity) {
   int64_t elements = 1;
   for (const Window::Dim& dim : window.dims) elements *= dim.size;
-  const size_t rank = input.rank();
+  WindowFold fold;
   if (elements <= kLargeWindow) {
-    const Array padded = pad_and_dilate(input, window, init);
-    return reduce(window_view(padded, window), window_dims(rank), reducer, init);
+    fold.is_single = true;
+    fold.stages.push_back(window);
+    return fold;
   }
-  if (is_half(input.dtype()))
-    return convert(
-        reduce_window(convert(input, DType::F32), window, reducer, convert(init, DType::F32)),
-        input.dtype());
-  // Fold dimension by dimension from the identity, and with `init` at the end. Padding that is not
-  // the identity must be there from the start.
-  const Array identity = reduce_identity(reducer, input.dtype());
-  const bool pure = identical(init, identity);
-  Array result = pure ? input : pad_and_dilate(input, window, init);
-  for (size_t d = 0; d < rank; ++d) {
+  Shape shape = input;
+  if (!init_is_identity) {
+    fold.before = window;
+    shape = plan_padding(input, window).shape;
+  }
+  for (size_t d = 0; d < window.dims.size(); ++d) {
     Window part = only(window, d);
-    if (!pure) {
+    if (!init_is_identity) {
       part.dims[d].base_dilation = 1;
       part.dims[d].low = part.dims[d].high = 0;
     }
     if (part.dims[d] == Window::Dim{}) continue;
-    result = fold_dim(result, part, d, reducer, identity);
+    const Scan direction = scan_direction(part.dims[d], shape[d]);
+    if (direction == Scan::None) {
+      fold.stages.push_back(part);
+      continue;
+    }
+    // Everything so far is everything until s steps ago, and the s elements since: log2(n) windows
+    // of two.
+    for (int64_t step = 1; step < shape[d]; step *= 2) {
+      Window two;
+      two.dims.resize(window.dims.size());
+      two.dims[d] = {.size = 2, .dilation = step};
+      (direction == Scan::Forward ? two.dims[d].low : two.dims[d].high) = step;
+      fold.stages.push_back(std::move(two));
+    }
   }
+  return fold;
+}
+
+Array reduce_window(const Array& input, const Window& window, Reducer reducer, const Array& init) {
+  const std::vector<int64_t> dims = window_dims(input.rank());
+  const Array identity = reduce_identity(reducer, input.dtype());
+  const bool pure = identical(init, identity);
+  const WindowFold fold = plan_window_fold(input.shape(), window, pure);
+  if (fold.is_single)
+    return reduce(window_view(pad_and_dilate(input, window, init), window), dims, reducer, init);
+  if (is_half(input.dtype()))
+    return convert(
+        reduce_window(convert(input, DType::F32), window, reducer, convert(init, DType::F32)),
+        input.dtype());
+  Array result = fold.before ? pad_and_dilate(input, *fold.before, init) : input;
+  for (const Window& stage : fold.stages)
+    result = reduce(window_view(pad_and_dilate(result, stage, identity), stage), dims, reducer,
+                    identity);
   return pure ? result : reduce(result, {}, reducer, init);
 }
 

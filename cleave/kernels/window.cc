@@ -20,30 +20,34 @@ int64_t num_windows(int64_t size, const Window::Dim& dim) {
   return padded == 0 || window > padded ? 0 : (padded - window) / dim.stride + 1;
 }
 
-Array pad_and_dilate(const Array& input, const Window& window, const Array& fill) {
-  // The elements that remain after cropping, and where they go.
-  const size_t rank = input.rank();
-  Shape shape(rank), start(rank), size(rank), target(rank), step(rank);
-  bool only_crops = true;
+Padding plan_padding(const Shape& input, const Window& window) {
+  const size_t rank = input.size();
+  Padding plan{Shape(rank), Shape(rank), Shape(rank), Shape(rank), Shape(rank), true};
   for (size_t d = 0; d < rank; ++d) {
     const Window::Dim& dim = window.dims[d];
     const int64_t holes = dim.base_dilation;
-    shape[d] = padded_size(input.shape()[d], dim);
+    plan.shape[d] = padded_size(input[d], dim);
     // Element i goes to low + i * holes; keep those inside [0, shape).
-    start[d] = dim.low >= 0 ? 0 : ceil_div(-dim.low, holes);
-    const int64_t last = shape[d] - 1 - dim.low;  // the largest i * holes that remains
-    const int64_t end = last < 0 ? 0 : std::min(input.shape()[d], last / holes + 1);
-    size[d] = std::max<int64_t>(0, end - start[d]);
-    target[d] = dim.low + start[d] * holes;
-    step[d] = holes;
-    only_crops &= holes == 1 && dim.low <= 0 && dim.high <= 0;
+    plan.start[d] = dim.low >= 0 ? 0 : ceil_div(-dim.low, holes);
+    const int64_t last = plan.shape[d] - 1 - dim.low;  // the largest i * holes that remains
+    const int64_t end = last < 0 ? 0 : std::min(input[d], last / holes + 1);
+    plan.size[d] = std::max<int64_t>(0, end - plan.start[d]);
+    plan.target[d] = dim.low + plan.start[d] * holes;
+    plan.step[d] = holes;
+    plan.only_crops &= holes == 1 && dim.low <= 0 && dim.high <= 0;
   }
-  if (num_elements(size) == 0) start = target = Shape(rank, 0);
-  const Array kept = input.slice(start, size);
-  if (only_crops && size == shape) return kept;
-  Array result(input.dtype(), shape);
-  copy_elements(fill.broadcast(shape, {}), result);
-  if (kept.num_elements() > 0) copy_elements(kept, result.slice(target, size, step));
+  plan.only_crops &= plan.size == plan.shape;
+  if (num_elements(plan.size) == 0) plan.start = plan.target = Shape(rank, 0);
+  return plan;
+}
+
+Array pad_and_dilate(const Array& input, const Window& window, const Array& fill) {
+  const Padding plan = plan_padding(input.shape(), window);
+  const Array kept = input.slice(plan.start, plan.size);
+  if (plan.only_crops) return kept;
+  Array result(input.dtype(), plan.shape);
+  copy_elements(fill.broadcast(plan.shape, {}), result);
+  if (kept.num_elements() > 0) copy_elements(kept, result.slice(plan.target, plan.size, plan.step));
   return result;
 }
 

@@ -24,6 +24,14 @@ struct Window {
 //   10 elements, window 3, stride 2 -> 4
 int64_t num_windows(int64_t size, const Window::Dim& window);
 
+// What padding does: elements [start, start + size) of the input go to `target` and every `step`-th
+// place from there in a result of `shape`; everything else is filled.
+struct Padding {
+  Shape shape, start, size, target, step;
+  bool only_crops = true;  // nothing is filled
+};
+Padding plan_padding(const Shape& input, const Window& window);
+
 // The input with padding and holes filled by `fill` (a scalar of its dtype); a view where it only
 // crops.
 Array pad_and_dilate(const Array& input, const Window& window, const Array& fill);

@@ -66,13 +66,23 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values("model:gpt?layers=2&d=32&step=train", "model:gpt?layers=1&d=32&step=forward",
                     "model:gpt?layers=1&d=32&step=train&dtype=bf16",
                     "model:gpt?layers=1&d=32&step=train&dtype=f16", "model:mlp?step=train",
-                    "model:mlp?step=train&optimizer=momentum", "model:encoder?step=train"));
+                    "model:mlp?step=train&optimizer=momentum", "model:encoder?step=train",
+                    "model:moe?step=train", "model:resnet?step=train", "model:unet?step=train",
+                    "model:resnet?step=forward", "model:moe?step=grad"));
 
 TEST(SteadyStateOf, ManyDevices) {
-  for (const char* scheme : {"data", "megatron", "fsdp", "mixed"}) {
-    SCOPED_TRACE(scheme);
-    const models::BuiltModel model = models::build_model(
-        std::string("model:gpt?layers=1&d=32&step=train&mesh=data=2,model=2&sharding=") + scheme);
+  for (const char* text : {"gpt?layers=1&d=32&step=train&mesh=data=2,model=2&sharding=data",
+                           "gpt?layers=1&d=32&step=train&mesh=data=2,model=2&sharding=megatron",
+                           "gpt?layers=1&d=32&step=train&mesh=data=2,model=2&sharding=fsdp",
+                           "gpt?layers=1&d=32&step=train&mesh=data=2,model=2&sharding=mixed",
+                           "gpt?layers=1&d=32&step=grad&mesh=data=2,model=2&sharding=data",
+                           "mlp?step=train&mesh=data=2,model=2&sharding=mixed",
+                           "encoder?step=train&mesh=data=2,model=2&sharding=mixed",
+                           "moe?step=train&mesh=data=2,model=2&sharding=data",
+                           "resnet?step=train&mesh=data=2,model=2&sharding=data",
+                           "unet?step=train&mesh=data=2,model=2&sharding=data"}) {
+    SCOPED_TRACE(text);
+    const models::BuiltModel model = models::build_model(std::string("model:") + text);
     Graph graph = model.graph;
     run_propagation_pipeline(graph, {});
     const Program program = partition(graph, {.entry = "main", .mesh = nullptr});
@@ -86,6 +96,7 @@ TEST(SteadyStateOf, ManyDevices) {
     Executable executable(program);
     ASSERT_TRUE(executable.is_compiled());
     EXPECT_GT(executable.stats().transfers, 0u);
+    EXPECT_EQ(executable.stats().fallbacks, 0u);
     EXPECT_EQ(allocations_of_runs(executable, program.entry_function(), args), 0);
   }
 }

@@ -94,7 +94,7 @@ func.func @main(%x: tensor<3x4xf32>, %v: tensor<f32>) -> (tensor<6x11xf32>, tens
   %2 = stablehlo.pad %t, %v, low = [1, 1], high = [0, 0], interior = [0, 1] : (tensor<4x3xf32>, tensor<f32>) -> tensor<5x6xf32>
   return %0, %1, %2 : tensor<6x11xf32>, tensor<4x3xf32>, tensor<5x6xf32>
 })",
-                   1, 0, 1);
+                   0, 0, 1);
 }
 
 // Steps of products of every dtype.
