@@ -32,7 +32,7 @@ ValueId JvpWriter::tangent_or_zeros(ValueId source, RegionId target) {
 void JvpWriter::write(NodeId id, RegionId target) {
   const Node node = graph_.node(id);
   if (!active_.any_result(node)) {
-    copy_within(graph_, id, target, primal);
+    copy_closed(graph_, id, target, primal);
     return;
   }
   if (node.name == "stablehlo.while") return write_while(node, target);
@@ -111,7 +111,7 @@ void JvpWriter::write_while(const Node& node, RegionId target) {
     const std::vector<ValueId> returned = graph_.node(graph_.terminator(node.regions[r])).operands;
     if (r == 0) {
       const std::vector<NodeId> nodes = graph_.region(node.regions[0]).nodes;
-      for (NodeId id : nodes) copy_within(graph_, id, inner, primal);
+      for (NodeId id : nodes) copy_closed(graph_, id, inner, primal);
     } else {
       run(node.regions[1], inner);
       std::vector<ValueId> all = with_tangents(returned, node.results, inner);

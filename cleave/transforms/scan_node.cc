@@ -93,4 +93,56 @@ std::vector<ValueId> write_scan(GraphBuilder& b, std::vector<ValueId> inputs,
   return results;
 }
 
+void copy_closed(Graph& graph, NodeId source, RegionId target, ValueTable& table) {
+  const Node node = graph.node(source);
+  if (node.regions.empty()) {
+    copy_within(graph, source, target, table);
+    return;
+  }
+  auto copy_region = [&](RegionId from, RegionId to) {
+    const std::vector<ValueId> args = graph.region(from).args;
+    for (ValueId arg : args) {
+      const Value value = graph.value(arg);
+      table.set(arg, graph.add_argument(to, value.type, value.name));
+    }
+    const std::vector<NodeId> nodes = graph.region(from).nodes;
+    for (NodeId inner : nodes) copy_closed(graph, inner, to, table);
+  };
+  if (node.name == "chlo.scan" && !captured_values(graph, node.regions).empty()) {
+    const ScanParts parts = scan_parts(graph, node);
+    const RegionId scratch = graph.add_region();
+    copy_region(node.regions[0], scratch);
+    const std::vector<ValueId> returned = graph.node(graph.terminator(scratch)).operands;
+    auto split = [](const std::vector<ValueId>& all, size_t at) {
+      const auto middle = all.begin() + static_cast<ptrdiff_t>(at);
+      return std::pair(std::vector<ValueId>(all.begin(), middle),
+                       std::vector<ValueId>(middle, all.end()));
+    };
+    ScanBody body;
+    body.args = graph.region(scratch).args;
+    body.nodes = graph.region(scratch).nodes;
+    body.nodes.pop_back();
+    std::tie(body.outputs, body.carries) = split(returned, parts.outputs);
+    auto [inputs, carries] = split(table.map(node.operands), parts.inputs);
+    GraphBuilder b(graph, target);
+    const std::vector<ValueId> results =
+        write_scan(b, std::move(inputs), std::move(carries), std::move(body),
+                   node.attrs.get_bool("is_reverse", false));
+    for (size_t i = 0; i < results.size(); ++i) table.set(node.results[i], results[i]);
+    return;
+  }
+  std::vector<Type> types;
+  for (ValueId result : node.results) types.push_back(graph.type(result));
+  const NodeId copy =
+      graph.add_node(node.name, table.map(node.operands), std::move(types), node.attrs);
+  graph.node(copy).location = node.location;
+  for (RegionId region : node.regions) copy_region(region, graph.add_region(copy));
+  graph.append(target, copy);
+  for (size_t i = 0; i < node.results.size(); ++i) {
+    const ValueId result = graph.node(copy).results[i];
+    graph.value(result).name = graph.value(node.results[i]).name;
+    table.set(node.results[i], result);
+  }
+}
+
 }  // namespace cleave

@@ -34,6 +34,9 @@ struct ScanBody {
 };
 // Writes the scan. Values that the body takes from outside become constants inside it or carries
 // that never change, since the op is closed; results are the outputs and the carries.
+// A copy of a node as copy_within makes it, but for scans, here or inside, whose body takes values
+// from outside: those are closed.
+void copy_closed(Graph& graph, NodeId source, RegionId target, ValueTable& table);
 std::vector<ValueId> write_scan(GraphBuilder& b, std::vector<ValueId> inputs,
                                 std::vector<ValueId> carries, ScanBody body, bool is_reverse);
 

@@ -81,7 +81,7 @@ void VjpWriter::forward_node(NodeId id, RegionId target) {
     residuals_[id] = std::move(results);
     return;
   }
-  copy_within(graph_, id, target, primal);
+  copy_closed(graph_, id, target, primal);
 }
 
 void VjpWriter::backward_node(NodeId id, RegionId target) {

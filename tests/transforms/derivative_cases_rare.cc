@@ -266,6 +266,31 @@ void add_layouts(std::vector<DerivativeCase>& cases) {
   } : (tensor<4x6xf64>) -> tensor<4x6xf64>)");
 }
 
+// A loop that carries integers alone looks at a value with a derivative: it stays a closed op.
+void add_loops(std::vector<DerivativeCase>& cases) {
+  cases.push_back({"integers_beside",
+                   R"(func.func @main(%x: tensor<5xf64>, %y: tensor<5xf64>) -> tensor<5xf64> {
+  %s = stablehlo.sine %x : tensor<5xf64>
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %none = stablehlo.constant dense<0> : tensor<5xi32>
+  %0:2 = stablehlo.while(%i = %zero, %n = %none) : tensor<i32>, tensor<5xi32> cond {
+    %c = stablehlo.constant dense<3> : tensor<i32>
+    %1 = stablehlo.compare LT, %i, %c : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %1 = stablehlo.add %i, %one : tensor<i32>
+    %2 = stablehlo.compare LT, %s, %y : (tensor<5xf64>, tensor<5xf64>) -> tensor<5xi1>
+    %3 = stablehlo.convert %2 : (tensor<5xi1>) -> tensor<5xi32>
+    %4 = stablehlo.add %n, %3 : tensor<5xi32>
+    stablehlo.return %1, %4 : tensor<i32>, tensor<5xi32>
+  }
+  %5 = stablehlo.convert %0#1 : (tensor<5xi32>) -> tensor<5xf64>
+  %6 = stablehlo.multiply %5, %s : tensor<5xf64>
+  return %6 : tensor<5xf64>
+})"});
+}
+
 // Scatters of several operands, and with bodies that have no rule.
 void add_scatters(std::vector<DerivativeCase>& cases) {
   auto add = [&](const char* name, const char* numbers, const char* body) {
@@ -348,6 +373,7 @@ void add_rare_cases(std::vector<DerivativeCase>& cases) {
   add_shapes(cases);
   add_matrices(cases);
   add_layouts(cases);
+  add_loops(cases);
   add_scatters(cases);
   add_folds(cases);
 }
