@@ -55,8 +55,16 @@ bool is_plan(const std::string& text) {
          text.find("\"cleave-plan\"") != std::string::npos;
 }
 
+plan::Plan read_planned(const std::string& file, const std::string& text) {
+  try {
+    return plan::plan_from_json(text);
+  } catch (const UserError& error) {
+    throw_user("{}: {}", file, error.what());
+  }
+}
+
 void explain_planned(const ExplainCommand& command, const std::string& text) {
-  const plan::Plan plan = plan::plan_from_json(text);
+  const plan::Plan plan = read_planned(command.file, text);
   // The module from where the plan was made of it, unless it is given.
   const std::string& module = command.module.empty() ? plan.source : command.module;
   std::optional<Graph> found;

@@ -9,4 +9,8 @@ namespace cleave::cli {
 // where there is nothing but white space in it.
 std::string read_text(const std::string& path);
 
+// Throws UserError where a file cannot be written, before the work that would be lost. Nothing is
+// changed.
+void check_writable(const std::string& path);
+
 }  // namespace cleave::cli

@@ -6,6 +6,7 @@
 
 #include "cleave/cli/commands.h"
 #include "cleave/cli/files.h"
+#include "cleave/cli/interrupt.h"
 #include "cleave/cli/modules.h"
 #include "cleave/cli/tensor_options.h"
 #include "cleave/core/error.h"
@@ -29,7 +30,7 @@ struct PlanArguments {
   int axes = 2;
   double time = 10, gap = 1;
   uint64_t seed = 0;
-  bool every = false, trace = false, apart = false, json = false;
+  bool every = false, sub_axes = false, trace = false, apart = false, json = false;
 };
 
 std::string duration(double seconds) {
@@ -63,7 +64,8 @@ std::vector<plan::Pin> pins_of(const PlanArguments& arguments, const MeshPtr& me
 }
 
 void print_summary(const plan::Plan& plan, const plan::PlannerStats& stats) {
-  fmt::print("{} on {} of {}\n", plan.module.empty() ? "module" : "@" + plan.module,
+  const std::string source = plan.source.empty() ? "module" : plan.source;
+  fmt::print("{} on {} of {}\n", plan.module.empty() ? source : "@" + plan.module,
              to_string(*plan.mesh), plan.machine);
   const double total = plan.totals.seconds;
   auto share = [&](double seconds) { return total > 0 ? 100 * seconds / total : 0; };
@@ -146,9 +148,10 @@ void search_shapes(const Graph& graph, const PlanArguments& arguments, plan::Pla
 
 void run(const PlanArguments& arguments) {
   if (!arguments.compare.empty()) {
-    for (const std::string& line :
-         plan::diff(plan::read_plan(arguments.compare[0]), plan::read_plan(arguments.compare[1])))
-      fmt::print("{}\n", line);
+    const std::vector<std::string> lines =
+        plan::diff(plan::read_plan(arguments.compare[0]), plan::read_plan(arguments.compare[1]));
+    for (const std::string& line : lines) fmt::print("{}\n", line);
+    if (lines.empty()) fmt::print("no difference\n");
     return;
   }
   if (arguments.file.empty()) throw_user("a module to plan is needed");
@@ -159,9 +162,12 @@ void run(const PlanArguments& arguments) {
   if (!arguments.given.empty())
     return print_as(arguments.format.empty() ? "sdy" : arguments.format,
                     plan::read_plan(arguments.given), graph);
+  if (arguments.devices < 0)
+    throw_user("--devices {}: a positive number of devices is needed", arguments.devices);
   if (arguments.mesh.empty() == (arguments.devices == 0))
     throw_user("either --mesh data=8,model=8 or --devices 64 is needed");
 
+  if (!arguments.out.empty()) check_writable(arguments.out);
   const MachineProfile profile = load_profile(arguments.machine);
   plan::PlannerOptions options;
   if (!arguments.mesh.empty()) {
@@ -174,9 +180,12 @@ void run(const PlanArguments& arguments) {
   options.entry = arguments.entry;
   options.apart = arguments.apart;
   options.every_layout = arguments.every;
+  options.sub_axes = arguments.sub_axes;
   options.time_limit = arguments.time;
   options.gap = arguments.gap / 100;
   options.seed = arguments.seed;
+  const Interrupt interrupt;
+  options.stop = interrupt.token();
   std::vector<int64_t> limits = limits_of(arguments.memory);
   if (limits.empty()) limits.push_back(static_cast<int64_t>(profile.memory_bytes));
   options.memory = limits.back();
@@ -201,7 +210,9 @@ void run(const PlanArguments& arguments) {
     throw_user("--solver {}: there are cleave, mip, heuristic and propagation", arguments.solver);
   }
   if (!result.plan) {
-    if (result.cut)
+    if (interrupt.happened())
+      fmt::print("interrupted before a plan was found\n");
+    else if (result.cut)
       fmt::print(
           "{}\nthe clock ended the search after {} s, without a proof that there is none: "
           "give it more --time\n",
@@ -267,6 +278,8 @@ void add_plan_command(CLI::App& app) {
   command->add_flag("--every-layout", a->every,
                     "on three axes and more: every assignment of axes, where else the first ones "
                     "extend the next");
+  command->add_flag("--sub-axes", a->sub_axes,
+                    "parts of axes too: two heads over model=8 as {\"model\":(1)2}; takes longer");
   command->add_flag("--trace", a->trace, "what is done, on stderr");
   command->add_flag("--json", a->json, "print the plan");
   command->callback([a] { run(*a); });

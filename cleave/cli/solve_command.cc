@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cleave/cli/commands.h"
+#include "cleave/cli/files.h"
+#include "cleave/cli/interrupt.h"
 #include "cleave/core/error.h"
 #include "cleave/plan/solve.h"
 
@@ -67,6 +69,7 @@ void run(const SolveArguments& arguments) {
   if (!(arguments.time > 0))
     throw_user("--time {}: a positive number of seconds is needed", arguments.time);
   if (arguments.threads < 1) throw_user("--threads {}: at least 1 is needed", arguments.threads);
+  if (!arguments.solution.empty()) check_writable(arguments.solution);
   const plan::Problem problem = plan::read_problem(arguments.instance);
   plan::SolveOptions options;
   options.effort = arguments.effort ? arguments.effort : plan::default_effort(arguments.time);
@@ -74,6 +77,8 @@ void run(const SolveArguments& arguments) {
   options.threads = arguments.threads;
   options.time_limit = std::max(0.05, arguments.time - elapsed() - 0.1);
   if (!arguments.quiet) options.observer = ProgressPrinter();
+  const Interrupt interrupt;
+  options.stop = interrupt.token();
   const plan::Solution solution = plan::solve(problem, options);
   if (!arguments.solution.empty() && solution.feasible)
     write_choice(solution.choice, arguments.solution);

@@ -37,18 +37,23 @@ int64_t parse_bytes(std::string_view text) {
     std::string_view name;
     double bytes;
   };
-  constexpr std::array<Unit, 8> kUnits = {{{"", 1},
-                                           {"B", 1},
-                                           {"KB", 1e3},
-                                           {"MB", 1e6},
-                                           {"GB", 1e9},
-                                           {"KiB", 1024.0},
-                                           {"MiB", 1024.0 * 1024},
-                                           {"GiB", 1024.0 * 1024 * 1024}}};
+  constexpr double kMost = 9e18;  // what a 64-bit count of bytes holds
+  constexpr std::array<Unit, 10> kUnits = {{{"", 1},
+                                            {"B", 1},
+                                            {"KB", 1e3},
+                                            {"MB", 1e6},
+                                            {"GB", 1e9},
+                                            {"KiB", 1024.0},
+                                            {"MiB", 1024.0 * 1024},
+                                            {"GiB", 1024.0 * 1024 * 1024},
+                                            {"TB", 1e12},
+                                            {"TiB", 1024.0 * 1024 * 1024 * 1024}}};
   for (const Unit& known : kUnits)
-    if (error == std::errc() && number >= 0 && unit == known.name)
+    if (error == std::errc() && number >= 0 && unit == known.name) {
+      if (number * known.bytes > kMost) throw_user("bytes '{}': more than any device has", text);
       return static_cast<int64_t>(number * known.bytes);
-  throw_user("bytes '{}': expected a number with B, KB, MB, GB, KiB, MiB or GiB", text);
+    }
+  throw_user("bytes '{}': expected a number with B, KB, MB, GB, TB, KiB, MiB, GiB or TiB", text);
 }
 
 }  // namespace cleave::cli

@@ -132,7 +132,10 @@ class Applier {
     std::vector<ShardingSpec> results;
     for (const ShardingSpec& spec : op.results)
       results.push_back(spec.mesh ? here(spec) : ShardingSpec::closed_replicated(mesh_, 0));
-    if (!own_sharding_attr(node).empty()) return;
+    if (const std::string_view own = own_sharding_attr(node); !own.empty()) {
+      if (own == "sharding") node.attrs.set(own, ShardingAttr{std::move(results[0])});
+      return;
+    }
     node.attrs.set(kShardingAttr, ShardingsAttr{std::move(results)});
     node.attrs.set("cleave.planned", UnitAttr{});
   }
@@ -165,7 +168,7 @@ Program partition_planned(const Plan& plan, const Graph& graph, const MachinePro
   options.entry = plan.entry;
   const MachineProfile shared = shared_by(profile, plan.mesh->num_devices());
   options.profile = &shared;
-  options.reshard = reshard_options(*plan.mesh);
+  options.reshard = reshard_options(*plan.mesh, plan.parts);
   return partition(apply(plan, graph), options);
 }
 

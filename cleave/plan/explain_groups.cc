@@ -23,7 +23,8 @@ class Grouper {
       : plan_(plan),
         flat_(flatten(graph, plan.entry)),
         names_(name_everything(flat_, plan.entry)),
-        resharder_(shared_by(profile, plan.mesh->num_devices()), reshard_options(*plan.mesh)) {
+        resharder_(shared_by(profile, plan.mesh->num_devices()),
+                   reshard_options(*plan.mesh, plan.parts)) {
     for (const PlannedValue& value : plan.values) specs_[value.name] = &value.spec;
     for (const PlannedCopy& copy : plan.copies) specs_[copy.name] = &copy.spec;
     for (const PlannedOp& op : plan.ops) ops_[op.name] = &op;

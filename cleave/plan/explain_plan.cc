@@ -28,7 +28,7 @@ class Surroundings {
       : plan_(plan),
         flat_(flatten(graph, plan.entry)),
         names_(name_everything(flat_, plan.entry)),
-        layouts_(plan.mesh, profile),
+        layouts_(plan.mesh, profile, {.parts = plan.parts}),
         book_(flat_, layouts_),
         formulation_(flat_, names_, layouts_, book_, FormulationOptions{plan.entry, {}}) {
     planned_ = plan.find_op(op);

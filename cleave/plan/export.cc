@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 
 #include "cleave/core/error.h"
 #include "cleave/core/placement.h"
@@ -44,12 +46,95 @@ std::vector<Named> results(const Plan& plan) {
   return list;
 }
 
-bool by_whole_axes(const ShardingSpec& spec) {
-  for (const DimSpec& dim : spec.dims)
-    for (const AxisRef& ref : dim.axes)
-      if (!is_whole(ref, *spec.mesh)) return false;
-  return true;
-}
+// The plan's mesh, with axes cut where arguments or results lie by parts of them: frameworks know
+// whole axes alone, and a mesh of more axes over the same devices says the same.
+//
+//   <["data"=2, "model"=8]>, [{"model":(1)2}, {}]   ->   <["data"=2, "model_1"=2, "model_2"=4]>
+class CutMesh {
+ public:
+  explicit CutMesh(const Plan& plan) : mesh_(*plan.mesh), cuts_(plan.mesh->axes.size()) {
+    for (const std::vector<Named>& list : {arguments(plan), results(plan)})
+      for (const Named& entry : list) note(*entry.spec);
+    Mesh fine;
+    fine.device_ids = mesh_.device_ids;
+    for (size_t a = 0; a < cuts_.size(); ++a) {
+      const MeshAxis& axis = mesh_.axes[a];
+      cuts_[a].insert({1, axis.size});
+      first_.push_back(static_cast<int32_t>(fine.axes.size()));
+      if (cuts_[a].size() <= 2) {
+        fine.axes.push_back(axis);
+        continue;
+      }
+      for (auto cut = cuts_[a].begin(), next = std::next(cut); next != cuts_[a].end();
+           ++cut, ++next) {
+        if (*next % *cut != 0)
+          throw_user(
+              "the plan uses parts of \"{}\" that are not parts of one division of it ({} and {}), "
+              "which a framework's mesh cannot say; plan without --sub-axes",
+              axis.name, *cut, *next);
+        fine.axes.push_back({free_name(axis.name, fine.axes.size() - first_[a] + 1), *next / *cut});
+      }
+    }
+    fine_ = std::make_shared<const Mesh>(std::move(fine));
+  }
+
+  const Mesh& mesh() const { return *fine_; }
+
+  ShardingSpec refined(const ShardingSpec& spec) const {
+    if (!spec.mesh) return spec;
+    ShardingSpec result = spec;
+    result.mesh = fine_;
+    result.replicated.clear();
+    for (DimSpec& dim : result.dims) dim.axes = refined(dim.axes);
+    result.partial = refined(result.partial);
+    return result;
+  }
+
+  // "model=8 is model_1=2, model_2=4": a line for each axis that was cut.
+  std::vector<std::string> notes() const {
+    std::vector<std::string> lines;
+    for (size_t a = 0; a < cuts_.size(); ++a) {
+      if (cuts_[a].size() <= 2) continue;
+      std::vector<std::string> parts;
+      for (size_t i = 0; i + 1 < cuts_[a].size(); ++i) {
+        const MeshAxis& part = fine_->axes[first_[a] + i];
+        parts.push_back(fmt::format("{}={}", part.name, part.size));
+      }
+      lines.push_back(fmt::format("{}={} is {}", mesh_.axes[a].name, mesh_.axes[a].size,
+                                  fmt::join(parts, ", ")));
+    }
+    return lines;
+  }
+
+ private:
+  void note(const ShardingSpec& spec) {
+    for (const DimSpec& dim : spec.dims)
+      for (const AxisRef& ref : dim.axes) cuts_[ref.axis].insert({ref.pre, ref.next_pre()});
+    for (const AxisRef& ref : spec.partial) cuts_[ref.axis].insert({ref.pre, ref.next_pre()});
+  }
+
+  std::string free_name(const std::string& axis, size_t number) const {
+    std::string name = fmt::format("{}_{}", axis, number);
+    while (mesh_.find_axis(name)) name += "_";
+    return name;
+  }
+
+  AxisList refined(const AxisList& axes) const {
+    AxisList result;
+    for (const AxisRef& ref : axes) {
+      int32_t index = first_[ref.axis];
+      for (auto cut = cuts_[ref.axis].begin(); std::next(cut) != cuts_[ref.axis].end();
+           ++cut, ++index)
+        if (*cut >= ref.pre && *cut < ref.next_pre()) result.push_back(whole_axis(*fine_, index));
+    }
+    return result;
+  }
+
+  const Mesh& mesh_;
+  std::vector<std::set<int64_t>> cuts_;  // by axis: where it is cut, 1 and its size included
+  std::vector<int32_t> first_;           // by axis: its first part
+  MeshPtr fine_;
+};
 
 // The spec in JAX's words; `left_out` says what it has no words for.
 std::string partition_spec(const ShardingSpec& spec, const Shape& shape, std::string& left_out) {
@@ -58,16 +143,11 @@ std::string partition_spec(const ShardingSpec& spec, const Shape& shape, std::st
   for (size_t d = 0; d < spec.rank(); ++d) {
     const AxisList& axes = spec.dims[d].axes;
     std::vector<std::string> names;
-    bool whole = true;
-    for (const AxisRef& ref : axes) {
-      whole = whole && is_whole(ref, *spec.mesh);
+    for (const AxisRef& ref : axes)
       names.push_back(fmt::format("\"{}\"", spec.mesh->axes[ref.axis].name));
-    }
-    if (!whole || shape[d] % total_size(axes) != 0) {
-      left_out +=
-          fmt::format("; dimension {} is planned as {{{}}}, {}", d, to_string(axes, *spec.mesh),
-                      whole ? fmt::format("{} over {} is uneven", shape[d], total_size(axes))
-                            : std::string("by parts of axes"));
+    if (shape[d] % total_size(axes) != 0) {
+      left_out += fmt::format("; dimension {} is planned as {{{}}}, {} over {} is uneven", d,
+                              to_string(axes, *spec.mesh), shape[d], total_size(axes));
       names.clear();
     }
     dims.push_back(names.empty()       ? "None"
@@ -80,7 +160,6 @@ std::string partition_spec(const ShardingSpec& spec, const Shape& shape, std::st
 
 std::string placements(const ShardingSpec& spec) {
   if (!spec.mesh) return "[]";
-  if (!by_whole_axes(spec)) return "None";
   std::string text;
   for (const Placement& p : to_placements(spec)) {
     if (!text.empty()) text += ", ";
@@ -102,9 +181,9 @@ std::string placements(const ShardingSpec& spec) {
   return "[" + text + "]";
 }
 
-void mesh_words(const Plan& plan, std::string& sizes, std::string& names) {
+void mesh_words(const Mesh& mesh, std::string& sizes, std::string& names) {
   std::vector<std::string> size_words, name_words;
-  for (const MeshAxis& axis : plan.mesh->axes) {
+  for (const MeshAxis& axis : mesh.axes) {
     size_words.push_back(std::to_string(axis.size));
     name_words.push_back(fmt::format("\"{}\"", axis.name));
   }
@@ -118,10 +197,12 @@ std::string to_jax(const Plan& plan, const Graph& graph) {
   const Function* function = graph.find_function(plan.entry);
   if (!function) throw_user("the module has no function @{}, which was planned", plan.entry);
   std::string sizes, names;
-  mesh_words(plan, sizes, names);
+  const CutMesh cut(plan);
+  mesh_words(cut.mesh(), sizes, names);
   std::string text = "import jax\nfrom jax.sharding import AxisType, PartitionSpec as P\n\n";
   text += fmt::format("mesh = jax.make_mesh(({}), ({}), axis_types=(AxisType.Auto,) * {})\n", sizes,
-                      names, plan.mesh->axes.size());
+                      names, cut.mesh().axes.size());
+  for (const std::string& note : cut.notes()) text += "# " + note + "\n";
   auto list = [&](const char* what, const std::vector<Named>& entries,
                   const std::vector<Type>& types) {
     if (entries.size() != types.size())
@@ -130,7 +211,8 @@ std::string to_jax(const Plan& plan, const Graph& graph) {
     text += fmt::format("{} = (\n", what);
     for (size_t i = 0; i < entries.size(); ++i) {
       std::string left_out;
-      const std::string spec = partition_spec(*entries[i].spec, types[i].shape, left_out);
+      const std::string spec =
+          partition_spec(cut.refined(*entries[i].spec), types[i].shape, left_out);
       text += fmt::format("    {},  # {}{}\n", spec, entries[i].name, left_out);
     }
     text += ")\n";
@@ -142,18 +224,20 @@ std::string to_jax(const Plan& plan, const Graph& graph) {
 
 std::string to_dtensor(const Plan& plan) {
   std::string sizes, names;
-  mesh_words(plan, sizes, names);
+  const CutMesh cut(plan);
+  mesh_words(cut.mesh(), sizes, names);
   std::string text =
       "from torch.distributed.device_mesh import init_device_mesh\n"
       "from torch.distributed.tensor import Partial, Replicate, Shard\n"
       "from torch.distributed.tensor.placement_types import _StridedShard\n\n";
   text +=
       fmt::format("mesh = init_device_mesh(\"cuda\", ({}), mesh_dim_names=({}))\n", sizes, names);
+  for (const std::string& note : cut.notes()) text += "# " + note + "\n";
   for (const auto& [what, list] :
        {std::pair("arguments", arguments(plan)), std::pair("results", results(plan))}) {
     text += fmt::format("{} = {{\n", what);
     for (const Named& entry : list)
-      text += fmt::format("    \"{}\": {},\n", entry.name, placements(*entry.spec));
+      text += fmt::format("    \"{}\": {},\n", entry.name, placements(cut.refined(*entry.spec)));
     text += "}\n";
   }
   return text;

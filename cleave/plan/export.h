@@ -19,8 +19,9 @@ namespace cleave::plan {
 //
 //   shardings = [NamedSharding(mesh, spec) for spec in in_specs]      # the leaves of the arguments
 //
-// JAX has no word for layouts by parts of axes, and takes no arguments in uneven shards: such
-// dimensions are left whole, with a comment that says so. `graph` is the module of the plan.
+// Where a layout is by parts of an axis, the mesh has those parts for axes (model=8 as model_1=2
+// and model_2=4). JAX takes no arguments in uneven shards: such dimensions are left whole, with a
+// comment that says so. `graph` is the module of the plan.
 std::string to_jax(const Plan& plan, const Graph& graph);
 
 // Python: DTensor placements of arguments and results by name.

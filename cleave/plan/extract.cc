@@ -15,6 +15,7 @@ class Extractor {
 
   Plan run() {
     plan_.mesh = e_.layouts.mesh();
+    plan_.parts = e_.layouts.choice().parts;
     plan_.notes = f_.notes;
     versions();
     for (const FormulatedOp& op : f_.ops) add_op(op);

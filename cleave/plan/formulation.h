@@ -78,6 +78,7 @@ struct Demand {
 struct FormulationOptions {
   std::string entry = "main";
   std::vector<Pin> pins;
+  std::vector<std::string> ignored = {};  // annotations that do not count, by name (annotations.h)
 };
 
 class Formulation {

@@ -105,8 +105,11 @@ void Formulator::visit(NodeId id) {
                        get_shardings(node, "out_shardings"));
   if (const std::string_view attr = own_sharding_attr(node); !attr.empty()) {
     const std::vector<ShardingSpec> specs = get_shardings(node, attr);
-    if (!specs.empty() && specs[0].mesh->axes == layouts_.mesh()->axes)
+    if (!specs.empty() && specs[0].mesh->axes == layouts_.mesh()->axes) {
+      if (is_ignored(names_.values[node.results[0].index])) return visit_barrier(id);
+      if (specs.size() == 1) return visit_constraint(id, specs[0]);
       return visit_fixed(id, specs, specs);
+    }
   }
   if (node.def && node.def->has(kDataFlow)) return visit_barrier(id);
   if (node.name == "sdy.propagation_barrier") return visit_barrier(id);
@@ -333,7 +336,8 @@ void Formulator::compact() {
   std::vector<Decision> kept;
   for (size_t d = 0; d < out_.decisions.size(); ++d) {
     const Decision& decision = out_.decisions[d];
-    if (d > 0 && decision.ops.empty() && decision.versions.empty()) continue;
+    const bool is_empty = decision.ops.empty() && decision.versions.empty();
+    if (d > 0 && is_empty && demands_of_[d].empty()) continue;
     number[d] = static_cast<int>(kept.size());
     kept.push_back(decision);
   }

@@ -29,6 +29,8 @@ class Formulator {
   void visit_plain(NodeId id);
   void visit_fixed(NodeId id, std::vector<ShardingSpec> operands,
                    std::vector<ShardingSpec> results);
+  // An op that says how its value lies, and may leave dimensions to the planner.
+  void visit_constraint(NodeId id, const ShardingSpec& spec);
   void visit_barrier(NodeId id);
   void visit_while(NodeId id);
   void visit_branches(NodeId id);
@@ -60,6 +62,9 @@ class Formulator {
   std::vector<SpecId> allowed(ValueId value, const std::vector<SpecId>& candidates,
                               std::vector<std::string>& used) const;
   std::optional<ShardingSpec> annotation(ValueId value) const;
+  bool is_ignored(const std::string& name) const;
+  // The layouts of a tensor that an annotation allows; never none.
+  std::vector<SpecId> matching(const ShardingSpec& spec, const Type& type) const;
   // The annotation of the value and what the caller said of it.
   std::vector<Pin> pins_on(ValueId value) const;
   void compact();

@@ -4,6 +4,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/plan/annotations.h"
 #include "cleave/plan/formulator.h"
 #include "cleave/plan/trip_count.h"
 #include "cleave/rules/value_sharding.h"
@@ -57,6 +58,33 @@ void Formulator::visit_fixed(NodeId id, std::vector<ShardingSpec> operands,
         new_version(result, 0, intern({layouts_.intern(results[i])}), position(id));
     settle(result);
   }
+}
+
+void Formulator::visit_constraint(NodeId id, const ShardingSpec& spec) {
+  const ValueId result = graph_.node(id).results[0];
+  const std::vector<SpecId> specs = matching(spec, graph_.type(result));
+  if (specs.size() == 1) {
+    const ShardingSpec only = layouts_.spec(specs[0]);
+    return visit_fixed(id, {only}, {only});
+  }
+  const int decision = new_decision(static_cast<int>(specs.size()), names_.values[result.index]);
+  const ListId list = intern(specs);
+  new_taker(id, {{decision, list}});
+  version_of_[result.index] = new_version(result, decision, list, position(id));
+  settle(result);
+}
+
+std::vector<SpecId> Formulator::matching(const ShardingSpec& spec, const Type& type) const {
+  std::vector<SpecId> list;
+  for (SpecId id : layouts_.candidates(type.shape))
+    if (matches(layouts_.spec(id), spec)) list.push_back(id);
+  if (list.empty()) list.push_back(layouts_.intern(spec));  // uneven, or by parts of axes
+  return list;
+}
+
+bool Formulator::is_ignored(const std::string& name) const {
+  const std::vector<std::string>& list = options_.ignored;
+  return std::find(list.begin(), list.end(), name) != list.end();
 }
 
 // Values pass through as they are.
@@ -156,8 +184,11 @@ void Formulator::finish_function(NodeId id) {
     Want want;
     const ShardingSpec* fixed =
         i < function.result_attrs.size() ? sharding_in(function.result_attrs[i]) : nullptr;
-    if (fixed && fixed->mesh->axes == layouts_.mesh()->axes) {
-      want = {0, intern({layouts_.intern(*fixed)})};
+    if (fixed && fixed->mesh->axes == layouts_.mesh()->axes && !is_ignored(result_name(i))) {
+      const std::vector<SpecId> specs = matching(*fixed, graph_.operand_type(node, i));
+      const int decision =
+          specs.size() == 1 ? 0 : new_decision(static_cast<int>(specs.size()), result_name(i));
+      want = {decision, intern(specs)};
     } else if (taken_from[i] >= 0) {
       const Version& arg = out_.versions[out_.argument_versions[taken_from[i]]];
       if (graph_.type(arg.value) == graph_.operand_type(node, i)) want = {arg.decision, arg.list};
@@ -181,13 +212,15 @@ std::optional<ShardingSpec> Formulator::annotation(ValueId value) const {
     if (const ShardingSpec* given = sharding_in(function.arg_attrs[v.index])) spec = *given;
   }
   if (!spec || !spec->mesh || spec->mesh->axes != layouts_.mesh()->axes) return std::nullopt;
+  if (is_ignored(names_.values[value.index])) return std::nullopt;
   return spec;
 }
 
 std::vector<Pin> Formulator::pins_on(ValueId value) const {
   const std::string& name = names_.values[value.index];
   std::vector<Pin> pins;
-  if (const auto given = annotation(value)) pins.push_back({name, *given, "annotation of " + name});
+  if (const auto given = annotation(value))
+    pins.push_back({name, *given, fmt::format("annotation {} of {}", to_string(*given), name)});
   for (const Pin& pin : options_.pins)
     if (applies(pin, name, graph_.type(value).rank())) pins.push_back(pin);
   return pins;

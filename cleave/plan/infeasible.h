@@ -5,16 +5,19 @@
 namespace cleave::plan {
 
 // Why nothing fits, in words and bytes. All of it is found by planning again under other limits and
-// with fewer pins.
+// with fewer pins and annotations.
 struct Infeasibility {
   int64_t limit = 0;
   int64_t least = 0;              // no plan takes less, proven
   std::string least_at;           // where it is needed
   std::optional<int64_t> enough;  // a limit under which there is a plan; at most 2% above another
                                   // under which none was found, or above `least`
-  // A smallest set of pins that the limit does not allow together; fewer of them it does.
-  // Empty where there is none without pins either.
-  std::vector<std::string> conflict;
+  // A smallest set of pins and annotations of the module that the limit does not allow together;
+  // fewer of them it does. Empty where there is no plan without any of them either.
+  std::vector<std::string>
+      conflict;                    // pins as they were written, annotations as annotations.h does
+  std::vector<std::string> bytes;  // of each of the conflict: what it asks a device to hold
+  bool has_constraints = false;    // pins or annotations at all
 
   std::string text() const;
 };

@@ -38,51 +38,105 @@ bool splits_well(int64_t n, int64_t shards) {
   return n >= shards && chunk * shards * 4 <= n * 5;
 }
 
-std::vector<std::vector<AxisList>> place_axes(const Mesh& mesh, size_t bins, bool every,
-                                              const std::function<bool(size_t, int64_t)>& fits) {
-  std::vector<std::vector<AxisList>> all;
-  std::vector<AxisList> now(bins);
-  std::vector<int> axes;
-  for (size_t a = 0; a < mesh.axes.size(); ++a)
-    if (mesh.axes[a].size > 1) axes.push_back(static_cast<int>(a));
-  const bool both_orders = axes.size() == 2;
-  // From the last axis to the first; `next` is where the axis after this one went.
-  std::function<void(size_t, int)> place = [&](size_t left, int next) {
-    if (left == 0) {
-      all.push_back(now);
-      for (size_t b = 0; b < bins && both_orders; ++b) {
-        if (now[b].size() != 2) continue;
-        all.push_back(now);
-        std::swap(all.back()[b][0], all.back()[b][1]);
-      }
-      return;
-    }
-    place(left - 1, -1);
-    const AxisRef ref = whole_axis(mesh, axes[left - 1]);
-    const bool follows = !every && left + 2 <= axes.size();
-    for (size_t b = 0; b < bins; ++b) {
-      const bool room_for_both = follows && fits(b, ref.size * mesh.axes[axes[left]].size);
+namespace {
+
+class Placer {
+ public:
+  using Fits = std::function<bool(size_t, int64_t)>;
+  Placer(const Mesh& mesh, size_t bins, const LayoutChoice& choice, const Fits& fits)
+      : mesh_(mesh), choice_(choice), fits_(fits), now_(bins) {
+    for (size_t a = 0; a < mesh.axes.size(); ++a)
+      if (mesh.axes[a].size > 1) axes_.push_back(static_cast<int>(a));
+  }
+
+  std::vector<std::vector<AxisList>> run() {
+    place(axes_.size(), -1, false);
+    return std::move(all_);
+  }
+
+ private:
+  // From the last axis to the first; `next` is where the axis after this one went, `in_parts`
+  // whether one of those went in parts.
+  void place(size_t left, int next, bool in_parts) {
+    if (left == 0) return add();
+    place(left - 1, -1, in_parts);
+    const int axis = axes_[left - 1];
+    const AxisRef ref = whole_axis(mesh_, axis);
+    const bool follows = !choice_.every && left + 2 <= axes_.size();
+    for (size_t b = 0; b < now_.size(); ++b) {
+      const bool room_for_both = follows && fits_(b, ref.size * mesh_.axes[axes_[left]].size);
       if (room_for_both && static_cast<int>(b) != next) continue;
-      if (!fits(b, total_size(now[b]) * ref.size)) continue;
-      now[b].insert(now[b].begin(), ref);
-      place(left - 1, static_cast<int>(b));
-      now[b].erase(now[b].begin());
+      if (!fits_(b, total_size(now_[b]) * ref.size)) continue;
+      now_[b].insert(now_[b].begin(), ref);
+      place(left - 1, static_cast<int>(b), in_parts);
+      now_[b].erase(now_[b].begin());
     }
-  };
-  place(axes.size(), -1);
-  return all;
+    if (static_cast<size_t>(axis) >= choice_.parts.size() || follows) return;
+    const AxisList& parts = choice_.parts[axis];
+    if (parts.size() < 2 || (in_parts && !choice_.every)) return;
+    std::vector<int> bins(parts.size(), -1);
+    place_parts(parts, bins, parts.size(), left);
+  }
+
+  // The parts of an axis, from the last to the first; not all in one bin, and not all in none.
+  void place_parts(const AxisList& parts, std::vector<int>& bins, size_t to_go, size_t left) {
+    if (to_go == 0) {
+      if (std::all_of(bins.begin(), bins.end(), [&](int b) { return b == bins[0]; })) return;
+      return place(left - 1, *std::max_element(bins.begin(), bins.end()), true);
+    }
+    const AxisRef& part = parts[to_go - 1];
+    bins[to_go - 1] = -1;
+    place_parts(parts, bins, to_go - 1, left);
+    for (size_t b = 0; b < now_.size(); ++b) {
+      if (!fits_(b, total_size(now_[b]) * part.size)) continue;
+      const AxisList before = now_[b];
+      now_[b].insert(now_[b].begin(), part);
+      merge_neighbours(now_[b]);
+      bins[to_go - 1] = static_cast<int>(b);
+      place_parts(parts, bins, to_go - 1, left);
+      now_[b] = before;
+    }
+  }
+
+  void add() {
+    all_.push_back(now_);
+    if (axes_.size() != 2 || !choice_.parts.empty()) return;
+    for (size_t b = 0; b < now_.size(); ++b) {
+      if (now_[b].size() != 2) continue;
+      all_.push_back(now_);
+      std::swap(all_.back()[b][0], all_.back()[b][1]);
+    }
+  }
+
+  const Mesh& mesh_;
+  const LayoutChoice& choice_;
+  const Fits& fits_;
+  std::vector<int> axes_;
+  std::vector<AxisList> now_;
+  std::vector<std::vector<AxisList>> all_;
+};
+
+}  // namespace
+
+std::vector<std::vector<AxisList>> place_axes(const Mesh& mesh, size_t bins,
+                                              const LayoutChoice& choice,
+                                              const std::function<bool(size_t, int64_t)>& fits) {
+  return Placer(mesh, bins, choice, fits).run();
 }
 
-ReshardOptions reshard_options(const Mesh& mesh) {
+ReshardOptions reshard_options(const Mesh& mesh, const std::vector<AxisList>& parts) {
   ReshardOptions options;
-  options.whole_axes = num_split_axes(mesh) > 2;
+  for (const AxisList& of_axis : parts)
+    options.parts.insert(options.parts.end(), of_axis.begin(), of_axis.end());
+  options.whole_axes = num_split_axes(mesh) > 2 || !options.parts.empty();
   return options;
 }
 
-Layouts::Layouts(MeshPtr mesh, const MachineProfile& profile, bool every)
+Layouts::Layouts(MeshPtr mesh, const MachineProfile& profile, LayoutChoice choice)
     : mesh_(std::move(mesh)),
-      every_(every),
-      resharder_(shared_by(profile, mesh_->num_devices()), reshard_options(*mesh_)) {}
+      choice_(std::move(choice)),
+      resharder_(shared_by(profile, mesh_->num_devices()), reshard_options(*mesh_, choice_.parts)) {
+}
 
 SpecId Layouts::intern(const ShardingSpec& spec) {
   if (!spec.mesh) return kNoSpec;
@@ -115,7 +169,7 @@ const std::vector<SpecId>& Layouts::candidates(const Shape& shape) {
   auto [it, is_new] = candidates_.try_emplace(key);
   if (!is_new) return it->second;
   auto fits = [&](size_t d, int64_t shards) { return splits_well(shape[d], shards); };
-  for (const std::vector<AxisList>& dims : place_axes(*mesh_, shape.size(), every_, fits)) {
+  for (const std::vector<AxisList>& dims : place_axes(*mesh_, shape.size(), choice_, fits)) {
     ShardingSpec spec = ShardingSpec::closed_replicated(mesh_, shape.size());
     for (size_t d = 0; d < shape.size(); ++d) spec.dims[d].axes = dims[d];
     it->second.push_back(intern(spec));
@@ -158,7 +212,7 @@ double Layouts::seconds(SpecId from, SpecId to, const Type& type) {
 std::vector<double> Layouts::table(const std::vector<SpecId>& from, const std::vector<SpecId>& to,
                                    const Type& type) {
   const bool specs = !from.empty() && !to.empty() && from[0] != kNoSpec && to[0] != kNoSpec;
-  if (specs && reshard_options(*mesh_).whole_axes) {
+  if (specs && reshard_options(*mesh_, choice_.parts).whole_axes) {
     std::vector<const ShardingSpec*> rows, columns;
     for (SpecId id : from) rows.push_back(&specs_[id]);
     for (SpecId id : to) columns.push_back(&specs_[id]);

@@ -19,15 +19,22 @@ namespace cleave::plan {
 using SpecId = int32_t;
 inline constexpr SpecId kNoSpec = -1;
 
+// Which layouts are tried; see place_axes.
+struct LayoutChoice {
+  bool every = false;  // all ways to put axes on dimensions, also on large meshes
+  // By axis the parts that it may be used in, major to minor; empty: only as a whole
+  // (axis_parts.h).
+  std::vector<AxisList> parts = {};
+};
+
 // All layouts that a planning talks about, each once; what they take on a device; and what it costs
 // to get from one to another. Not to be shared between threads.
 class Layouts {
  public:
-  // `every`: all ways to put axes on dimensions, also on large meshes; see place_axes.
-  Layouts(MeshPtr mesh, const MachineProfile& profile, bool every = false);
+  Layouts(MeshPtr mesh, const MachineProfile& profile, LayoutChoice choice = {});
 
   const MeshPtr& mesh() const { return mesh_; }
-  bool every() const { return every_; }
+  const LayoutChoice& choice() const { return choice_; }
   const MachineProfile& profile() const { return resharder_.profile(); }
   Resharder& resharder() { return resharder_; }
 
@@ -36,8 +43,8 @@ class Layouts {
   bool is_partial(SpecId id) const { return id >= 0 && specs_[id].is_partial(); }
   SpecId replicated(size_t rank);
 
-  // Every layout of a tensor by whole axes without pending reductions: each axis on a dimension
-  // that it divides well enough, or on none.
+  // Every layout of a tensor without pending reductions: each axis on a dimension that it divides
+  // well enough, or on none.
   //
   //   [3, 8] on x=4:   [{}, {}], [{}, {"x"}]        3 rows over 4 would waste a third
   const std::vector<SpecId>& candidates(const Shape& shape);
@@ -58,7 +65,7 @@ class Layouts {
   double search(SpecId from, SpecId to, const Type& type);
 
   MeshPtr mesh_;
-  bool every_;
+  LayoutChoice choice_;
   Resharder resharder_;
   std::vector<ShardingSpec> specs_;
   std::unordered_map<std::string, SpecId> ids_;
@@ -69,23 +76,27 @@ class Layouts {
   std::string key_;
 };
 
-// How plans for a mesh reshard: on three axes and more by whole axes, which keeps the number of
-// searches and the time of each in bounds.
-ReshardOptions reshard_options(const Mesh& mesh);
+// How plans for a mesh reshard: on three axes and more, and where axes are used in parts, by whole
+// axes and those parts, which keeps the number of searches and the time of each in bounds.
+ReshardOptions reshard_options(const Mesh& mesh, const std::vector<AxisList>& parts);
 
 // Whether a dimension of n may be split into this many shards: no more than a quarter is wasted.
 bool splits_well(int64_t n, int64_t shards);
 
 // All ways to put the axes of a mesh into bins, or into none (-1). For each way the axes of every
-// bin, major to minor: in mesh order, and on meshes of two axes also the other way round. Of three
+// bin, major to minor: in mesh order, and on meshes of two axes without parts also the other way
+// round. Of three
 // axes and more the last two are free, and each one before goes where the next one goes, or
 // nowhere: it extends what that does over more devices, unless a bin has no room for both; with
-// `every`, they are as free as the last two. `fits` is asked with a bin and its shards and cuts the
-// enumeration short.
+// `every`, they are as free as the last two. One of the free axes at a time (with `every`, any of
+// them) may go in parts, each into a bin of its own or none. `fits` is asked with a bin and its
+// shards and cuts the enumeration short.
 //
 //   data=4,fsdp=4,model=4:   {"data", "fsdp"} on one dimension and {"model"} on another, {"fsdp"}
 //                            alone, but not {"data"} alone
-std::vector<std::vector<AxisList>> place_axes(const Mesh& mesh, size_t bins, bool every,
+//   model=8 in parts 2, 4:   {"model":(1)2} on one dimension, {"model":(2)4} on another
+std::vector<std::vector<AxisList>> place_axes(const Mesh& mesh, size_t bins,
+                                              const LayoutChoice& choice,
                                               const std::function<bool(size_t, int64_t)>& fits);
 
 }  // namespace cleave::plan

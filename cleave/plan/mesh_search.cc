@@ -42,6 +42,7 @@ std::vector<MeshCandidate> search_meshes(const Graph& graph, const std::vector<M
     std::vector<std::optional<int64_t>> all(limits.begin(), limits.end());
     if (all.empty()) all.push_back(options.memory);
     for (const std::optional<int64_t>& limit : all) {
+      if (options.stop.stop_requested()) return candidates;
       PlannerOptions here = options;
       here.mesh = mesh;
       here.memory = limit;

@@ -16,7 +16,8 @@ struct MeshCandidate {
 };
 
 // A plan for every mesh and every limit, in the order of meshes, then limits. `options.mesh`,
-// `options.memory` and pins on axes that a mesh does not have do not count.
+// `options.memory` and pins on axes that a mesh does not have do not count. Fewer where
+// `options.stop` ended it.
 std::vector<MeshCandidate> search_meshes(const Graph& graph, const std::vector<MeshPtr>& meshes,
                                          const std::vector<int64_t>& limits,
                                          const PlannerOptions& options);

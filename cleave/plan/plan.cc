@@ -42,6 +42,34 @@ PlanTotals totals_from(const Json& json) {
   return totals;
 }
 
+// {"model": [2, 4]}: the sizes of the parts, major to minor.
+Json json_of(const std::vector<AxisList>& parts, const Mesh& mesh) {
+  Json json = Json::object();
+  for (size_t a = 0; a < parts.size(); ++a)
+    for (const AxisRef& part : parts[a]) json[mesh.axes[a].name].push_back(part.size);
+  return json;
+}
+
+std::vector<AxisList> parts_from(const Json& json, const Mesh& mesh) {
+  std::vector<AxisList> parts(mesh.axes.size());
+  for (const auto& [name, sizes] : json.items()) {
+    const int axis = mesh.axis_index(name);
+    int64_t pre = 1;
+    for (const Json& size : sizes) {
+      const int64_t n = size.get<int64_t>();
+      if (n < 2 || n > mesh.axes[axis].size)
+        throw_user("plan: the parts of \"{}\" do not make up its {} devices", name,
+                   mesh.axes[axis].size);
+      parts[axis].push_back({axis, static_cast<int32_t>(pre), static_cast<int32_t>(n)});
+      pre *= n;
+    }
+    if (pre != mesh.axes[axis].size)
+      throw_user("plan: the parts of \"{}\" do not make up its {} devices", name,
+                 mesh.axes[axis].size);
+  }
+  return parts;
+}
+
 Plan plan_of(const Json& json) {
   Plan plan;
   if (json.value("format", "") != "cleave-plan")
@@ -54,6 +82,7 @@ Plan plan_of(const Json& json) {
   plan.entry = json.at("module").at("entry");
   plan.fingerprint = json.at("module").at("fingerprint");
   plan.mesh = std::make_shared<const Mesh>(parse_mesh(json.at("mesh").get<std::string>()));
+  if (json.contains("sub_axes")) plan.parts = parts_from(json["sub_axes"], *plan.mesh);
   plan.machine = json.at("machine");
   plan.totals = totals_from(json.at("totals"));
   const Json& bound = json.at("bound");
@@ -187,6 +216,7 @@ std::string to_json(const Plan& plan, int indent) {
                {"copies", Json::object()},
                {"ops", Json::object()},
                {"notes", plan.notes}};
+  if (!plan.parts.empty()) json["sub_axes"] = json_of(plan.parts, *plan.mesh);
   // Looking a key up in an ordered object is linear, so entries are appended.
   auto append = [](Json& object, const std::string& name, Json value) {
     object.get_ref<Json::object_t&>().emplace_back(name, std::move(value));
@@ -222,7 +252,11 @@ Plan read_plan(const std::string& path) {
   if (!file) throw_user("{}: cannot be read", path);
   std::stringstream text;
   text << file.rdbuf();
-  return plan_from_json(text.str());
+  try {
+    return plan_from_json(text.str());
+  } catch (const UserError& error) {
+    throw_user("{}: {}", path, error.what());
+  }
 }
 
 void write_plan(const Plan& plan, const std::string& path) {

@@ -101,6 +101,8 @@ struct Plan {
   std::string entry;        // the function that was planned
   std::string fingerprint;  // of its ops and types; see names.h
   MeshPtr mesh;
+  // By axis the parts that layouts and reshards may use, major to minor; empty: whole axes alone.
+  std::vector<AxisList> parts = {};
   std::string machine;  // name of the profile, or the path of its file
   PlanTotals totals;
   PlanBound bound;

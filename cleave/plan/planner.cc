@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "cleave/core/error.h"
+#include "cleave/plan/axis_parts.h"
 #include "cleave/plan/extract.h"
 #include "cleave/plan/mip.h"
 #include "cleave/plan/tables.h"
@@ -77,6 +78,7 @@ class LazySolver {
       SolveOptions how;
       how.time_limit = std::max(0.1, options_.time_limit - stats_.solve_seconds);
       how.seed = options_.seed;
+      how.stop = options_.stop;
       const double whole = how.time_limit;
       for (double seconds = std::min(kFirstTry, whole);; seconds = std::min(seconds * 5, whole)) {
         how.effort = default_effort(seconds);
@@ -85,6 +87,7 @@ class LazySolver {
         take_known(problem, known, solution);
         const bool good = solution.feasible ? solution.gap() <= options_.gap : solution.proven;
         if (good || seconds >= whole || watch.seconds() >= whole) break;
+        if (options_.stop.stop_requested()) break;
       }
     }
     stats_.solve_seconds += watch.seconds();
@@ -124,19 +127,17 @@ class LazySolver {
   std::vector<int> times_;
 };
 
-}  // namespace
-
-PlannerResult make_plan(const Graph& graph, const PlannerOptions& options) {
-  internal_check(options.mesh && options.profile, "make_plan without a mesh or a machine");
+PlannerResult plan_with(const Graph& graph, const PlannerOptions& options,
+                        const std::vector<AxisList>& parts) {
   const Stopwatch total;
   PlannerResult result;
   PlannerStats& stats = result.stats;
 
   const Graph flat = flatten(graph, options.entry);
   const Names names = name_everything(flat, options.entry);
-  Layouts layouts(options.mesh, *options.profile, options.every_layout);
+  Layouts layouts(options.mesh, *options.profile, {options.every_layout, parts});
   StrategyBook book(flat, layouts);
-  FormulationOptions how{options.entry, options.pins};
+  FormulationOptions how{options.entry, options.pins, options.ignored};
   const Formulation formulation(flat, names, layouts, book, how);
   stats.ops = formulation.ops.size();
   stats.different_ops = book.size();
@@ -219,6 +220,40 @@ PlannerResult make_plan(const Graph& graph, const PlannerOptions& options) {
   result.proven = solution.proven;
   stats.total_seconds = total.seconds();
   return result;
+}
+
+// The cheaper of two plannings of the same module, with a bound for both.
+PlannerResult cheaper(PlannerResult a, PlannerResult b) {
+  if (!a.plan || (b.plan && b.plan->totals.seconds < a.plan->totals.seconds)) std::swap(a, b);
+  for (double PlannerStats::*time : {&PlannerStats::formulate_seconds, &PlannerStats::table_seconds,
+                                     &PlannerStats::solve_seconds, &PlannerStats::total_seconds})
+    a.stats.*time += b.stats.*time;
+  a.stats.solves += b.stats.solves;
+  a.proven = a.proven && b.proven;
+  a.cut = a.cut || b.cut;
+  if (b.least_memory < a.least_memory) {
+    a.least_memory = b.least_memory;
+    a.least_memory_at = b.least_memory_at;
+  }
+  if (!a.plan || !b.plan) return a;
+  PlanBound& bound = a.plan->bound;
+  bound.lower_bound = std::min(bound.lower_bound, b.plan->bound.lower_bound);
+  bound.proven = bound.proven && b.plan->bound.proven;
+  bound.cut = bound.cut || b.plan->bound.cut;
+  if (!bound.proven) bound.gap = 1 - bound.lower_bound / std::max(1e-30, a.plan->totals.seconds);
+  return a;
+}
+
+}  // namespace
+
+PlannerResult make_plan(const Graph& graph, const PlannerOptions& options) {
+  internal_check(options.mesh && options.profile, "make_plan without a mesh or a machine");
+  PlannerResult whole = plan_with(graph, options, {});
+  if (!options.sub_axes) return whole;
+  const std::vector<AxisList> parts = axis_parts(flatten(graph, options.entry), *options.mesh);
+  if (parts.empty()) return whole;
+  // Reshards by parts are those of a quicker search, so that whole axes alone may still be better.
+  return cheaper(std::move(whole), plan_with(graph, options, parts));
 }
 
 }  // namespace cleave::plan

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -21,15 +22,20 @@ struct PlannerOptions {
   std::string machine;                      // its name for the plan; empty: the profile's
   std::optional<int64_t> memory;            // bytes of a device; none: no limit
   std::vector<Pin> pins;
+  std::vector<std::string> ignored = {};  // annotations of the module that do not count, by name
   std::string entry = "main";
   // On meshes of three axes and more, every assignment of axes: many more strategies, and longer.
   bool every_layout = false;
+  // Axes in parts as well, where a dimension has no room for a whole one: two heads over model=8 as
+  // {"model":(1)2}. More strategies, and longer; see axis_parts.h.
+  bool sub_axes = false;
   bool apart = false;  // every layer for itself, instead of one choice for all that look alike
   PlanSolver solver = PlanSolver::Cleave;
   double time_limit = 10;  // of all solving together; a cap
   // A plan this close to its bound is good enough; only for a larger gap the whole effort is spent.
   double gap = 0.01;
   uint64_t seed = 0;
+  std::stop_token stop = {};                           // ends the search with the best plan so far
   std::function<void(const std::string&)> trace = {};  // hears what is done, line by line
 };
 

@@ -33,7 +33,7 @@ bool is_ranked(const Type& type) { return type.is_tensor() && !type.unranked; }
 // What a strategy is made of, before it is a list of specs.
 struct Draft {
   FactorAxes axes;
-  AxisList carried;  // whole axes
+  AxisList carried;  // pending sums
   int row = -1;      // of the partial transfer
 };
 
@@ -60,25 +60,22 @@ class Enumerator {
       return splits_well(rule_.factors[factors_[bin]].size, shards);
     };
     for (const std::vector<AxisList>& bins :
-         place_axes(*layouts_.mesh(), factors_.size(), layouts_.every(), fits)) {
+         place_axes(*layouts_.mesh(), factors_.size(), layouts_.choice(), fits)) {
       Draft draft;
       draft.axes.resize(rule_.factors.size());
-      std::vector<bool> used(layouts_.mesh()->axes.size());
+      AxisList used;
       for (size_t b = 0; b < bins.size(); ++b) {
         draft.axes[factors_[b]] = bins[b];
-        for (const AxisRef& ref : bins[b]) used[ref.axis] = true;
+        used.insert(used.end(), bins[b].begin(), bins[b].end());
       }
       if (!chooser_.is_aligned(draft.axes) || !dims_split_well(draft.axes)) continue;
       drafts.push_back(draft);
       const std::optional<ReduceOp> reduction = reduction_of(draft.axes);
       if (reduction && *reduction != ReduceOp::Sum) continue;
-      AxisList idle;
-      for (size_t axis = 0; axis < used.size(); ++axis)
-        if (!used[axis] && layouts_.mesh()->axes[axis].size > 1)
-          idle.push_back(whole_axis(*layouts_.mesh(), static_cast<int>(axis)));
+      const AxisList idle = idle_axes(used);
       // On large meshes, sums of several tensors carry axes one at a time.
       const bool one_at_a_time =
-          !layouts_.every() && layouts_.mesh()->axes.size() > 2 && node_.operands.size() > 1;
+          !layouts_.choice().every && layouts_.mesh()->axes.size() > 2 && node_.operands.size() > 1;
       for (int row : rows_)
         for (size_t mask = 1; mask < size_t{1} << idle.size(); ++mask) {
           if (one_at_a_time && (mask & (mask - 1))) continue;
@@ -110,6 +107,7 @@ class Enumerator {
       }
     partial.insert(partial.end(), draft.carried.begin(), draft.carried.end());
     std::sort(partial.begin(), partial.end());
+    merge_neighbours(partial);
     for (size_t i = 0; i < node_.operands.size(); ++i) {
       operands.push_back(whole(node_.operands[i]));
       if (!operands[i].mesh) continue;
@@ -137,6 +135,25 @@ class Enumerator {
       any = any || row.operands[i];
     }
     return any;
+  }
+
+  // The axes that split nothing, and the parts of those that are split in part.
+  AxisList idle_axes(const AxisList& used) const {
+    AxisList idle;
+    const Mesh& mesh = *layouts_.mesh();
+    const std::vector<AxisList>& parts = layouts_.choice().parts;
+    for (size_t axis = 0; axis < mesh.axes.size(); ++axis) {
+      const AxisRef whole = whole_axis(mesh, static_cast<int>(axis));
+      if (whole.size == 1) continue;
+      if (!overlaps_any(whole, used)) {
+        idle.push_back(whole);
+        continue;
+      }
+      if (axis >= parts.size()) continue;
+      for (const AxisRef& part : parts[axis])
+        if (!overlaps_any(part, used)) append_axis(idle, part);
+    }
+    return idle;
   }
 
   std::optional<ReduceOp> reduction_of(const FactorAxes& axes) const {
@@ -176,7 +193,7 @@ bool extends(const Draft& less, const Draft& more) {
   bool longer = false;
   for (size_t f = 0; f < less.axes.size(); ++f) {
     if (!is_prefix_of(less.axes[f], more.axes[f])) return false;
-    longer = longer || more.axes[f].size() > less.axes[f].size();
+    longer = longer || total_size(more.axes[f]) > total_size(less.axes[f]);
   }
   return longer;
 }

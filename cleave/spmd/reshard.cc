@@ -90,7 +90,7 @@ struct Resharder::Impl {
     if (!options.whole_axes || options.memory) return nullptr;
     for (auto& entry : even)
       if (&entry->mesh() == mesh.get() || entry->mesh() == *mesh) return entry.get();
-    even.push_back(std::make_unique<EvenReshards>(mesh, profile, links_of(mesh)));
+    even.push_back(std::make_unique<EvenReshards>(mesh, profile, links_of(mesh), options.parts));
     return even.back().get();
   }
 

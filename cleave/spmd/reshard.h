@@ -86,6 +86,8 @@ struct ReshardOptions {
   // Axes are moved as a whole, never in smaller parts. For who asks very often: where shards are
   // even, one pass from each source answers for all targets.
   bool whole_axes = false;
+  // With whole_axes: axes that are moved in these parts instead, all parts of each, in mesh order.
+  AxisList parts = {};
 };
 
 // Whether a dimension of n elements split over `coarse` shards has its borders among those of the

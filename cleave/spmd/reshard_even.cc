@@ -13,15 +13,18 @@ constexpr double kPerStep = 1e-13;
 
 }  // namespace
 
-EvenReshards::EvenReshards(MeshPtr mesh, const MachineProfile& profile, LinkCache& links)
+EvenReshards::EvenReshards(MeshPtr mesh, const MachineProfile& profile, LinkCache& links,
+                           const AxisList& parts)
     : mesh_(std::move(mesh)), profile_(&profile), links_(&links) {
   for (size_t axis = 0; axis < mesh_->axes.size(); ++axis) {
-    const int64_t size = mesh_->axes[axis].size;
-    atom_of_.push_back(size > 1 ? static_cast<int>(sizes_.size()) : -1);
-    if (size == 1) continue;
-    axis_of_.push_back(static_cast<int>(axis));
-    sizes_.push_back(size);
+    const AxisRef whole = whole_axis(*mesh_, static_cast<int>(axis));
+    if (whole.size == 1) continue;
+    const size_t before = atoms_.size();
+    for (const AxisRef& part : parts)
+      if (part.axis == whole.axis) atoms_.push_back(part);
+    if (atoms_.size() == before) atoms_.push_back(whole);
   }
+  for (const AxisRef& atom : atoms_) sizes_.push_back(atom.size);
 }
 
 EvenReshards::Shaped& EvenReshards::shaped(const Shape& shape, DType dtype) {
@@ -73,7 +76,7 @@ EvenReshards::Shaped& EvenReshards::shaped(const Shape& shape, DType dtype) {
     for (uint32_t set = 1; set < 1u << n; ++set) {
       AxisList axes;
       for (size_t a = 0; a < n; ++a)
-        if (set >> a & 1) axes.push_back(whole_axis(*mesh_, axis_of_[a]));
+        if (set >> a & 1) append_axis(axes, atoms_[a]);
       const GroupCosts& costs = links_->costs(std::move(axes));
       for (int kind = 0; kind < kNumCollectiveKinds; ++kind)
         sized->prices[Lattice::price_index(kind, set, buffer, n)] = costs[kind].seconds(held);
@@ -87,11 +90,14 @@ std::optional<State> EvenReshards::state_of(const ShardingSpec& spec, const Shap
   auto put = [&](const AxisList& axes, int bin) {
     int place = 0;
     for (const AxisRef& ref : axes) {
-      if (!is_whole(ref, *mesh_)) return false;
-      const int atom = atom_of_[ref.axis];
-      if (atom < 0) continue;
-      if (bin < 0) return false;
-      state.set(atom, bin, bin == kPartial ? 0 : place++);
+      int64_t rest = ref.size;
+      for (size_t atom = 0; atom < atoms_.size() && rest > 1; ++atom) {
+        if (!contains(ref, atoms_[atom])) continue;
+        if (bin < 0) return false;
+        state.set(static_cast<int>(atom), bin, bin == kPartial ? 0 : place++);
+        rest /= atoms_[atom].size;
+      }
+      if (rest > 1) return false;
     }
     return true;
   };
@@ -192,10 +198,9 @@ ShardingSpec EvenReshards::spec_of(const State& state, const Shaped& shaped) con
       for (size_t a = 0; a < sizes_.size(); ++a)
         if (state.bin(static_cast<int>(a)) == static_cast<int>(b) &&
             state.place(static_cast<int>(a)) == static_cast<int>(place))
-          spec.dims[shaped.bin_dim[b]].axes.push_back(whole_axis(*mesh_, axis_of_[a]));
+          append_axis(spec.dims[shaped.bin_dim[b]].axes, atoms_[a]);
   for (size_t a = 0; a < sizes_.size(); ++a)
-    if (state.bin(static_cast<int>(a)) == kPartial)
-      spec.partial.push_back(whole_axis(*mesh_, axis_of_[a]));
+    if (state.bin(static_cast<int>(a)) == kPartial) append_axis(spec.partial, atoms_[a]);
   return spec;
 }
 

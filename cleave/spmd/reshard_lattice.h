@@ -81,11 +81,13 @@ class Lattice {
   int32_t at_ = 0;
 };
 
-// The cheapest ways between layouts of a mesh, by one pass from each source. Neither sub-axes nor
-// uneven shards nor reductions but sums: for those it has no answer, and the search has.
+// The cheapest ways between layouts of a mesh, by one pass from each source. By whole axes, and by
+// those parts of them that are given; neither other sub-axes nor uneven shards nor reductions but
+// sums: for those it has no answer, and the search has.
 class EvenReshards {
  public:
-  EvenReshards(MeshPtr mesh, const MachineProfile& profile, LinkCache& links);
+  EvenReshards(MeshPtr mesh, const MachineProfile& profile, LinkCache& links,
+               const AxisList& parts = {});
 
   const Mesh& mesh() const { return *mesh_; }
   std::optional<double> seconds(const ShardingSpec& from, const ShardingSpec& to,
@@ -135,8 +137,7 @@ class EvenReshards {
   MeshPtr mesh_;
   const MachineProfile* profile_;
   LinkCache* links_;
-  std::vector<int> axis_of_;  // by atom
-  std::vector<int> atom_of_;  // by axis; -1: of size one
+  AxisList atoms_;  // axes and parts of axes, in mesh order
   std::vector<int64_t> sizes_;
   std::map<std::vector<Lattice::Room>, std::unique_ptr<Lattice>> lattices_;
   std::map<std::pair<std::vector<Lattice::Room>, double>, std::unique_ptr<Sized>> sized_;

@@ -6,6 +6,7 @@
 #include "cleave/core/error.h"
 #include "cleave/plan/explain_groups.h"
 #include "cleave/plan/infeasible.h"
+#include "cleave/plan/verify_plan.h"
 #include "models.h"
 
 namespace cleave::plan {
@@ -91,8 +92,95 @@ TEST(Pins, ASmallestConflictIsFound) {
   options.memory = int64_t{100} << 20;  // each weight is 64 MiB
   ASSERT_FALSE(make_plan(graph, options).plan);
   const Infeasibility why = explain_infeasible(graph, options);
-  EXPECT_THAT(why.conflict, testing::ElementsAre("replicate w1", "replicate w2"));
+  EXPECT_THAT(why.conflict, testing::ElementsAre("pin replicate w1", "pin replicate w2"));
   EXPECT_THAT(why.text(), HasSubstr("do not fit together"));
+}
+
+std::string annotated_mlp(const char* of_w1, const char* of_w2) {
+  auto attribute = [](const char* spec) {
+    return *spec ? fmt::format(" {{sdy.sharding = #sdy.sharding<@mesh, {}>}}", spec) : "";
+  };
+  const std::string t = "tensor<4096x4096xf32>", x = "tensor<64x4096xf32>";
+  return fmt::format(
+      "sdy.mesh @mesh = <[\"x\"=4]>\n"
+      "func.func @main(%x: {1}, %w1: {0}{2}, %w2: {0}{3}) -> {1} {{\n"
+      "  %0 = stablehlo.dot_general %x, %w1, contracting_dims = [1] x [0] : ({1}, {0}) -> {1}\n"
+      "  %1 = stablehlo.dot_general %0, %w2, contracting_dims = [1] x [0] : ({1}, {0}) -> {1}\n"
+      "  %2 = sdy.sharding_constraint %1 <@mesh, [{{}}, {{}}]> : {1} loc(\"step.py\":7:3)\n"
+      "  return %2 : {1}\n}}\n",
+      t, x, attribute(of_w1), attribute(of_w2));
+}
+
+// Annotations of the module are members of the conflict like pins.
+TEST(Pins, AnnotationsAreInTheConflict) {
+  PlannerOptions options = options_for("x=4", {"replicate w2"});
+  options.memory = int64_t{100} << 20;
+  const Infeasibility both =
+      explain_infeasible(parse_module(annotated_mlp("[{}, {}]", "")), options);
+  EXPECT_THAT(both.conflict, testing::ElementsAre("annotation [{}, {}] of w1 (argument 1 of @main)",
+                                                  "pin replicate w2"));
+  EXPECT_THAT(both.text(), HasSubstr("the annotation [{}, {}] of w1 (argument 1 of @main) (64.00 "
+                                     "MiB on each device)"));
+  EXPECT_THAT(both.text(), HasSubstr("the pin replicate w2 (64.00 MiB on each device)"));
+
+  options.pins.clear();
+  const Infeasibility two =
+      explain_infeasible(parse_module(annotated_mlp("[{}, {}]", "[{}, {}]")), options);
+  EXPECT_EQ(two.conflict.size(), 2u);
+
+  options.memory = int64_t{32} << 20;
+  const Infeasibility one =
+      explain_infeasible(parse_module(annotated_mlp("", "[{}, {?}]")), options);
+  EXPECT_TRUE(one.conflict.empty());  // 32 MiB of weights alone are too much, whatever they say
+  EXPECT_THAT(one.text(), HasSubstr("without pins and annotations nothing fits either"));
+}
+
+TEST(Pins, ConstraintsOfOpsAndResultsAreInTheConflict) {
+  // 64 MiB of results on every device, where 40 are allowed.
+  const std::string t = "tensor<4096x4096xf32>", b = "tensor<4096xf32>";
+  auto module = [&](const char* of_result, const char* constraint) {
+    return parse_module(
+        fmt::format("sdy.mesh @mesh = <[\"x\"=4]>\n"
+                    "func.func @main(%a: {1}) -> ({0}{2}) {{\n"
+                    "  %0 = stablehlo.broadcast_in_dim %a, dims = [0] : ({1}) -> {0}\n{3}"
+                    "  return %{4} : {0}\n}}\n",
+                    t, b, of_result, constraint, *constraint ? 1 : 0));
+  };
+  PlannerOptions options = options_for("x=4", {});
+  options.memory = int64_t{40} << 20;
+  const Infeasibility result =
+      explain_infeasible(module(" {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}", ""), options);
+  EXPECT_THAT(
+      result.conflict,
+      testing::ElementsAre("annotation [{}, {}] of broadcast_in_dim.0 (result 0 of @main)"));
+  const Infeasibility op = explain_infeasible(
+      module("",
+             "  %1 = sdy.sharding_constraint %0 <@mesh, [{}, {}]> : tensor<4096x4096xf32> "
+             "loc(\"step.py\":7:3)\n"),
+      options);
+  EXPECT_THAT(op.conflict, testing::ElementsAre("annotation [{}, {}] of sharding_constraint.0 (at "
+                                                "\"step.py\":7:3)"));
+  EXPECT_THAT(op.text(), HasSubstr("(64.00 MiB on each device)"));
+}
+
+// {?} of a constraint or of a result is the planner's to choose.
+TEST(Pins, OpenDimensionsOfConstraintsAreChosen) {
+  const char* text =
+      "sdy.mesh @mesh = <[\"x\"=2, \"y\"=4]>\n"
+      "func.func @main(%a: tensor<4096x8192xf32>) -> (tensor<4096x8192xf32> {sdy.sharding = "
+      "#sdy.sharding<@mesh, [{\"x\"}, {?}]>}) {\n"
+      "  %0 = stablehlo.exponential %a : tensor<4096x8192xf32>\n"
+      "  %1 = sdy.sharding_constraint %0 <@mesh, [{\"x\"}, {?}]> : tensor<4096x8192xf32>\n"
+      "  %2 = stablehlo.tanh %1 : tensor<4096x8192xf32>\n"
+      "  return %2 : tensor<4096x8192xf32>\n}\n";
+  const Graph graph = parse_module(text);
+  const PlannerOptions options = options_for("x=2,y=4", {});
+  const PlannerResult result = make_plan(graph, options);
+  ASSERT_TRUE(result.plan);
+  EXPECT_EQ(to_string(result.plan->find_value("sharding_constraint.0")->spec), R"([{"x"}, {"y"}])");
+  EXPECT_EQ(to_string(result.plan->find_op("return")->operands[0].spec), R"([{"x"}, {"y"}])");
+  EXPECT_TRUE(result.plan->totals.collectives.empty());
+  EXPECT_TRUE(verify_plan(*result.plan, graph, *options.profile).good());
 }
 
 TEST(Explanation, GroupsOfCostsSumUpToThePlan) {

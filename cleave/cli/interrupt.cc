@@ -1,0 +1,32 @@
+#include "cleave/cli/interrupt.h"
+
+#include <chrono>
+#include <csignal>
+
+namespace cleave::cli {
+namespace {
+
+volatile std::sig_atomic_t interrupted = 0;
+
+extern "C" void note_interrupt(int signal) {
+  interrupted = 1;
+  std::signal(signal, SIG_DFL);
+}
+
+}  // namespace
+
+// A handler may do next to nothing, so that a thread looks for what it noted.
+Interrupt::Interrupt()
+    : watcher_([this](const std::stop_token& done) {
+        while (!done.stop_requested() && !interrupted)
+          std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        if (interrupted) source_.request_stop();
+      }) {
+  for (int signal : {SIGINT, SIGTERM}) std::signal(signal, note_interrupt);
+}
+
+Interrupt::~Interrupt() {
+  for (int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);
+}
+
+}  // namespace cleave::cli
