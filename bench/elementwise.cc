@@ -21,25 +21,73 @@ using namespace cleave;
 
 namespace {
 
+// The best of seven, or of as many as half a second holds.
 double best_seconds(const std::function<void()>& action) {
-  double best = 1e30;
-  for (int repeat = 0; repeat < 7; ++repeat) {
+  double best = 1e30, total = 0;
+  for (int repeat = 0; repeat < 7 && total < 0.5; ++repeat) {
     const auto start = std::chrono::steady_clock::now();
     action();
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     best = std::min(best, elapsed.count());
+    total += elapsed.count();
   }
   return best;
 }
 
-Array ramp(DType dtype, int64_t n) {
+Array ramp(DType dtype, int64_t n, float low = -2, float high = 2) {
   Array x(DType::F32, {n});
-  for (int64_t i = 0; i < n; ++i) x.data<float>()[i] = 0.001f * static_cast<float>(i % 4001) - 2.f;
+  for (int64_t i = 0; i < n; ++i)
+    x.data<float>()[i] = low + (high - low) * static_cast<float>(i % 4001) / 4001;
   return convert(x, dtype);
 }
 
+struct Function {
+  const char* name;  // of the StableHLO or CHLO op
+  UnaryOp op;
+  float low = -2, high = 2;
+};
+constexpr Function kFunctions[] = {
+    {"stablehlo.exponential", UnaryOp::Exp},
+    {"stablehlo.exponential_minus_one", UnaryOp::Expm1},
+    {"stablehlo.log", UnaryOp::Log, 0, 4},
+    {"stablehlo.log_plus_one", UnaryOp::Log1p, -0.9f, 4},
+    {"stablehlo.tanh", UnaryOp::Tanh},
+    {"stablehlo.logistic", UnaryOp::Logistic},
+    {"stablehlo.rsqrt", UnaryOp::Rsqrt, 0, 4},
+    {"stablehlo.cbrt", UnaryOp::Cbrt},
+    {"stablehlo.sine", UnaryOp::Sin, -20, 20},
+    {"stablehlo.cosine", UnaryOp::Cos, -20, 20},
+    {"stablehlo.tan", UnaryOp::Tan, -20, 20},
+    {"chlo.asin", UnaryOp::Asin, -1, 1},
+    {"chlo.acos", UnaryOp::Acos, -1, 1},
+    {"chlo.atan", UnaryOp::Atan},
+    {"chlo.sinh", UnaryOp::Sinh},
+    {"chlo.cosh", UnaryOp::Cosh},
+    {"chlo.asinh", UnaryOp::Asinh},
+    {"chlo.acosh", UnaryOp::Acosh, 1, 4},
+    {"chlo.atanh", UnaryOp::Atanh, -1, 1},
+    {"chlo.erf", UnaryOp::Erf},
+    {"chlo.erfc", UnaryOp::Erfc},
+    {"chlo.erf_inv", UnaryOp::ErfInv, -1, 1},
+    {"chlo.lgamma", UnaryOp::Lgamma, 0, 4},
+    {"chlo.digamma", UnaryOp::Digamma, 0, 4},
+};
+
+class Report {
+ public:
+  explicit Report(double copy) : copy_(copy) {}
+  void line(std::string_view name, double bytes, const std::function<void()>& action) const {
+    const double rate = bytes / best_seconds(action);
+    fmt::print("  {:<34} {:>6.1f} GB/s  {:>5.0f}% of memcpy\n", name, rate / 1e9,
+               100 * rate / copy_);
+  }
+
+ private:
+  double copy_;
+};
+
 void compare_at(int64_t n) {
-  const Array a = ramp(DType::F32, n), b = ramp(DType::F32, n), half = ramp(DType::BF16, n);
+  const Array a = ramp(DType::F32, n), b = ramp(DType::F32, n), positive = ramp(DType::F32, n, 0);
   const Array scalar = Array::scalar<float>(DType::F32, 1.5f);
   const auto bytes = static_cast<double>(a.num_bytes());
   // Copies into fresh memory, as every op returns fresh memory.
@@ -49,31 +97,44 @@ void compare_at(int64_t n) {
                       });
   fmt::print("\n{} floats ({:.1f} MB an array); memcpy moves {:.1f} GB/s\n", n, bytes / 1e6,
              copy / 1e9);
-  auto report = [&](const char* name, double moved, const std::function<void()>& action) {
-    const double rate = moved / best_seconds(action);
-    fmt::print("  {:<28} {:>6.1f} GB/s  {:>5.0f}% of memcpy\n", name, rate / 1e9,
-               100 * rate / copy);
-  };
-  report("add", 3 * bytes, [&] { binary(BinaryOp::Add, a, b); });
-  report("multiply by a scalar", 2 * bytes,
-         [&] { binary(BinaryOp::Multiply, a, splat(scalar, a.shape())); });
-  report("maximum", 3 * bytes, [&] { binary(BinaryOp::Maximum, a, b); });
-  report("exponential", 2 * bytes, [&] { unary(UnaryOp::Exp, a); });
-  report("tanh", 2 * bytes, [&] { unary(UnaryOp::Tanh, a); });
-  report("logistic", 2 * bytes, [&] { unary(UnaryOp::Logistic, a); });
-  report("log", 2 * bytes, [&] { unary(UnaryOp::Log, a); });
-  report("sine", 2 * bytes, [&] { unary(UnaryOp::Sin, a); });
-  report("rsqrt", 2 * bytes, [&] { unary(UnaryOp::Rsqrt, a); });
-  report("convert to bf16", 1.5 * bytes, [&] { convert(a, DType::BF16); });
-  report("add of bf16", 1.5 * bytes, [&] { binary(BinaryOp::Add, half, half); });
-  report("compare and select", 3 * bytes + 2 * bytes / 4 + bytes,
-         [&] { select(compare(CompareOp::Lt, a, b), a, b); });
-  report("exp(a + b) * a, three ops", 8 * bytes,
-         [&] { binary(BinaryOp::Multiply, unary(UnaryOp::Exp, binary(BinaryOp::Add, a, b)), a); });
+  const Report report(copy);
+  report.line("add", 3 * bytes, [&] { binary(BinaryOp::Add, a, b); });
+  report.line("divide", 3 * bytes, [&] { binary(BinaryOp::Divide, a, b); });
+  report.line("maximum", 3 * bytes, [&] { binary(BinaryOp::Maximum, a, b); });
+  report.line("multiply by a scalar", 2 * bytes,
+              [&] { binary(BinaryOp::Multiply, a, splat(scalar, a.shape())); });
+  report.line("power", 3 * bytes, [&] { binary(BinaryOp::Power, positive, b); });
+  report.line("atan2", 3 * bytes, [&] { binary(BinaryOp::Atan2, a, b); });
+  report.line("compare and select", 3 * bytes + 2 * bytes / 4 + bytes,
+              [&] { select(compare(CompareOp::Lt, a, b), a, b); });
+  report.line("exp(a + b) * a, three ops", 8 * bytes, [&] {
+    binary(BinaryOp::Multiply, unary(UnaryOp::Exp, binary(BinaryOp::Add, a, b)), a);
+  });
+  for (const Function& function : kFunctions) {
+    const Array x = ramp(DType::F32, n, function.low, function.high);
+    report.line(function.name, 2 * bytes, [&] { unary(function.op, x); });
+  }
+  for (DType dtype : {DType::BF16, DType::F16}) {
+    const Array half = ramp(dtype, n);
+    const auto of = [&](std::string_view op) { return fmt::format("{} of {}", op, name(dtype)); };
+    report.line(fmt::format("convert to {}", name(dtype)), 1.5 * bytes, [&] { convert(a, dtype); });
+    report.line(fmt::format("convert from {}", name(dtype)), 1.5 * bytes,
+                [&] { convert(half, DType::F32); });
+    report.line(of("add"), 1.5 * bytes, [&] { binary(BinaryOp::Add, half, half); });
+    report.line(of("multiply"), 1.5 * bytes, [&] { binary(BinaryOp::Multiply, half, half); });
+    report.line(of("maximum"), 1.5 * bytes, [&] { binary(BinaryOp::Maximum, half, half); });
+    report.line(of("negate"), bytes, [&] { unary(UnaryOp::Negate, half); });
+    report.line(of("exponential"), bytes, [&] { unary(UnaryOp::Exp, half); });
+    report.line(of("tanh"), bytes, [&] { unary(UnaryOp::Tanh, half); });
+  }
   const auto side = static_cast<int64_t>(std::sqrt(static_cast<double>(n)));
   const Array matrix = a.slice({0}, {side * side}).reshape({side, side});
-  report("transpose to contiguous", 2.0 * static_cast<double>(matrix.num_bytes()), [&] {
+  const Array odd = a.slice({0}, {side * (side - 1)}).reshape({side, side - 1});
+  report.line("transpose to contiguous", 2.0 * static_cast<double>(matrix.num_bytes()), [&] {
     matrix.transpose({1, 0}).copy();
+  });
+  report.line("transpose, an odd side", 2.0 * static_cast<double>(odd.num_bytes()), [&] {
+    odd.transpose({1, 0}).copy();
   });
 }
 
@@ -87,41 +148,79 @@ void copy_by_all(std::byte* to, const std::byte* from, size_t bytes) {
   }
 }
 
+struct Chain {
+  const char* name;
+  double arrays;
+  const char* ops;
+};
+constexpr Chain kChains[] = {
+    {"add", 3, "  %r = stablehlo.add %a, %b : T\n"},
+    {"maximum", 3, "  %r = stablehlo.maximum %a, %b : T\n"},
+    {"power", 3, "  %0 = stablehlo.abs %a : T\n  %r = stablehlo.power %0, %b : T\n"},
+    {"exp(a + b) * a, fused", 3,
+     "  %0 = stablehlo.add %a, %b : T\n  %1 = stablehlo.exponential %0 : T\n"
+     "  %r = stablehlo.multiply %1, %a : T\n"},
+    {"sin(a) * b, fused", 3,
+     "  %0 = stablehlo.sine %a : T\n  %r = stablehlo.multiply %0, %b : T\n"},
+    {"a * logistic(a), fused", 2,
+     "  %0 = stablehlo.logistic %a : T\n  %r = stablehlo.multiply %0, %a : T\n"},
+    {"gelu by erf, fused", 2,
+     "  %half = stablehlo.constant dense<0.5> : T\n  %root = stablehlo.constant dense<0.70710677> "
+     ": T\n"
+     "  %one = stablehlo.constant dense<1.0> : T\n  %0 = stablehlo.multiply %a, %root : T\n"
+     "  %1 = chlo.erf %0 : T -> T\n  %2 = stablehlo.add %1, %one : T\n"
+     "  %3 = stablehlo.multiply %a, %half : T\n  %r = stablehlo.multiply %2, %3 : T\n"},
+    {"gelu by tanh, fused", 2,
+     "  %half = stablehlo.constant dense<0.5> : T\n  %root = stablehlo.constant dense<0.7978846> : "
+     "T\n"
+     "  %c = stablehlo.constant dense<0.044715> : T\n  %one = stablehlo.constant dense<1.0> : T\n"
+     "  %0 = stablehlo.multiply %a, %a : T\n  %1 = stablehlo.multiply %0, %a : T\n"
+     "  %2 = stablehlo.multiply %1, %c : T\n  %3 = stablehlo.add %a, %2 : T\n"
+     "  %4 = stablehlo.multiply %3, %root : T\n  %5 = stablehlo.tanh %4 : T\n"
+     "  %6 = stablehlo.add %5, %one : T\n  %7 = stablehlo.multiply %a, %half : T\n"
+     "  %r = stablehlo.multiply %6, %7 : T\n"},
+};
+constexpr Chain kHalfChains[] = {
+    {"add", 3, "  %r = stablehlo.add %a, %b : T\n"},
+    {"exponential", 2, "  %r = stablehlo.exponential %a : T\n"},
+    {"exp(a + b) * a, fused", 3,
+     "  %0 = stablehlo.add %a, %b : T\n  %1 = stablehlo.exponential %0 : T\n"
+     "  %r = stablehlo.multiply %1, %a : T\n"},
+};
+
 void compare_compiled(int64_t n) {
-  const Array a = ramp(DType::F32, n), b = ramp(DType::F32, n);
+  const Array a = ramp(DType::F32, n);
   const auto bytes = static_cast<double>(a.num_bytes());
   Array target(DType::F32, {n});
   const double copy =
       2 * bytes / best_seconds([&] { copy_by_all(target.raw(), a.raw(), a.num_bytes()); });
   fmt::print("\nCompiled, all cores, {} floats; memcpy by as many threads moves {:.1f} GB/s\n", n,
              copy / 1e9);
-  const std::string type = fmt::format("tensor<{}xf32>", n);
-  auto report = [&](const char* name, double arrays, const std::string& ops) {
+  const Report report(copy);
+  auto run = [&](const std::string& name, DType dtype, double arrays, std::string ops, float low,
+                 float high) {
+    const std::string type = fmt::format("tensor<{}x{}>", n, cleave::name(dtype));
     std::string text =
         fmt::format("func.func @main(%a: T, %b: T) -> T {{\n{}  return %r : T\n}}", ops);
-    for (size_t at = 0; (at = text.find(": T", at)) != std::string::npos; ++at)
-      text.replace(at, 3, ": " + type);
-    for (size_t at = 0; (at = text.find("-> T", at)) != std::string::npos; ++at)
-      text.replace(at, 4, "-> " + type);
+    for (const char* before : {": ", "-> "})
+      for (size_t at = 0; (at = text.find(std::string(before) + "T", at)) != std::string::npos;)
+        text.replace(at + std::strlen(before), 1, type);
     Executable executable(parse_module(text), "main");
-    std::vector<std::vector<Array>> args = {{a, b}}, results;
+    std::vector<std::vector<Array>> args = {{ramp(dtype, n, low, high), ramp(dtype, n)}}, results;
     executable.run_shards_into(args, results);
-    const double rate =
-        arrays * bytes / best_seconds([&] { executable.run_shards_into(args, results); });
-    fmt::print("  {:<28} {:>6.1f} GB/s  {:>5.0f}% of memcpy\n", name, rate / 1e9,
-               100 * rate / copy);
+    report.line(name, arrays * static_cast<double>(args[0][0].num_bytes()),
+                [&] { executable.run_shards_into(args, results); });
   };
-  report("add", 3, "  %r = stablehlo.add %a, %b : T\n");
-  report("maximum", 3, "  %r = stablehlo.maximum %a, %b : T\n");
-  report("exponential", 2, "  %r = stablehlo.exponential %a : T\n");
-  report("tanh", 2, "  %r = stablehlo.tanh %a : T\n");
-  report("logistic", 2, "  %r = stablehlo.logistic %a : T\n");
-  report("log", 2, "  %r = stablehlo.log %a : T\n");
-  report("sine", 2, "  %r = stablehlo.sine %a : T\n");
-  report("rsqrt", 2, "  %r = stablehlo.rsqrt %a : T\n");
-  report("exp(a + b) * a, fused", 3,
-         "  %0 = stablehlo.add %a, %b : T\n  %1 = stablehlo.exponential %0 : T\n"
-         "  %r = stablehlo.multiply %1, %a : T\n");
+  for (const Chain& chain : kChains) run(chain.name, DType::F32, chain.arrays, chain.ops, -2, 2);
+  for (const Function& function : kFunctions) {
+    const bool chlo = std::string_view(function.name).starts_with("chlo");
+    run(function.name, DType::F32, 2,
+        fmt::format("  %r = {} %a : {}\n", function.name, chlo ? "T -> T" : "T"), function.low,
+        function.high);
+  }
+  for (DType dtype : {DType::BF16, DType::F16})
+    for (const Chain& chain : kHalfChains)
+      run(fmt::format("{} of {}", chain.name, name(dtype)), dtype, chain.arrays, chain.ops, -2, 2);
 }
 
 }  // namespace

@@ -52,6 +52,10 @@ bool is_smooth(const Node& node) {
   return kNames.count(node.name) != 0;
 }
 
+bool is_real_float(DType dtype) {
+  return dtype == DType::F32 || dtype == DType::F16 || dtype == DType::BF16;
+}
+
 // A function of one variable, made of nodes, at some points.
 class Samples {
  public:
@@ -61,14 +65,28 @@ class Samples {
   }
   bool add(const Node& node) {
     const ElementLoop loop = node.def->loop ? node.def->loop(graph_, node) : ElementLoop();
-    if (!loop.loop || loop.out != DType::F32) return false;
+    if (!loop.loop || !is_real_float(loop.out)) return false;
+    const auto n = static_cast<int64_t>(points_.size());
     const std::byte* in[kMaxLoopOperands] = {};
+    std::vector<float> narrow[kMaxLoopOperands], out(points_.size()), raw(points_.size());
     for (size_t i = 0; i < node.operands.size(); ++i) {
-      if (loop.in[i] != DType::F32) return false;
+      if (!is_real_float(loop.in[i])) return false;
       in[i] = reinterpret_cast<const std::byte*>(of(node.operands[i]).data());
+      if (loop.in[i] == DType::F32) continue;
+      narrow[i].resize(points_.size());
+      auto* memory = reinterpret_cast<std::byte*>(narrow[i].data());
+      convert_loop(DType::F32, loop.in[i])(&in[i], memory, n);
+      in[i] = memory;
     }
-    std::vector<float> out(points_.size());
-    loop.loop(in, reinterpret_cast<std::byte*>(out.data()), static_cast<int64_t>(out.size()));
+    auto* result = reinterpret_cast<std::byte*>(out.data());
+    if (loop.out == DType::F32) {
+      loop.loop(in, result, n);
+    } else {
+      auto* memory = reinterpret_cast<std::byte*>(raw.data());
+      loop.loop(in, memory, n);
+      const std::byte* computed = memory;
+      convert_loop(loop.out, DType::F32)(&computed, result, n);
+    }
     values_[node.results[0].index] = std::move(out);
     return true;
   }

@@ -359,14 +359,22 @@ class FusedLoopBuilder {
            (slot.kind == Slot::Kind::Leaf && loop_.leaves_[slot.index].kind != Leaf::Kind::Direct);
   }
 
-  // As many rows as keep what is live in the first-level cache, but blocks of some length.
+  // As many rows as keep what is live in the first-level cache, but blocks of some length. Where
+  // operands and results come from memory, short ones: the processor fetches ahead along what it
+  // reads, and while a block is computed from scratch memory it stops doing so.
   void choose_block() {
-    constexpr int64_t kCache = 24 << 10, kShortest = 512, kLongest = 4096;
-    int64_t bytes = 0;
-    for (const Slot& slot : loop_.slots_)
-      if (!slot.rows) bytes += slot.size;
+    constexpr int64_t kCache = 12 << 10, kShortest = 512, kLongest = 4096, kStreamed = 256;
+    constexpr int64_t kManyBytes = 4 << 20;
+    int64_t bytes = 0, streamed = 0;
+    for (const Slot& slot : loop_.slots_) {
+      if (slot.rows) continue;
+      bytes += slot.size;
+      if (!needs_scratch(slot)) streamed += slot.size;
+    }
+    const bool streams = loop_.instructions_.size() > 1 && streamed * size_ >= kManyBytes;
     const int64_t elements =
-        std::clamp(kCache / std::max<int64_t>(bytes / 2, 4), kShortest, kLongest);
+        streams ? kStreamed
+                : std::clamp(kCache / std::max<int64_t>(bytes / 2, 4), kShortest, kLongest);
     loop_.block_ = std::clamp<int64_t>(elements / 64 * 64 / loop_.columns_, 1, loop_.rows_);
   }
 

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "cleave/kernels/transpose.h"
+
 namespace cleave {
 namespace {
 
@@ -57,7 +59,9 @@ void StridedCopy::run_as(const T* from, T* to) const {
   constexpr size_t kMostDims = 16;
   int64_t index[kMostDims] = {};
   while (true) {
-    if (crossed) {
+    if (crossed && next.from == 1 && inner.to == 1) {
+      transpose_plane(from, inner.from, to, next.to, next.size, inner.size);
+    } else if (crossed) {
       for (int64_t i0 = 0; i0 < next.size; i0 += kTile)
         for (int64_t j0 = 0; j0 < inner.size; j0 += kTile) {
           const int64_t i1 = std::min(next.size, i0 + kTile), j1 = std::min(inner.size, j0 + kTile);

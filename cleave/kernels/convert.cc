@@ -7,7 +7,7 @@
 #endif
 
 #include "cleave/kernels/dispatch.h"
-#include "cleave/kernels/loop.h"
+#include "cleave/kernels/loop_families.h"
 
 namespace cleave {
 namespace {
@@ -105,6 +105,13 @@ Loop convert_from(DType to) {
 }
 
 }  // namespace
+
+void widen_float16(const std::byte* const* in, std::byte* out, int64_t n) {
+  convert<float16, float>(in, out, n);
+}
+void narrow_float16(const std::byte* const* in, std::byte* out, int64_t n) {
+  convert<float, float16>(in, out, n);
+}
 
 Loop convert_loop(DType from, DType to) {
   if (from == to) return nullptr;

@@ -6,6 +6,7 @@
 #include "cleave/core/error.h"
 #include "cleave/kernels/array.h"
 #include "cleave/kernels/dispatch.h"
+#include "cleave/kernels/transpose.h"
 
 namespace cleave {
 namespace {
@@ -82,6 +83,10 @@ void copy_tile(const T* from, T* to, const Dim& row, const Dim& column) {
 // the pages of a block stay known.
 template <typename T>
 void copy_plane(const T* from, T* to, const Dim& row, const Dim& column) {
+  if (row.from == 1 && column.to == 1) {
+    transpose_plane(from, column.from, to, row.to, row.size, column.size);
+    return;
+  }
   constexpr int64_t kBlock = 8 * kTile;
   for (int64_t cc = 0; cc < column.size; cc += kBlock)
     for (int64_t rr = 0; rr < row.size; rr += kBlock)

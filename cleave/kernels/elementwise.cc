@@ -43,6 +43,8 @@ DType result_dtype(BinaryOp op, DType operand) {
 LoopChoice unary_loop(UnaryOp op, DType dtype) {
   if (!has_kernels(dtype)) return {};
   const DType in = compute_dtype(dtype);
+  if (in != dtype)
+    if (const Loop half = half_unary_loop(op, dtype)) return {half, dtype, dtype};
   Loop loop = arithmetic_unary_loop(op, in);
   if (!loop) loop = bits_unary_loop(op, in);
   if (!loop) loop = math_unary_loop(op, in);
@@ -55,6 +57,8 @@ LoopChoice binary_loop(BinaryOp op, DType dtype) {
   if (op == BinaryOp::NextAfter)
     return is_float(dtype) ? LoopChoice{next_after_loop(dtype), dtype, dtype} : LoopChoice{};
   const DType in = compute_dtype(dtype);
+  if (in != dtype)
+    if (const Loop half = half_binary_loop(op, dtype)) return {half, dtype, dtype};
   Loop loop = arithmetic_binary_loop(op, in);
   if (!loop) loop = bits_binary_loop(op, in);
   if (!loop) loop = math_binary_loop(op, in);

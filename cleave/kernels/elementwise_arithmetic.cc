@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -216,6 +217,54 @@ struct Imag {
   }
 };
 
+// 16-bit floats, widened in registers.
+template <typename F>
+struct Wide {
+  static bfloat16 apply(bfloat16 a) { return bfloat16(F::apply(static_cast<float>(a))); }
+  static bfloat16 apply(bfloat16 a, bfloat16 b) {
+    return bfloat16(F::apply(static_cast<float>(a), static_cast<float>(b)));
+  }
+};
+// The compiler does not vectorise conversions of float16: a few at a time, by the loops for them.
+constexpr int64_t kWidened = 128;
+template <typename F>
+void float16_unary_loop(const std::byte* const* in, std::byte* out, int64_t n) {
+  alignas(64) float a[kWidened];
+  const std::byte* from = in[0];
+  const std::byte* wide = reinterpret_cast<const std::byte*>(a);
+  for (int64_t begin = 0; begin < n; begin += kWidened) {
+    const int64_t count = std::min(kWidened, n - begin);
+    widen_float16(&from, reinterpret_cast<std::byte*>(a), count);
+    for (int64_t i = 0; i < count; ++i) a[i] = F::apply(a[i]);
+    narrow_float16(&wide, out, count);
+    from += count * sizeof(float16);
+    out += count * sizeof(float16);
+  }
+}
+template <typename F>
+void float16_binary_loop(const std::byte* const* in, std::byte* out, int64_t n) {
+  alignas(64) float a[kWidened], b[kWidened];
+  const std::byte* from[2] = {in[0], in[1]};
+  const std::byte* wide = reinterpret_cast<const std::byte*>(a);
+  for (int64_t begin = 0; begin < n; begin += kWidened) {
+    const int64_t count = std::min(kWidened, n - begin);
+    widen_float16(&from[0], reinterpret_cast<std::byte*>(a), count);
+    widen_float16(&from[1], reinterpret_cast<std::byte*>(b), count);
+    for (int64_t i = 0; i < count; ++i) a[i] = F::apply(a[i], b[i]);
+    narrow_float16(&wide, out, count);
+    for (const std::byte*& operand : from) operand += count * sizeof(float16);
+    out += count * sizeof(float16);
+  }
+}
+template <typename F>
+Loop unary_half_loop(DType dtype) {
+  return dtype == DType::BF16 ? &unary_loop_of<Wide<F>, bfloat16> : &float16_unary_loop<F>;
+}
+template <typename F>
+Loop binary_half_loop(DType dtype) {
+  return dtype == DType::BF16 ? &binary_loop_of<Wide<F>, bfloat16> : &float16_binary_loop<F>;
+}
+
 template <typename F>
 Loop unary_number_loop(DType dtype) {
   return is_float(dtype) ? unary_float_loop<F>(dtype) : unary_integer_loop<F>(dtype);
@@ -288,6 +337,38 @@ Loop arithmetic_binary_loop(BinaryOp op, DType dtype) {
       return binary_number_loop<Minimum>(dtype);
     case BinaryOp::Power:
       return is_integer(dtype) ? binary_integer_loop<IntegerPower>(dtype) : nullptr;
+    default:
+      return nullptr;
+  }
+}
+
+Loop half_unary_loop(UnaryOp op, DType dtype) {
+  switch (op) {
+    case UnaryOp::Abs:
+      return unary_half_loop<Abs>(dtype);
+    case UnaryOp::Negate:
+      return unary_half_loop<Negate>(dtype);
+    case UnaryOp::Square:
+      return unary_half_loop<Square>(dtype);
+    default:
+      return nullptr;
+  }
+}
+
+Loop half_binary_loop(BinaryOp op, DType dtype) {
+  switch (op) {
+    case BinaryOp::Add:
+      return binary_half_loop<Add>(dtype);
+    case BinaryOp::Subtract:
+      return binary_half_loop<Subtract>(dtype);
+    case BinaryOp::Multiply:
+      return binary_half_loop<Multiply>(dtype);
+    case BinaryOp::Divide:
+      return binary_half_loop<Divide>(dtype);
+    case BinaryOp::Maximum:
+      return binary_half_loop<Maximum>(dtype);
+    case BinaryOp::Minimum:
+      return binary_half_loop<Minimum>(dtype);
     default:
       return nullptr;
   }

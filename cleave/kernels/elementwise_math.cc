@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "cleave/kernels/fast_math.h"
+#include "cleave/kernels/fast_math_rare.h"
 #include "cleave/kernels/loop_families.h"
 #include "cleave/kernels/loop_templates.h"
 #include "cleave/kernels/special.h"
@@ -24,42 +24,55 @@ struct Function2 {
   }
 };
 
-// `fast` for float operands, in double or in float; `exact` for double ones.
-template <double (*fast)(double), double (*exact)(double)>
-Loop fast_loop(DType dtype) {
-  return dtype == DType::F64 ? &unary_loop_of<Function<exact>, double>
-                             : &unary_loop_of<Function<fast>, float>;
-}
+// `fast` for float operands, `exact` for double ones.
 template <float (*f)(float)>
 struct FloatFunction {
   static float apply(float a) { return f(a); }
+};
+template <float (*f)(float, float)>
+struct FloatFunction2 {
+  static float apply(float a, float b) { return f(a, b); }
 };
 template <float (*fast)(float), double (*exact)(double)>
 Loop float_loop(DType dtype) {
   return dtype == DType::F64 ? &unary_loop_of<Function<exact>, double>
                              : &unary_loop_of<FloatFunction<fast>, float>;
 }
+template <float (*fast)(float, float), double (*exact)(double, double)>
+Loop float_loop2(DType dtype) {
+  return dtype == DType::F64 ? &binary_loop_of<Function2<exact>, double>
+                             : &binary_loop_of<FloatFunction2<fast>, float>;
+}
 template <double (*f)(double)>
 Loop loop(DType dtype) {
   return unary_float_loop<Function<f>>(dtype);
 }
 
-// Where a block holds an angle too large for the quick reduction, the library's function takes
-// over.
-template <double (*fast)(double), double (*exact)(double)>
-void angle_loop(const std::byte* const* in, std::byte* out, int64_t n) {
+// Angles that are too large for the quick reduction go to the library one by one.
+template <float (*fast)(float), double (*exact)(double)>
+void float_angle_loop(const std::byte* const* in, std::byte* out, int64_t n) {
   constexpr int64_t kBlock = 512;
+  const auto is_huge = [](float x) {
+    return std::abs(x) > fast::kMaxAngle && std::abs(x) < fast::kInfinityFloat;
+  };
   for (int64_t begin = 0; begin < n; begin += kBlock) {
     const int64_t count = std::min(kBlock, n - begin);
     const std::byte* block = in[0] + begin * sizeof(float);
     const auto* angles = reinterpret_cast<const float*>(block);
-    bool small = true;
-    for (int64_t i = 0; i < count; ++i)
-      small &= std::abs(angles[i]) <= static_cast<float>(fast::kMaxAngle);
-    const Loop chosen =
-        small ? &unary_loop_of<Function<fast>, float> : &unary_loop_of<Function<exact>, float>;
-    chosen(&block, out + begin * sizeof(float), count);
+    auto* results = reinterpret_cast<float*>(out) + begin;
+    int huge = 0;
+    for (int64_t i = 0; i < count; ++i) huge |= is_huge(angles[i]);
+    if (!huge)
+      unary_loop_of<FloatFunction<fast>, float>(&block, out + begin * sizeof(float), count);
+    else
+      for (int64_t i = 0; i < count; ++i)
+        results[i] = is_huge(angles[i]) ? static_cast<float>(exact(angles[i])) : fast(angles[i]);
   }
+}
+template <float (*fast)(float), double (*exact)(double)>
+Loop angle_loop(DType dtype) {
+  return dtype == DType::F64 ? &unary_loop_of<Function<exact>, double>
+                             : &float_angle_loop<fast, exact>;
 }
 
 struct Sqrt {
@@ -84,19 +97,19 @@ Loop math_unary_loop(UnaryOp op, DType dtype) {
   if (!is_float(dtype)) return nullptr;
   switch (op) {
     case UnaryOp::Cbrt:
-      return loop<std::cbrt>(dtype);
+      return float_loop<fast::cbrt, std::cbrt>(dtype);
     case UnaryOp::Cos:
-      return dtype == DType::F64 ? loop<std::cos>(dtype) : &angle_loop<fast::cos, std::cos>;
+      return angle_loop<fast::cos, std::cos>(dtype);
     case UnaryOp::Sin:
-      return dtype == DType::F64 ? loop<std::sin>(dtype) : &angle_loop<fast::sin, std::sin>;
+      return angle_loop<fast::sin, std::sin>(dtype);
     case UnaryOp::Exp:
       return float_loop<fast::exp, std::exp>(dtype);
     case UnaryOp::Expm1:
-      return fast_loop<fast::expm1, std::expm1>(dtype);
+      return float_loop<fast::expm1, std::expm1>(dtype);
     case UnaryOp::Log:
       return float_loop<fast::log, std::log>(dtype);
     case UnaryOp::Log1p:
-      return fast_loop<fast::log1p, std::log1p>(dtype);
+      return float_loop<fast::log1p, std::log1p>(dtype);
     case UnaryOp::Logistic:
       return float_loop<fast::logistic, logistic>(dtype);
     case UnaryOp::Tanh:
@@ -106,31 +119,31 @@ Loop math_unary_loop(UnaryOp op, DType dtype) {
     case UnaryOp::Sqrt:
       return unary_float_loop<Sqrt>(dtype);
     case UnaryOp::Tan:
-      return loop<std::tan>(dtype);
+      return angle_loop<fast::tan, std::tan>(dtype);
     case UnaryOp::Acos:
-      return loop<std::acos>(dtype);
+      return float_loop<fast::acos, std::acos>(dtype);
     case UnaryOp::Acosh:
-      return loop<std::acosh>(dtype);
+      return float_loop<fast::acosh, std::acosh>(dtype);
     case UnaryOp::Asin:
-      return loop<std::asin>(dtype);
+      return float_loop<fast::asin, std::asin>(dtype);
     case UnaryOp::Asinh:
-      return loop<std::asinh>(dtype);
+      return float_loop<fast::asinh, std::asinh>(dtype);
     case UnaryOp::Atan:
-      return loop<std::atan>(dtype);
+      return float_loop<fast::atan, std::atan>(dtype);
     case UnaryOp::Atanh:
-      return loop<std::atanh>(dtype);
+      return float_loop<fast::atanh, std::atanh>(dtype);
     case UnaryOp::Cosh:
-      return loop<std::cosh>(dtype);
+      return float_loop<fast::cosh, std::cosh>(dtype);
     case UnaryOp::Sinh:
-      return loop<std::sinh>(dtype);
+      return float_loop<fast::sinh, std::sinh>(dtype);
     case UnaryOp::BesselI1e:
       return loop<bessel_i1e>(dtype);
     case UnaryOp::Digamma:
       return loop<digamma>(dtype);
     case UnaryOp::Erf:
-      return fast_loop<fast::erf, std::erf>(dtype);
+      return float_loop<fast::erf, std::erf>(dtype);
     case UnaryOp::Erfc:
-      return loop<std::erfc>(dtype);
+      return float_loop<fast::erfc, std::erfc>(dtype);
     case UnaryOp::ErfInv:
       return loop<erf_inv>(dtype);
     case UnaryOp::Lgamma:
@@ -144,9 +157,9 @@ Loop math_binary_loop(BinaryOp op, DType dtype) {
   if (!is_float(dtype)) return nullptr;
   switch (op) {
     case BinaryOp::Atan2:
-      return binary_float_loop<Function2<std::atan2>>(dtype);
+      return float_loop2<fast::atan2, std::atan2>(dtype);
     case BinaryOp::Power:
-      return binary_float_loop<Function2<std::pow>>(dtype);
+      return float_loop2<fast::pow, std::pow>(dtype);
     case BinaryOp::Polygamma:
       return binary_float_loop<Function2<polygamma>>(dtype);
     case BinaryOp::Zeta:

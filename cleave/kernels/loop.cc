@@ -14,6 +14,8 @@ namespace cleave {
 namespace {
 
 constexpr int64_t kChunkBytes = 8192;
+// Of conversions before and after a loop: short, so that the memory has work while it computes.
+constexpr int64_t kConvertedElements = 512;
 // Of a large array and a single element: that many copies of it stay in the second-level cache.
 constexpr int64_t kSplatChunkBytes = 65536;
 constexpr int64_t kManySplatChunks = 32;
@@ -168,7 +170,11 @@ Array run_loop(Loop loop, std::span<const Array> operands, std::span<const DType
   for (size_t i = 0; i < operands.size(); ++i)
     only_splats = only_splats && operands[i].dtype() == in[i] &&
                   (operands[i].is_contiguous() || is_splat(operands[i]));
-  const int64_t chunk = std::min(count, (only_splats ? kSplatChunkBytes : kChunkBytes) / largest);
+  bool converts = out != result_dtype;
+  for (size_t i = 0; i < operands.size(); ++i) converts = converts || operands[i].dtype() != in[i];
+  const int64_t chunk =
+      std::min(count, converts ? kConvertedElements
+                               : (only_splats ? kSplatChunkBytes : kChunkBytes) / largest);
 
   auto packed = [](const Array& x) { return loop_packs(x) ? x.copy() : x; };
   std::vector<Array> kept;

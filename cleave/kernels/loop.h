@@ -13,8 +13,9 @@ namespace cleave {
 // one of the inputs where the element sizes agree.
 using Loop = void (*)(const std::byte* const* in, std::byte* out, int64_t n);
 
-// A loop and the dtypes that it computes in. float16 and bfloat16 are computed in float32, so that
-// their arrays are widened and rounded chunk by chunk around the loop; few loops exist per op.
+// A loop and the dtypes of its operands and result. Functions of float16 and bfloat16 have loops in
+// float32: their arrays are widened and rounded chunk by chunk around the loop, so that few loops
+// exist per op. Arithmetic has loops of its own, which widen in registers.
 struct LoopChoice {
   Loop loop = nullptr;  // null: the op is not defined on the dtype
   DType in = DType::F32;

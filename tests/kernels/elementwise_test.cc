@@ -30,54 +30,6 @@ std::vector<T> values(const Array& array) {
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-// In units of the last place of the expected value.
-double error_in_ulps(float actual, double expected) {
-  const auto near = static_cast<float>(expected);
-  if (actual == near || (std::isnan(actual) && std::isnan(near))) return 0;
-  const double ulp = std::abs(double(std::nextafter(near, kInf)) - near);
-  return std::abs(actual - expected) / ulp;
-}
-
-struct Reference {
-  UnaryOp op;
-  double (*f)(double);
-  float low, high;
-  double ulps = 0.5001;
-};
-
-TEST(Elementwise, FunctionsOfFloatsAreRightToTheLastBits) {
-  const Reference references[] = {
-      {UnaryOp::Exp, std::exp, -120, 100, 1},  {UnaryOp::Expm1, std::expm1, -30, 90},
-      {UnaryOp::Log, std::log, 0, 1e30f, 1},   {UnaryOp::Log1p, std::log1p, -1, 4},
-      {UnaryOp::Tanh, std::tanh, -12, 12, 2},  {UnaryOp::Sin, std::sin, -3e5, 3e5},
-      {UnaryOp::Cos, std::cos, -100, 100},     {UnaryOp::Cbrt, std::cbrt, -10, 10},
-      {UnaryOp::Atan, std::atan, -10, 10},     {UnaryOp::Sqrt, std::sqrt, 0, 10},
-      {UnaryOp::Sin, std::sin, -1e30f, 1e30f}, {UnaryOp::Erf, std::erf, -5, 5, 0.51},
-      {UnaryOp::Log, std::log, 0.5, 2, 1},     {UnaryOp::Erf, std::erf, -0.1, 0.1, 0.51},
-  };
-  std::mt19937 random(7);
-  for (const Reference& reference : references) {
-    std::vector<float> inputs = {0.f, -0.f, 1.f, -1.f, 1e-30f, -1e-30f, 1e-42f, kInf, -kInf, kNaN};
-    std::uniform_real_distribution<float> uniform(reference.low, reference.high);
-    std::uniform_real_distribution<float> exponent(-30, 5);
-    for (int i = 0; i < 20000; ++i) inputs.push_back(uniform(random));
-    for (int i = 0; i < 2000; ++i) inputs.push_back(std::exp2(exponent(random)));
-    const auto n = static_cast<int64_t>(inputs.size());
-    const std::vector<float> outputs =
-        values<float>(unary(reference.op, make<float>(DType::F32, {n}, inputs)));
-    int inexact = 0;
-    for (int64_t i = 0; i < n; ++i) {
-      const double expected = reference.f(inputs[i]);
-      ASSERT_LE(error_in_ulps(outputs[i], expected), reference.ulps)
-          << "op " << int(reference.op) << " of " << inputs[i] << " gives " << outputs[i];
-      inexact += std::bit_cast<uint32_t>(outputs[i]) !=
-                     std::bit_cast<uint32_t>(static_cast<float>(expected)) &&
-                 !std::isnan(expected);
-    }
-    EXPECT_LE(inexact, reference.ulps < 0.51 ? 3 : n) << "op " << int(reference.op);
-  }
-}
-
 // A shard computes what the whole computes: the bits of a result don't depend on its place.
 TEST(Elementwise, ResultsDoNotDependOnTheirPlace) {
   std::vector<float> inputs(999);
