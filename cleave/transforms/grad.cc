@@ -129,7 +129,7 @@ Jvp jvp(Trace trace, std::span<const Tensor> leaves, std::span<const Tensor> tan
     wanted.push_back(i);
     args.push_back(tangents[i]);
   }
-  if (wanted.empty()) throw_user("jvp: no tangent is given");
+  if (wanted.empty()) throw_user("jvp: no tangent of a tensor of floats or complex numbers is given");
   const std::vector<size_t> smooth = smooth_results(trace.graph.functions[0]);
   const size_t values = trace.graph.functions[0].result_types.size();
   const std::string name = cleave::jvp(trace.graph, "main", {wanted, {}});

@@ -74,6 +74,9 @@ int64_t num_examples(const std::vector<Leaf>& leaves, int64_t given) {
     given = size;
     if (!first) first = &leaf;
   }
+  if (first && given == 0)
+    throw_user("vmap: {}, {}, has no example along axis {}; there must be one at least",
+               first->name, to_string(first->tensor.type()), *first->axis);
   if (given <= 0)
     throw_user("vmap: no argument has examples; give an axis of one, or the number as size");
   return given;

@@ -293,3 +293,47 @@ case("shard_map_ppermute", mapped(lambda x: x * lax.ppermute(jnp.sin(x), "y", [(
                                   (P("x", "y"),), P("x", "y")), normal(4, 6))
 case("shard_map_all_to_all", mapped(lambda x: jnp.sin(lax.all_to_all(x, "x", 1, 0, tiled=True)),
                                     (P("x", "y"),), P(None, ("x", "y"))), normal(4, 6))
+
+
+RING = [(0, 1), (1, 2), (2, 0)]
+
+
+def ring_attention(q, k, v):
+    """Keys and values go round; the softmax is put together from its parts."""
+
+    def step(_, carry):
+        k, v, best, total, out = carry
+        s = q @ k.T
+        new = jnp.maximum(best, s.max(1))
+        p = jnp.exp(s - new[:, None])
+        scale = jnp.exp(best - new)
+        out = out * scale[:, None] + p @ v
+        total = total * scale + p.sum(1)
+        return lax.ppermute(k, "y", RING), lax.ppermute(v, "y", RING), new, total, out
+
+    start = (k, v, jnp.full_like(q[:, 0], -1e9), jnp.zeros_like(q[:, 0]), jnp.zeros_like(q @ v.T @ v))
+    *_, total, out = lax.fori_loop(0, 3, step, start)
+    return out / total[:, None]
+
+
+def scan_of_sums(w, xs):
+    def step(h, x):
+        h = jnp.tanh(lax.psum(x @ w, "y") + h)
+        return h, h.sum()
+
+    h0 = lax.pcast(jnp.zeros(2), "x", to="varying")
+    return lax.scan(step, h0, xs[0])[1][None]
+
+
+def gathered_cond(x):
+    whole = lax.all_gather(x, "y", axis=1, tiled=True)
+    return lax.cond(x[0, 0] > 0, lambda: jnp.sin(x) * whole.sum(), lambda: x * x)
+
+
+case("shard_map_ring_attention", mapped(ring_attention, (P("y", None),) * 3, P("y", None)), normal(6, 4), normal(6, 4), normal(6, 4))
+case("shard_map_scan", mapped(scan_of_sums, (P("y", None), P("x", None, "y")), P("x", None)), normal(6, 2), normal(2, 4, 6))
+case("shard_map_cond", mapped(gathered_cond, (P("x", "y"),), P("x", "y")), normal(4, 6))
+case("shard_map_vmap", mapped(lambda x, w: lax.psum(jax.vmap(lambda r: jnp.tanh(r @ w))(x), "y"), (P("x", "y"), P("y", None)),
+                              P("x", None)), normal(4, 6), normal(6, 2))
+case("shard_map_axis_index", mapped(lambda x: x * (lax.axis_index("y") + 1) + lax.psum(jnp.cos(x), "x"), (P("x", "y"),), P("x", "y")),
+     normal(4, 6))

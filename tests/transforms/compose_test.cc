@@ -279,6 +279,13 @@ TEST(ComposeErrors, Grad) {
                 grad([](const Tensor& v) { return sum(v).item() > 0 ? sum(v) : sum(v * v); })(x);
               }),
               HasSubstr("trace"));
+  EXPECT_EQ(message_of([&] {
+              jvp([](const Tensor& v) { return v; }, std::tuple(whole), std::tuple(whole));
+            }),
+            "jvp: no tangent of a tensor of floats or complex numbers is given");
+  EXPECT_THAT(
+      message_of([&] { compile([](const Tensor& v) { return sum(v).item() > 0 ? v : -v; })(x); }),
+      AllOf(HasSubstr("inside a trace"), HasSubstr("look at it outside")));
   // Nothing depends on it: zeros, no error.
   expect_near(grad([](const Tensor& v) { return sum(zeros_like(v)); })(x), zeros({3}, DType::F64));
 }
@@ -341,6 +348,26 @@ TEST(ComposeErrors, ShardMap) {
 
 TEST(ComposeErrors, FlowAndVmap) {
   const Tensor x = ramp({3}), y = ramp({3, 4});
+  const auto same = [](const Tensor& v) { return v; };
+  EXPECT_EQ(message_of([&] { cond(x > 0.0, same, same, x); }),
+            "cond: the condition must be one boolean, tensor<i1>");
+  EXPECT_EQ(message_of([&] {
+              cond(
+                  sum(x) > 0.0, same, [](const Tensor& v) { return sum(v); }, x);
+            }),
+            "cond: one branch returns (tensor<3xf64>) and the other (tensor<f64>)");
+  EXPECT_EQ(message_of([&] {
+              scan(
+                  [](const Tensor& c, const std::pair<Tensor, Tensor>&) { return std::pair(c, c); },
+                  x, std::pair(y, ramp({5, 4})));
+            }),
+            "scan: inputs have 3 and 5 elements along dimension 0");
+  EXPECT_EQ(message_of([&] {
+              fori_loop(
+                  0, 3, [](const Tensor&, const Tensor& h) { return sum(h); }, x);
+            }),
+            "while_loop: the body takes (tensor<i32>, tensor<3xf64>) and returns (tensor<i32>, "
+            "tensor<f64>); they must be the same");
   EXPECT_THAT(message_of([&] {
                 while_loop([](const Tensor& h) { return h > 0.0; },
                            [](const Tensor& h) { return h; }, x);

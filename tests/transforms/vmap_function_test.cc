@@ -159,6 +159,11 @@ TEST(VmapTensors, Errors) {
             "vmap: in has 3 entries, and there are 2 arguments");
   EXPECT_EQ(message_of([&] { vmap(product, {.in = {std::nullopt}})(x, x); }),
             "vmap: no argument has examples; give an axis of one, or the number as size");
+  EXPECT_EQ(message_of([&] {
+              vmap(product)(zeros({0, 4}), zeros({0, 4}));
+            }),
+            "vmap: argument 0, tensor<0x4xf32>, has no example along axis 0; there must be one at "
+            "least");
   EXPECT_EQ(message_of([&] { vmap(product, {.in = {0}, .size = 2})(x, x); }),
             "vmap: size is 2, and argument 0, tensor<3x4xf32>, has 3 examples along axis 0");
   EXPECT_EQ(message_of([&] { vmap(product, {.spmd_axis = "data"})(x, x); }),
