@@ -16,8 +16,16 @@ namespace {
 
 using namespace solver;
 
-constexpr double kUnit = 1e6;             // elementary operations in a unit of effort
-constexpr double kExactEntries = 3e5;     // models up to this size go to branch and bound
+constexpr double kUnit = 1e6;          // elementary operations in a unit of effort
+constexpr double kReduceShare = 0.5;   // of the time, that the reduction may take
+constexpr double kExactEntries = 3e5;  // models up to this size go to branch and bound
+// Single searches settle where they happen to begin: several start apart until this much of the
+// effort is spent, unless the gap is small already.
+constexpr int kFirstLineages = 8;  // beside the dual
+constexpr int kLineages = 6;       // after it
+constexpr int kLarge = 1000;       // nodes of models on which that pays
+constexpr double kApartUntil = 0.75;
+constexpr double kApartGap = 0.003;
 constexpr double kUnitsPerSecond = 2200;  // of two workers on two present-day cores
 
 class Solve {
@@ -29,7 +37,7 @@ class Solve {
 
   Solution run() {
     Reduction reduction(problem_);
-    reduction.run();
+    reduction.run([this] { return budget_.expired(kReduceShare); });
     budget_.spend(reduction.work());
     report("reduce", kBig, 0);
     if (reduction.infeasible()) {
@@ -46,7 +54,8 @@ class Solve {
       result_.reason = "reduction";
       return finish();
     }
-    if (const std::vector<int> x = eliminate_all(model, 20); options_.exact && !x.empty()) {
+    if (const std::vector<int> x = eliminate_all(model, 20, expired_);
+        options_.exact && !x.empty()) {
       take(reduction, model, x);
       if (reduction.cost_shift() == 0) result_.lower_bound = result_.cost;
       result_.reason = "elimination";
@@ -54,12 +63,12 @@ class Solve {
     }
     Findings findings = explore(model, true, false, 1, {}, {});
     note(reduction, model, findings);
-    for (double until : {0.0, 0.0, 0.0, 0.6, 0.8, 1.0}) {
+    for (double until : {0.0, 0.0, 0.0, kApartUntil, 0.9, 1.0}) {
       if (over()) break;
       if (until > 0) {
         const bool small = options_.exact && model.entries < kExactEntries;
-        Findings more =
-            explore(model, false, small, small ? 1 : until, findings.prices, findings.incumbent.x);
+        Findings more = explore(model, false, small, small ? 1 : until, findings.prices,
+                                findings.incumbent.x, &findings.with);
         findings.incumbent = more.incumbent;
         note(reduction, model, findings);
         if (small && !over()) {
@@ -91,19 +100,30 @@ class Solve {
     return budget_.done() || (result_.feasible && result_.lower_bound >= result_.cost);
   }
 
+  // Of what is known so far; 1 without a solution.
+  double gap() const {
+    if (!result_.feasible || result_.cost <= 0) return 1;
+    return static_cast<double>(result_.cost - result_.lower_bound) /
+           static_cast<double>(result_.cost);
+  }
+
   Findings explore(const Model& model, bool dual, bool patient, double until,
-                   const std::vector<double>& prices, const std::vector<int>& x) {
+                   const std::vector<double>& prices, const std::vector<int>& x,
+                   const AlignedVector<double>* with = nullptr) {
     AnytimeOptions anytime;
-    anytime.seed = options_.seed;
+    anytime.seed = options_.seed + 7919 * explored_++;
     anytime.threads = options_.threads;
     anytime.workers = options_.workers;
     anytime.patience = patient ? 3 : 0;
     anytime.dual_only = dual;
     anytime.search_only = !dual;
     anytime.until = until;
+    if (model.n > kLarge && gap() > kApartGap && until <= kApartUntil) anytime.lineages = kLineages;
+    if (model.n > kLarge && explored_ == 1) anytime.lineages = kFirstLineages;
     anytime.bound = bound_;
     anytime.prices = prices;
     anytime.x = x;
+    anytime.with = with;
     anytime.observe = [&](const char* phase, const Findings& findings) {
       report(phase, findings.incumbent.cost, findings.bound);
     };
@@ -137,7 +157,7 @@ class Solve {
     for (int i = 0; i < model.n && !thinner.infeasible(); ++i) {
       thinner.restrict(model.root[i], keep[i]);
     }
-    thinner.run();
+    thinner.run(expired_);
     budget_.spend(thinner.work() - reduction.work());
     if (thinner.infeasible()) return false;
     reduction = std::move(thinner);
@@ -224,7 +244,9 @@ class Solve {
   const Problem& problem_;
   const SolveOptions& options_;
   Budget budget_;
-  double bound_ = 0;  // of the reduced problem
+  const std::function<bool()> expired_ = [this] { return budget_.expired(); };
+  std::uint64_t explored_ = 0;  // calls of explore, each with a seed of its own
+  double bound_ = 0;            // of the reduced problem
   std::vector<std::int64_t> order_;
   Solution result_;
 };

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cleave/plan/solver/model.h"
 #include "cleave/plan/solver/timeline.h"
 #include "tests/plan/random_problem.h"
 
@@ -96,6 +97,43 @@ TEST(Reduction, KeepsTheOptimumOfWhatIsLeftAfterRestriction) {
       EXPECT_TRUE(*after >= *direct);
     }
   }
+}
+
+// Cut short anywhere, it keeps the optimum, and the model that is built from it prices as the
+// problem does.
+TEST(Reduction, MayBeInterrupted) {
+  int whole = 0, priced = 0;
+  for (int round = 0; round < 300; ++round) {
+    RandomShape shape;
+    shape.nodes = 6;
+    shape.forbidden = 0.1 * (round % 3);
+    shape.tightness = 0.2 * (round % 5);
+    const Problem problem = random_problem(5000 + round, shape);
+    const std::optional<Int128> best = brute_force(problem);
+    Reduction reduction(problem);
+    int left = round % 12;
+    if (!reduction.run([&left] { return left-- <= 0; })) {
+      ASSERT_FALSE(best.has_value()) << "problem " << round;
+      continue;
+    }
+    whole += left > 0;
+    const std::optional<Int128> kept = best_of_reduced(problem, reduction);
+    ASSERT_EQ(kept.has_value(), best.has_value()) << "problem " << round;
+    if (best) {
+      ASSERT_TRUE(*kept == *best) << "problem " << round;
+    }
+    const Model model = build_model(reduction, program_order(problem));
+    std::vector<int> x(model.n);
+    for (int i = 0; i < model.n; ++i) x[i] = round % model.k[i];
+    const double cost = model.evaluate(x);
+    const Evaluation direct = evaluate(problem, reduction.expand(to_reduced(reduction, model, x)));
+    // Pairs that others dominate are forbidden in the model alone.
+    if (!direct.feasible() || cost >= kBig / 4) continue;
+    EXPECT_EQ(cost, static_cast<double>(direct.cost)) << "problem " << round;
+    ++priced;
+  }
+  EXPECT_LT(whole, 200);
+  EXPECT_GT(priced, 50);
 }
 
 TEST(Reduction, MergesChainsOfEqualities) {

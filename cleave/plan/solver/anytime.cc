@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <numeric>
 
 #include "cleave/plan/solver/dual.h"
 #include "cleave/plan/solver/parallel.h"
@@ -13,6 +14,8 @@ namespace {
 constexpr double kDualShare = 0.45;     // of the budget, at most
 constexpr double kThreshold = 0.01;     // by which the searches may get worse at first, at most
 constexpr double kOfGap = 0.6;          // and at most this much of the gap
+constexpr int kLaunches = 8;            // tries to start a lineage
+constexpr int kMessageSweeps = 20;      // before lineages start from prices known from elsewhere
 constexpr int kSinglePrecision = 1000;  // models with more nodes use floats
 
 template <class Real>
@@ -24,7 +27,7 @@ class Anytime {
         budget_(budget),
         dual_(model),
         rounder_(model, options.seed) {
-    for (int w = 0; w < std::max(1, options.workers); ++w) {
+    for (int w = 0; w < std::max({1, options.workers, options.lineages}); ++w) {
       searches_.push_back(
           std::make_unique<Search<Real>>(model, options.seed * 1000 + 17 * (w + 1)));
     }
@@ -33,12 +36,23 @@ class Anytime {
     recent_prices_ = findings_.prices;
     if (!options.prices.empty()) dual_.set_prices(findings_.prices);
     if (!options.x.empty()) start_from(options.x);
+    if (options.with) rank_by(*options.with);
+    for (const auto& search : searches_) search->rank(ranks_);
     dual_finished_ = options.search_only;
+    free_ = std::max(1, std::max(1, options.workers) - (dual_finished_ ? 0 : 1));
+    alive_.resize(std::max(free_, options.lineages));
+    std::iota(alive_.begin(), alive_.end(), 0);
+    if (dual_finished_ && apart()) {
+      dual_.polish(kMessageSweeps);
+      budget.spend(dual_.work());
+    }
   }
 
   Findings run() {
-    const int workers = static_cast<int>(searches_.size());
-    double largest = budget_.total() / workers / 150;
+    const int workers = std::max(1, options_.workers);
+    double largest = budget_.total() / workers / (apart() ? 400 : 150);
+    const double begin = budget_.progress(), end = dual_finished_ ? options_.until : kDualShare;
+    const int halvings = halvings_left();
     if (options_.patience > 0) largest = std::min(largest, 1e8);
     double quantum = std::max(1e4, 40 * dual_.messages().sweep_work());
     int idle = 0;
@@ -50,14 +64,19 @@ class Anytime {
       const bool dual_on = !dual_finished_;
       const double most = std::min(kThreshold, kOfGap * gap());
       threshold_ = progress > 0.9 ? 0 : most * (1 - progress) * (1 - progress);
+      const int halved = halvings - halvings_left();
+      if (apart() && progress >= begin + (end - begin) * (halved + 1) / (halvings + 0.5)) halve();
       const double before = findings_.incumbent.cost;
+      const int turn = turn_;
       run_parallel(workers, options_.threads, [&](int w) {
         if (w == 0 && dual_on) {
           work_on_dual(quantum);
         } else {
-          work_on_search(*searches_[w], quantum);
+          const int slot = turn + w - (dual_on && workers > 1 ? 1 : 0);
+          work_on_search(alive_[slot % static_cast<int>(alive_.size())], quantum);
         }
       });
+      turn_ = (turn_ + free_) % static_cast<int>(alive_.size());
       budget_.spend(quantum * workers);
       merge(dual_on, progress);
       if (options_.observe) options_.observe(dual_on ? "dual" : "search", findings_);
@@ -125,18 +144,57 @@ class Anytime {
     if (spent > 1e8 && width_ > 10) width_ -= 0.5;
   }
 
-  void work_on_search(Search<Real>& search, double quantum) {
+  void work_on_search(int lineage, double quantum) {
+    Search<Real>& search = *searches_[lineage];
     const double start = search.work();
     const Incumbent& incumbent = findings_.incumbent;
     if (!incumbent.found()) return seek(search, quantum);
-    if (!search.started() || incumbent.cost < search.cost() * (1 - threshold_) - 0.5) {
-      search.start(incumbent.x);
+    if (apart()) {
+      if (!search.started() && (lineage == 0 || !launch(search))) search.start(incumbent.x);
+    } else {
+      join(search);
     }
     while (search.work() - start < quantum && !budget_.expired()) {
       for (int q = 0; q < 8; ++q) {
         search.step(search.random().below(2) ? recent_prices_ : findings_.prices, threshold_);
       }
     }
+  }
+
+  // The searches follow the best of them, and each takes over what the others did better.
+  void join(Search<Real>& search) {
+    const Incumbent& incumbent = findings_.incumbent;
+    if (!search.started()) {
+      search.start(incumbent.x);
+    } else if (incumbent.cost < search.cost() * (1 - threshold_) - 0.5) {
+      const std::vector<int> own = search.x();
+      search.start(incumbent.x);
+      search.fuse(own);
+    }
+    for (const std::vector<int>& other : others_) search.fuse(other);
+  }
+
+  // A solution of its own: the messages rounded under higher and higher prices, with noise.
+  bool launch(Search<Real>& search) {
+    Random& random = search.random();
+    std::vector<double> prefix(model_.times + 1, 0);
+    AlignedVector<Real> cost(model_.strategies());
+    const double noise = 0.1 * random.unit() * findings_.incumbent.cost / model_.n;
+    double scale = std::exp(0.6 * random.unit());
+    for (int tries = 0; tries < kLaunches && !budget_.expired(); ++tries, scale *= 1.7) {
+      for (int t = 0; t < model_.times; ++t) {
+        prefix[t + 1] = prefix[t] + scale * findings_.prices[t];
+      }
+      model_.price(prefix, cost.data());
+      for (Real& c : cost) c += static_cast<Real>(noise * random.unit());
+      std::vector<int> x = dual_start_;
+      x.resize(model_.n, 0);
+      if (dual_finished_) dual_.messages().round(cost.data(), random.below(2) > 0, x);
+      if (!search.complete(cost.data(), x, 12)) continue;
+      search.start(x);
+      return true;
+    }
+    return false;
   }
 
   // Any solution at all: prices far above those of the dual.
@@ -168,13 +226,52 @@ class Anytime {
     findings_.incumbent.offer(rounder_.best().x, rounder_.best().cost);
     for (const auto& search : searches_)
       findings_.incumbent.offer(search->best().x, search->best().cost);
+    others_.clear();
+    if (rounder_.best().found()) others_.push_back(rounder_.best().x);
+    for (int lineage : alive_) {
+      const Incumbent& best = searches_[lineage]->best();
+      if (best.found()) others_.push_back(best.x);
+    }
     if (!dual_on) return;
     recent_prices_ = dual_.prices();
+    ranks_.assign(dual_.messages().beliefs(), dual_.messages().beliefs() + model_.strategies());
     findings_.prices = dual_.iterations() < 100 ? dual_.prices() : dual_.best_prices();
     dual_.messages().round(dual_.cost(), true, dual_start_ = std::vector<int>(model_.n, 0));
     const bool near = findings_.incumbent.found() && dual_.bound() > findings_.incumbent.cost - 1;
     if (near) certify();
     if (dual_.converged() || progress > kDualShare) finish_dual();
+  }
+
+  // What a strategy's bound says that it costs above the best of its node.
+  void rank_by(const AlignedVector<double>& with) {
+    if (with.empty()) return;
+    ranks_.resize(model_.strategies());
+    for (int i = 0; i < model_.n; ++i) {
+      const double* row = &with[model_.offset[i]];
+      const double least = *std::min_element(row, row + model_.k[i]);
+      for (int s = 0; s < model_.k[i]; ++s) {
+        ranks_[model_.offset[i] + s] = static_cast<float>(row[s] - least);
+      }
+    }
+  }
+
+  // Whether there are still more lineages than workers.
+  bool apart() const { return alive_.size() > static_cast<std::size_t>(free_); }
+
+  int halvings_left() const {
+    int count = 0;
+    const auto free = static_cast<std::size_t>(free_);
+    for (std::size_t left = alive_.size(); left > free; left = (left + 1) / 2) ++count;
+    return count;
+  }
+
+  // The worse half of the lineages goes.
+  void halve() {
+    std::stable_sort(alive_.begin(), alive_.end(), [this](int a, int b) {
+      return searches_[a]->best().cost < searches_[b]->best().cost;
+    });
+    alive_.resize(std::max<std::size_t>(free_, (alive_.size() + 1) / 2));
+    turn_ = 0;
   }
 
   void certify() {
@@ -187,7 +284,7 @@ class Anytime {
   }
 
   void finish_dual() {
-    dual_.polish(40);
+    dual_.polish(budget_.expired() ? 2 : 40);
     certify();
     dual_finished_ = true;
     findings_.prices = dual_.best_prices();
@@ -202,10 +299,15 @@ class Anytime {
   Findings findings_;
   std::vector<double> recent_prices_;
   std::vector<int> dual_start_;
+  std::vector<std::vector<int>> others_;  // the best of each lineage and of the rounding
+  std::vector<float> ranks_;              // of strategies, within their node
   bool forward_ = true;
   bool dual_finished_ = false;
   double width_ = 12;
   double threshold_ = 0;
+  std::vector<int> alive_;  // lineages: indices into searches_
+  int free_ = 1;            // workers for them
+  int turn_ = 0;            // the lineage that is next
 };
 
 }  // namespace

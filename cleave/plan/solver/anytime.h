@@ -28,11 +28,14 @@ struct AnytimeOptions {
   bool dual_only = false;
   // No dual: `prices` are final.
   bool search_only = false;
+  // Searches that start apart; the worse half goes again and again until each worker has one.
+  int lineages = 0;
   // Return when this fraction of the budget is spent.
   double until = 1;
-  double bound = 0;            // known from before
-  std::vector<double> prices;  // known from a similar model; empty: none
-  std::vector<int> x;          // a solution to start from; empty: none
+  double bound = 0;                             // known from before
+  std::vector<double> prices;                   // known from a similar model; empty: none
+  std::vector<int> x;                           // a solution to start from; empty: none
+  const AlignedVector<double>* with = nullptr;  // bounds by strategy, as in Findings
   // Called between rounds, with what is known.
   std::function<void(const char* phase, const Findings&)> observe;
 };

@@ -55,7 +55,7 @@ class Worker {
     double bound = node.bound;
     for (int round = 0; round < kThinning; ++round) {
       const double before = reduction.work();
-      const bool possible = reduction.run();
+      const bool possible = reduction.run(expired_);
       result_.work += reduction.work() - before;
       if (!possible) return std::move(result_);
       const Model model = build_model(reduction, order_);
@@ -63,7 +63,7 @@ class Worker {
         offer(reduction, model, {}, model.constant);
         return std::move(result_);
       }
-      if (const std::vector<int> x = eliminate_all(model, kWidth); !x.empty()) {
+      if (const std::vector<int> x = eliminate_all(model, kWidth, expired_); !x.empty()) {
         result_.work += 20 * model.entries;
         offer(reduction, model, x, model.evaluate(x));
         return std::move(result_);
@@ -83,7 +83,7 @@ class Worker {
       if (reduction.infeasible()) return std::move(result_);
       if (removed > 0.02 && round + 1 < kThinning) continue;
       if (removed > 0) {
-        reduction.run();
+        reduction.run(expired_);
         if (reduction.infeasible()) return std::move(result_);
         split(reduction, build_model(reduction, order_), prices, bound, node.depth);
       } else {
@@ -117,8 +117,8 @@ class Worker {
         if (q > kPatience && dual.bound() - marked < 0.02 * (goal() - marked)) break;
         marked = dual.bound();
       }
+      if (q % 10 == 0 && budget_.expired()) break;
       if (q % 100 == 0) {
-        if (budget_.expired()) break;
         dual.messages().round(dual.cost(), q % 200 == 0, x);
         if (rounder.complete(dual.cost(), x, 12)) {
           offer(reduction, model, rounder.best().x, rounder.best().cost);
@@ -229,7 +229,7 @@ class Worker {
     std::vector<char> keep(split.low.size());
     for (std::size_t s = 0; s < keep.size(); ++s) keep[s] = split.low[s] == side;
     part.restrict(model.root[split.node], keep);
-    const bool possible = part.run();
+    const bool possible = part.run(expired_);
     result_.work += 3 * (part.work() - reduction.work()) + 2 * model.entries;
     if (!possible) return 0;
     double left = 0;
@@ -304,6 +304,7 @@ class Worker {
   double upper_;
   std::uint64_t seed_;
   const Budget& budget_;
+  const std::function<bool()> expired_ = [this] { return budget_.expired(); };
   Processed result_;
 };
 

@@ -21,6 +21,11 @@ class Budget {
 
   // Whether the clock has run out or the caller asked to stop; to be polled inside long steps.
   bool expired() const { return stop_.stop_requested() || seconds() >= seconds_; }
+  // The same for a part that may take that fraction of the time, and says so when it is cut short.
+  bool expired(double fraction) {
+    if (!stop_.stop_requested() && seconds() < fraction * seconds_) return false;
+    return hurried_ = true;
+  }
   // Between rounds: notes why it is over.
   bool done() {
     if (expired()) cut_ = true;

@@ -58,24 +58,55 @@ int Elimination<Real>::new_factor() {
 }
 
 template <class Real>
+void Elimination<Real>::load_variable(int v, const Real* cost, const std::vector<int>& x) {
+  Variable& variable = variables_[v];
+  const int i = variable.node;
+  variable.log_size = std::log2(static_cast<float>(variable.k));
+  variable.state = 1;
+  variable.version = 0;
+  variable.neighbours.clear();
+  variable.factors.clear();
+  const int width = padded(variable.k);
+  variable.unary = allocate(width);
+  const Real* from = cost + model_.offset[i];
+  if (!variable.domain) {
+    variable.pick = x[i];
+    std::copy_n(from, width, variable.unary);
+    return;
+  }
+  for (int s = 0; s < variable.k; ++s) {
+    if (variable.domain[s] == x[i]) variable.pick = s;
+    variable.unary[s] = from[variable.domain[s]];
+  }
+  std::fill(variable.unary + variable.k, variable.unary + width, static_cast<Real>(kBig));
+}
+
+template <class Real>
+const Real* Elimination<Real>::confined(int v, int w, const Real* table) {
+  const Variable &from = variables_[v], &to = variables_[w];
+  const int stride = model_.stride(to.node), width = padded(to.k);
+  Real* out = allocate(static_cast<std::size_t>(from.k) * width);
+  for (int s = 0; s < from.k; ++s) {
+    const Real* row = table + static_cast<std::size_t>(from.domain[s]) * stride;
+    Real* into = out + static_cast<std::size_t>(s) * width;
+    for (int t = 0; t < to.k; ++t) into[t] = row[to.domain[t]];
+    std::fill(into + to.k, into + width, static_cast<Real>(kBig));
+  }
+  work_ += static_cast<double>(from.k) * to.k;
+  return out;
+}
+
+template <class Real>
 void Elimination<Real>::load(const std::vector<int>& free, const Real* cost,
-                             const std::vector<int>& x) {
+                             const std::vector<int>& x, const Domains* domains) {
   count_ = static_cast<int>(free.size());
   if (variables_.size() < free.size()) variables_.resize(free.size());
-  for (int v = 0; v < count_; ++v) local_[free[v]] = v;
   for (int v = 0; v < count_; ++v) {
-    Variable& variable = variables_[v];
-    const int i = free[v];
-    const int width = model_.stride(i);
-    variable.node = i;
-    variable.k = model_.k[i];
-    variable.log_size = std::log2(static_cast<float>(variable.k));
-    variable.state = 1;
-    variable.version = 0;
-    variable.neighbours.clear();
-    variable.factors.clear();
-    variable.unary = allocate(width);
-    std::copy_n(cost + model_.offset[i], width, variable.unary);
+    local_[free[v]] = v;
+    variables_[v].node = free[v];
+    variables_[v].k = domains ? domains->first[v + 1] - domains->first[v] : model_.k[free[v]];
+    variables_[v].domain = domains ? &domains->list[domains->first[v]] : nullptr;
+    load_variable(v, cost, x);
   }
   for (int v = 0; v < count_; ++v) {
     Variable& variable = variables_[v];
@@ -86,15 +117,21 @@ void Elimination<Real>::load(const std::vector<int>& free, const Real* cost,
       const Real* back = model_.table<Real>(model_.arcs[arc.reverse].table);
       const int w = local_[arc.to];
       if (w < 0) {
-        add_row(variable.unary, back + static_cast<std::size_t>(x[arc.to]) * width, width);
+        const Real* row = back + static_cast<std::size_t>(x[arc.to]) * width;
+        if (variable.domain) {
+          for (int s = 0; s < variable.k; ++s) variable.unary[s] += row[variable.domain[s]];
+        } else {
+          add_row(variable.unary, row, width);
+        }
         continue;
       }
       variable.neighbours.push_back(w);
       if (w < v) continue;
       const int f = new_factor();
+      const Real* table = model_.table<Real>(arc.table);
       factors_[f].scope = {v, w};
-      factors_[f].table = model_.table<Real>(arc.table);
-      factors_[f].transposed = back;
+      factors_[f].table = domains ? confined(v, w, table) : table;
+      factors_[f].transposed = domains ? nullptr : back;
       variable.factors.push_back(f);
       variables_[w].factors.push_back(f);
     }
@@ -168,10 +205,10 @@ const Real* Elimination<Real>::arranged(const Factor& factor, const std::vector<
 }
 
 template <class Real>
-void Elimination<Real>::hold(int v, const std::vector<int>& x) {
+void Elimination<Real>::hold(int v) {
   Variable& variable = variables_[v];
   variable.state = 0;
-  const int s = x[variable.node];
+  const int s = variable.pick;
   for (int f : variable.factors) {
     Factor& factor = factors_[f];
     if (factor.scope.size() == 2) {
@@ -202,7 +239,7 @@ void Elimination<Real>::hold(int v, const std::vector<int>& x) {
 }
 
 template <class Real>
-void Elimination<Real>::hold_some(std::vector<int>& candidates, const std::vector<int>& x) {
+void Elimination<Real>::hold_some(std::vector<int>& candidates) {
   std::erase_if(candidates, [this](int v) { return variables_[v].state != 1; });
   const int count = static_cast<int>(candidates.size());
   for (int q = 0; q < std::max(1, count / 50); ++q) {
@@ -219,7 +256,7 @@ void Elimination<Real>::hold_some(std::vector<int>& candidates, const std::vecto
         best = v;
       }
     }
-    if (best >= 0) hold(best, x);
+    if (best >= 0) hold(best);
   }
   work_ += count;
 }
@@ -427,7 +464,7 @@ void Elimination<Real>::assign_backwards(std::vector<int>& x) {
   std::vector<Real> sum;
   for (std::size_t q = eliminated_count_; q-- > 0;) {
     const auto& [v, factors] = eliminated_[q];
-    const Variable& variable = variables_[v];
+    Variable& variable = variables_[v];
     sum.assign(variable.unary, variable.unary + variable.k);
     for (int f : factors) {
       const Factor& factor = factors_[f];
@@ -437,39 +474,53 @@ void Elimination<Real>::assign_backwards(std::vector<int>& x) {
         if (factor.scope[d] == v) {
           own = stride;
         } else {
-          at += stride * x[variables_[factor.scope[d]].node];
+          at += stride * variables_[factor.scope[d]].pick;
         }
         stride *= dimension(factor, d);
       }
       for (int s = 0; s < variable.k; ++s) sum[s] += at[s * own];
     }
-    x[variable.node] = static_cast<int>(std::min_element(sum.begin(), sum.end()) - sum.begin());
+    variable.pick = static_cast<int>(std::min_element(sum.begin(), sum.end()) - sum.begin());
+    x[variable.node] = variable.domain ? variable.domain[variable.pick] : variable.pick;
   }
 }
 
 template <class Real>
-int Elimination<Real>::run(const std::vector<int>& free, const Real* cost, std::vector<int>& x,
-                           double width, double noise, Random& random) {
+void Elimination<Real>::prepare(const std::vector<int>& free, const Real* cost,
+                                const std::vector<int>& x, double noise, Random& random,
+                                const Domains* domains) {
   random_ = &random;
   reset_arena();
-  load(free, cost, x);
+  load(free, cost, x, domains);
   for (int v = 0; v < count_; ++v) {
     variables_[v].noise = noise > 0 ? static_cast<float>(noise * random.unit()) : 0.0f;
     weigh(v);
     enqueue(v);
   }
-  std::vector<int> candidates(count_);
-  for (int v = 0; v < count_; ++v) candidates[v] = v;
-  while (!order_.empty()) {
-    const Entry top = order_.top();
+}
+
+template <class Real>
+int Elimination<Real>::next() {
+  for (; !order_.empty(); order_.pop()) {
+    const Entry& top = order_.top();
     const Variable& variable = variables_[top.variable];
-    if (variable.state != 1 || variable.version != top.version) {
-      order_.pop();
-    } else if (variable.weight > width || variable.neighbours.size() >= kScope) {
-      hold_some(candidates, x);
+    if (variable.state == 1 && variable.version == top.version) return top.variable;
+  }
+  return -1;
+}
+
+template <class Real>
+int Elimination<Real>::run(const std::vector<int>& free, const Real* cost, std::vector<int>& x,
+                           double width, double noise, Random& random, const Domains* domains) {
+  prepare(free, cost, x, noise, random, domains);
+  std::vector<int> candidates(count_);
+  std::iota(candidates.begin(), candidates.end(), 0);
+  for (int v = next(); v >= 0; v = next()) {
+    if (too_wide(v, width)) {
+      hold_some(candidates);
     } else {
       order_.pop();
-      eliminate(top.variable);
+      eliminate(v);
     }
   }
   assign_backwards(x);
@@ -477,13 +528,29 @@ int Elimination<Real>::run(const std::vector<int>& free, const Real* cost, std::
   return static_cast<int>(eliminated_count_);
 }
 
-std::vector<int> eliminate_all(const Model& model, double width) {
+template <class Real>
+bool Elimination<Real>::run_whole(const std::vector<int>& free, const Real* cost,
+                                  std::vector<int>& x, double width,
+                                  const std::function<bool()>& expired) {
+  Random random(1);
+  prepare(free, cost, x, 0, random, nullptr);
+  int v = next();
+  for (; v >= 0 && !too_wide(v, width) && !(expired && expired()); v = next()) {
+    order_.pop();
+    eliminate(v);
+  }
+  if (v < 0) assign_backwards(x);
+  for (int i : free) local_[i] = -1;
+  return v < 0;
+}
+
+std::vector<int> eliminate_all(const Model& model, double width,
+                               const std::function<bool()>& expired) {
   if (model.times > 0) return {};
   Elimination<double> elimination(model);
   std::vector<int> all(model.n), x(model.n, 0);
   std::iota(all.begin(), all.end(), 0);
-  Random random(1);
-  if (elimination.run(all, model.cost.data(), x, width, 0, random) < model.n) return {};
+  if (!elimination.run_whole(all, model.cost.data(), x, width, expired)) return {};
   return x;
 }
 

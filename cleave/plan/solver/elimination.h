@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <queue>
 #include <vector>
@@ -9,6 +10,12 @@
 #include "cleave/plan/solver/random.h"
 
 namespace cleave::plan::solver {
+
+// For each node of a set the strategies that it may take, the present one among them:
+// list[first[v]] ... list[first[v + 1] - 1] for the v-th.
+struct Domains {
+  std::vector<int> first, list;
+};
 
 // Solves a set of nodes together, the rest held fixed, by eliminating one after the other (a
 // minimum over its strategies gives a table over its neighbours). Where the tables would grow
@@ -25,9 +32,15 @@ class Elimination {
 
   // Improves x on `free`; `cost` is laid out as Model::cost. The cost of x never rises (but for
   // rounding). `noise` > 0 varies the order of elimination.
+  // `domains`: fewer strategies make smaller tables, so that fewer nodes are held.
   // Returns the number of nodes that were not held.
   int run(const std::vector<int>& free, const Real* cost, std::vector<int>& x, double width,
-          double noise, Random& random);
+          double noise, Random& random, const Domains* domains = nullptr);
+
+  // The optimum on `free`, or nothing: false when a table would outgrow 2^width entries or when
+  // `expired` says that time is up.
+  bool run_whole(const std::vector<int>& free, const Real* cost, std::vector<int>& x, double width,
+                 const std::function<bool()>& expired);
 
   double work() const { return work_; }
 
@@ -43,6 +56,8 @@ class Elimination {
   struct Variable {
     int node = 0;
     int k = 0;
+    const int* domain = nullptr;  // its k strategies; null: all
+    int pick = 0;                 // among them
     float log_size = 0;
     float weight = 0;  // log2 of the table that eliminating it takes
     float noise = 0;
@@ -62,11 +77,22 @@ class Elimination {
 
   Real* allocate(std::size_t count);
   void reset_arena();
-  void load(const std::vector<int>& free, const Real* cost, const std::vector<int>& x);
+  void load(const std::vector<int>& free, const Real* cost, const std::vector<int>& x,
+            const Domains* domains);
+  void load_variable(int v, const Real* cost, const std::vector<int>& x);
+  // The table of an arc of v, confined to the domains of both ends.
+  const Real* confined(int v, int w, const Real* table);
+  void prepare(const std::vector<int>& free, const Real* cost, const std::vector<int>& x,
+               double noise, Random& random, const Domains* domains);
+  // The next to eliminate, or -1.
+  int next();
+  bool too_wide(int v, double width) const {
+    return variables_[v].weight > width || variables_[v].neighbours.size() >= kScope;
+  }
   void weigh(int v);
   void enqueue(int v);
-  void hold(int v, const std::vector<int>& x);
-  void hold_some(std::vector<int>& candidates, const std::vector<int>& x);
+  void hold(int v);
+  void hold_some(std::vector<int>& candidates);
   void eliminate(int v);
   int new_factor();
   void join(const std::vector<int>& scope, Real* table, std::size_t size);
@@ -105,6 +131,7 @@ class Elimination {
 };
 
 // The optimum of a model without memory, when no table outgrows 2^width entries; else empty.
-std::vector<int> eliminate_all(const Model& model, double width);
+std::vector<int> eliminate_all(const Model& model, double width,
+                               const std::function<bool()>& expired);
 
 }  // namespace cleave::plan::solver

@@ -44,7 +44,7 @@ void build_nodes(const Reduction& reduction, const std::vector<std::int64_t>& or
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (nodes[i].gone) continue;
     if (nodes[i].cost.size() == 1) {
-      model.constant += static_cast<double>(nodes[i].cost[0]);
+      model.constant += real_cost(nodes[i].cost[0]);
     } else {
       model.root.push_back(static_cast<int>(i));
     }
@@ -62,6 +62,19 @@ void build_nodes(const Reduction& reduction, const std::vector<std::int64_t>& or
   }
 }
 
+// An edge to a node with a single strategy, which is not part of the model: a cost of the other
+// end.
+void fold_edge(const ReducedEdge& edge, int a, int b, Model& model) {
+  if (a < 0 && b < 0) {
+    model.constant += real_cost(edge.cost[0]);
+    return;
+  }
+  const std::size_t first = model.offset[std::max(a, b)];
+  for (std::size_t s = 0; s < edge.cost.size(); ++s) {
+    model.cost[first + s] += real_cost(edge.cost[s]);
+  }
+}
+
 void build_arcs(const Reduction& reduction, const std::vector<int>& index, Model& model) {
   struct Half {
     int from, to;
@@ -74,6 +87,10 @@ void build_arcs(const Reduction& reduction, const std::vector<int>& index, Model
   for (const ReducedEdge& edge : reduction.edges()) {
     if (edge.gone) continue;
     const int a = index[edge.a], b = index[edge.b];
+    if (a < 0 || b < 0) {
+      fold_edge(edge, a, b, model);
+      continue;
+    }
     const int ka = model.k[a], kb = model.k[b];
     table.assign(static_cast<std::size_t>(ka) * padded(kb), kBig);
     for (int s = 0; s < ka; ++s) {

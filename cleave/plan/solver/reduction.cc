@@ -217,9 +217,10 @@ void Reduction::restrict(int node, const std::vector<char>& keep) {
   push_neighbours(node);
 }
 
-bool Reduction::run() {
+bool Reduction::run(const std::function<bool()>& expired) {
   do {
     while (!queue_.empty() && !infeasible_) {
+      if (expired && expired()) return true;
       const int node = queue_.front();
       queue_.pop_front();
       queued_[node] = 0;
@@ -231,7 +232,7 @@ bool Reduction::run() {
       if (filter_leaf_pairs(node)) push(node);
       eliminate(node);
     }
-  } while (!infeasible_ && (filter_memory() || prune_times()));
+  } while (!infeasible_ && (filter_memory() || prune_times(expired)));
   return !infeasible_;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <unordered_map>
 #include <vector>
 
@@ -64,8 +65,9 @@ class Reduction {
   // Copies what it needs: `problem` may go.
   explicit Reduction(const Problem& problem);
 
-  // Applies the rules until none applies. False: a proof that there is no solution.
-  bool run();
+  // Applies the rules until none applies, or until `expired` says that time is up: what is left
+  // then is larger than need be, and as good. False: a proof that there is no solution.
+  bool run(const std::function<bool()>& expired = {});
 
   // Keeps only the strategies (indices into `strategy`) with keep[s] != 0.
   void restrict(int node, const std::vector<char>& keep);
@@ -129,7 +131,7 @@ class Reduction {
   bool filter_leaf_pairs(int node);
   bool eliminate(int node);
   bool filter_memory();
-  bool prune_times();
+  bool prune_times(const std::function<bool()>& expired);
   void merge_into(int node, int gone, int edge, const std::vector<int>& image);
 
   int n_ = 0;

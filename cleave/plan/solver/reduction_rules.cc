@@ -352,7 +352,7 @@ bool Reduction::filter_memory() {
 }
 
 // True when some node lost memory, so that other rules may apply to it.
-bool Reduction::prune_times() {
+bool Reduction::prune_times(const std::function<bool()>& expired) {
   if (infeasible_ || base_.empty()) return false;
   std::vector<TimedUsage> usages;
   std::vector<int> sizes(n_);
@@ -361,7 +361,7 @@ bool Reduction::prune_times() {
     for (const Atom& atom : nodes_[i].atoms)
       usages.push_back({i, atom.begin, atom.end, atom.usage});
   }
-  const std::vector<char> kept = binding_times(base_, limit_, usages, sizes);
+  const std::vector<char> kept = binding_times(base_, limit_, usages, sizes, expired);
   work_ += 100.0 * static_cast<double>(kept.size());
   std::vector<int> place(kept.size() + 1, 0);
   for (std::size_t t = 0; t < kept.size(); ++t) {

@@ -8,6 +8,8 @@ namespace cleave::plan::solver {
 namespace {
 
 constexpr double kFade = 0.998;  // of the gains, per step
+constexpr int kFusePasses = 3;
+constexpr double kMostWidth = 18;
 constexpr double kSlack = 0.02;  // a repair may cost that much before it is given up
 
 }  // namespace
@@ -28,18 +30,30 @@ template <class Real>
 void Search<Real>::add_kinds() {
   for (int shape = 1; shape <= 3; ++shape) {
     for (int size = 6; size < model_.n; size *= 2) {
-      kinds_.push_back({shape, size, 500.0 * size, 0});
+      kinds_.push_back({shape, size, 0, 500.0 * size, 0});
     }
   }
-  kinds_.push_back({0, model_.n, 500.0 * model_.n, 0});
+  kinds_.push_back({0, model_.n, 0, 500.0 * model_.n, 0});
+  for (int domain : {2, 4}) {
+    for (int shape = 1; shape <= 2; ++shape) {
+      for (int size = 96; size < model_.n; size *= 4) {
+        kinds_.push_back({shape, size, domain, 500.0 * size, 0});
+      }
+    }
+    kinds_.push_back({0, model_.n, domain, 500.0 * model_.n, 0});
+  }
 }
 
-// In proportion to (an equal share + the share of the gain) / work.
+// Three shares of equal size: one gives all kinds the same work, one follows the gains, one gives
+// all kinds the same number of steps, so that large regions get most of its work.
 template <class Real>
 int Search<Real>::pick_kind() {
-  const auto weight = [this](const Kind& kind) {
+  const auto count = static_cast<double>(kinds_.size());
+  double all = 0;
+  for (const Kind& kind : kinds_) all += kind.work;
+  const auto weight = [&](const Kind& kind) {
     const double share = gained_ > 0 ? kind.gain / gained_ : 0;
-    return (1.0 / static_cast<double>(kinds_.size()) + share) / kind.work;
+    return (1 / count + share) / kind.work + 1 / all;
   };
   double total = 0;
   for (const Kind& kind : kinds_) total += weight(kind);
@@ -179,21 +193,48 @@ void Search<Real>::step(const std::vector<double>& prices, double threshold) {
   const std::size_t size = region_.size();
   double width = size <= 60 ? 17 : size <= 250 ? 15 : size <= 1000 ? 14 : 12;
   if (model_.n < 1000 && random_.below(3) == 0) width = 16 + random_.below(4);
-  const double from = state_.cost();
   const double best = best_.cost;
-  propose_and_repair(width, threshold);
+  if (kind.domain > 0) {
+    confine(kind.domain);
+    width = std::min(kMostWidth, width + 1);
+  }
+  propose_and_repair(width, threshold, kind.domain > 0);
   kind.work += 0.05 * (work() - start - kind.work);
-  // Gains on the best count in full; gains on the present solution show the way there.
-  const double gain = best - best_.cost + 0.01 * std::max(0.0, from - state_.cost());
+  const double gain = best - best_.cost;
   for (Kind& other : kinds_) other.gain *= kFade;
   kind.gain += gain;
   gained_ = gained_ * kFade + gain;
 }
 
+// The present strategy and those that look best, more or less.
 template <class Real>
-void Search<Real>::propose_and_repair(double width, double threshold) {
+void Search<Real>::confine(int most) {
+  domains_.first.assign(1, 0);
+  domains_.list.clear();
+  std::vector<std::pair<double, int>> order;
+  for (int i : region_) {
+    const int now = state_.x()[i];
+    domains_.list.push_back(now);
+    order.clear();
+    const float* above = above_ && !above_->empty() ? &(*above_)[model_.offset[i]] : nullptr;
+    for (int s = 0; s < model_.k[i]; ++s) {
+      if (s == now) continue;
+      const double value = above ? above[s] : state_.local(i, s) - state_.local(i, now);
+      order.emplace_back(value * (0.3 + 1.4 * random_.unit()), s);
+    }
+    const int count = std::min<int>(most - 1, static_cast<int>(order.size()));
+    std::partial_sort(order.begin(), order.begin() + count, order.end());
+    for (int q = 0; q < count; ++q) domains_.list.push_back(order[q].second);
+    domains_.first.push_back(static_cast<int>(domains_.list.size()));
+    work_ += 6 * model_.k[i];
+  }
+}
+
+template <class Real>
+void Search<Real>::propose_and_repair(double width, double threshold, bool confined) {
   proposal_ = state_.x();
-  elimination_.run(region_, cost_.data(), proposal_, width, 3, random_);
+  elimination_.run(region_, cost_.data(), proposal_, width, 3, random_,
+                   confined ? &domains_ : nullptr);
   state_.mark();
   const double from = state_.cost();
   for (int i : region_) state_.move(i, proposal_[i]);
@@ -211,6 +252,64 @@ void Search<Real>::propose_and_repair(double width, double threshold) {
     state_.refresh();
     best_.offer(state_.x(), state_.cost());
   }
+}
+
+// Where the two differ, by connected parts: apart from memory, one does not touch the other.
+template <class Real>
+std::vector<std::vector<int>> Search<Real>::differences(const std::vector<int>& other) {
+  std::vector<std::vector<int>> parts;
+  const auto enter = [&](int i, std::vector<int>& part) {
+    if (in_region_[i] || state_.x()[i] == other[i]) return;
+    in_region_[i] = 1;
+    part.push_back(i);
+  };
+  for (int seed = 0; seed < model_.n; ++seed) {
+    std::vector<int> part;
+    enter(seed, part);
+    for (std::size_t head = 0; head < part.size(); ++head) {
+      const int i = part[head];
+      for (int a = model_.first_arc[i]; a < model_.first_arc[i + 1]; ++a) {
+        enter(model_.arcs[a].to, part);
+      }
+    }
+    if (!part.empty()) parts.push_back(std::move(part));
+  }
+  for (const std::vector<int>& part : parts) {
+    for (int i : part) in_region_[i] = 0;
+  }
+  work_ += model_.n;
+  return parts;
+}
+
+template <class Real>
+void Search<Real>::fuse(const std::vector<int>& other) {
+  std::vector<std::vector<int>> parts = differences(other);
+  if (parts.size() < 2) return;
+  const std::vector<int> own = state_.x();
+  bool moved = true, changed = false;
+  for (int pass = 0; pass < kFusePasses && moved; ++pass) {
+    moved = false;
+    for (std::vector<int>& part : parts) {
+      if (part.empty()) continue;
+      state_.mark();
+      const double from = state_.cost();
+      for (int i : part) state_.move(i, other[i]);
+      if (state_.cost() < from - 0.5 && state_.repair(from - 0.5, random_)) {
+        moved = changed = true;
+        part.clear();
+      } else {
+        state_.undo();
+      }
+    }
+  }
+  if (!changed) return;
+  if (state_.cost() < best_.cost - 0.5) {
+    state_.refresh();
+    best_.offer(state_.x(), state_.cost());
+  } else {
+    for (int i = 0; i < model_.n; ++i) state_.move(i, own[i]);
+  }
+  state_.mark();
 }
 
 template class Search<float>;

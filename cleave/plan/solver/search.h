@@ -40,6 +40,11 @@ class Search {
   bool started() const { return started_; }
   double cost() const { return state_.cost(); }
   void step(const std::vector<double>& prices, double threshold);
+  // Takes over those connected parts of another solution that pay, if that gives a new best.
+  void fuse(const std::vector<int>& other);
+  // By strategy, what the dual says that it costs above the best of its node; must outlive us.
+  void rank(const std::vector<float>& above) { above_ = &above; }
+  const std::vector<int>& x() const { return state_.x(); }
 
   const Incumbent& best() const { return best_; }
   Random& random() { return random_; }
@@ -47,10 +52,11 @@ class Search {
   double work() const { return 3.5 * (state_.work() + elimination_.work() + work_); }
 
  private:
-  // Regions come in kinds, shapes by sizes. Each gets the same work, and more for what it gained.
+  // Regions come in kinds: shapes by sizes by strategies per node.
   struct Kind {
     int shape = 0;  // 0 everything, 1 a stretch of the order, 2 grown from a node, 3 from two
     int size = 0;
+    int domain = 0;     // strategies per node; 0: all
     double work = 1e5;  // of one step, a running mean
     double gain = 0;    // fading
   };
@@ -60,7 +66,10 @@ class Search {
   void pick_region(const Kind& kind);
   void grow_from(int seed, int size);
   void price_region(const std::vector<double>& prices);
-  void propose_and_repair(double width, double threshold);
+  // Leaves each node of the region the present strategy and some that look best.
+  void confine(int most);
+  std::vector<std::vector<int>> differences(const std::vector<int>& other);
+  void propose_and_repair(double width, double threshold, bool confined);
 
   const Model& model_;
   Random random_;
@@ -72,6 +81,8 @@ class Search {
   std::vector<double> prefix_;
   AlignedVector<Real> cost_;
   std::vector<Kind> kinds_;
+  const std::vector<float>* above_ = nullptr;
+  Domains domains_;
   double gained_ = 0;
   bool started_ = false;
   double work_ = 0;

@@ -70,7 +70,8 @@ class Walk {
 
 std::vector<char> binding_times(const std::vector<std::int64_t>& base, std::int64_t limit,
                                 const std::vector<TimedUsage>& usages,
-                                const std::vector<int>& sizes) {
+                                const std::vector<int>& sizes,
+                                const std::function<bool()>& expired) {
   const int times = static_cast<int>(base.size());
   std::vector<char> kept(times, 1);
   std::vector<std::int64_t> most(times + 1, 0), mean(times + 1, 0);
@@ -99,6 +100,7 @@ std::vector<char> binding_times(const std::vector<std::int64_t>& base, std::int6
   int round = 0;
   for (int p : order) {
     if (!kept[p]) continue;
+    if (expired && round % 64 == 0 && expired()) break;
     walk.begin(round++);
     for (int t = p + 1; t < std::min(times, p + kReach); ++t) {
       walk.right(t);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -19,9 +20,11 @@ struct TimedUsage {
 //
 //   base[t] + sum over nodes of max over strategies (usage at t - usage at p)  <=  base[p]
 //
-// `sizes[i]` is the number of strategies of node i. Returns one flag per time.
+// `sizes[i]` is the number of strategies of node i. Returns one flag per time; when `expired` says
+// that time is up, more are kept than need be.
 std::vector<char> binding_times(const std::vector<std::int64_t>& base, std::int64_t limit,
                                 const std::vector<TimedUsage>& usages,
-                                const std::vector<int>& sizes);
+                                const std::vector<int>& sizes,
+                                const std::function<bool()>& expired = {});
 
 }  // namespace cleave::plan::solver
