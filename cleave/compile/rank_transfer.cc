@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 
 #include "cleave/core/error.h"
 #include "cleave/kernels/combine.h"
@@ -405,7 +406,17 @@ bool RankTransfer::advance_or_throw() {
           "expects; do all ranks run the same program?",
           device_, what_, bytes));
   ranks_->waits_in(device_, what_);
-  ranks_->check(device_, what_, plan_->group);
+  try {
+    ranks_->check(device_, what_, plan_->group);
+  } catch (const TransportError&) {
+    // A rank that has ended may have sent before: its word may come first.
+    using namespace std::chrono_literals;
+    for (int attempt = 0; attempt < 200; ++attempt) {
+      if (advance()) return true;
+      std::this_thread::sleep_for(1ms);
+    }
+    throw;
+  }
   return false;
 }
 
