@@ -1,7 +1,8 @@
 // A sharded module over MPI ranks, compiled with and without cleave-overlap, in turns:
 //   cleave trace 'model:gpt?step=grad&sharding=data&mesh=data=2' > step.mlir
-//   cleave launch -n 2 -- bench_overlap step.mlir [SECONDS]
+//   cleave launch -n 2 -- bench_overlap step.mlir [SECONDS [OPTIONS OF THE PASS]]
 #include <fmt/core.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
@@ -27,11 +28,26 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+// What this process has used and how often it has given its core away, so far.
+struct Usage {
+  double cpu = 0;  // seconds, of all threads
+  double waits = 0;
+};
+Usage usage() {
+  rusage r{};
+  getrusage(RUSAGE_SELF, &r);
+  auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  };
+  return {seconds(r.ru_utime) + seconds(r.ru_stime), static_cast<double>(r.ru_nvcsw)};
+}
+
 struct Case {
   std::string name;
   std::unique_ptr<Executable> executable;
   std::vector<std::vector<Array>> args = {}, results = {};
   std::vector<double> times = {};
+  Usage used = {};  // in all runs
 };
 
 // Seconds that a device waited for transfers, and that they were under way, in one run.
@@ -46,7 +62,7 @@ std::pair<double, double> waits(Case& each) {
   return {waited, under_way};
 }
 
-void run(const std::string& file, double seconds) {
+void run(const std::string& file, double seconds, const std::string& options) {
   World* world = World::of_process();
   std::ifstream in(file, std::ios::binary);
   if (!in) throw UserError(file + ": cannot be opened");
@@ -62,7 +78,8 @@ void run(const std::string& file, double seconds) {
   cases.push_back(
       {"without", std::make_unique<Executable>(
                       program, CompileOptions{.passes = all.substr(0, all.rfind(','))})});
-  cases.push_back({"with", std::make_unique<Executable>(program, CompileOptions{.passes = all})});
+  cases.push_back(
+      {"with", std::make_unique<Executable>(program, CompileOptions{.passes = all + options})});
   const std::vector<ValueId>& values = program.graph.region(program.entry_function().body).args;
   for (Case& each : cases) {
     each.args.resize(static_cast<size_t>(each.executable->num_devices()));
@@ -79,8 +96,12 @@ void run(const std::string& file, double seconds) {
     if (*goes_on.data<int32_t>() == 0) break;
     for (Case& each : cases) {
       const double start = now();
+      const Usage before = usage();
       each.executable->run_shards_into(each.args, each.results);
+      const Usage after = usage();
       each.times.push_back(now() - start);
+      each.used.cpu += after.cpu - before.cpu;
+      each.used.waits += after.waits - before.waits;
     }
   }
   for (Case& each : cases) {
@@ -88,10 +109,13 @@ void run(const std::string& file, double seconds) {
     std::sort(each.times.begin(), each.times.end());
     if (World::rank_of_process() == 0)
       fmt::print(
-          "{:<8} overlap: best {:.2f} ms, median {:.2f} ms of {} runs; in one run waited {:.2f} ms "
-          "of {:.2f} ms under way; arena {} bytes\n",
+          "{:<8} overlap: best {:.2f} ms, median {:.2f} ms of {} runs, each {:.2f} ms of processor "
+          "time and {:.1f} waits; in one run waited {:.2f} ms of {:.2f} ms under way; arena {} "
+          "bytes\n",
           each.name, each.times.front() * 1e3, each.times[each.times.size() / 2] * 1e3,
-          each.times.size(), waited * 1e3, under_way * 1e3, each.executable->stats().arena_bytes);
+          each.times.size(), each.used.cpu * 1e3 / static_cast<double>(each.times.size()),
+          each.used.waits / static_cast<double>(each.times.size()), waited * 1e3, under_way * 1e3,
+          each.executable->stats().arena_bytes);
   }
 }
 
@@ -99,11 +123,11 @@ void run(const std::string& file, double seconds) {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    fmt::print(stderr, "cleave launch -n RANKS -- bench_overlap FILE.mlir [SECONDS]\n");
+    fmt::print(stderr, "cleave launch -n RANKS -- bench_overlap FILE.mlir [SECONDS [OPTIONS]]\n");
     return 2;
   }
   try {
-    run(argv[1], argc > 2 ? std::atof(argv[2]) : 3);
+    run(argv[1], argc > 2 ? std::atof(argv[2]) : 3, argc > 3 ? argv[3] : "");
     return 0;
   } catch (const std::exception& error) {
     fmt::print(stderr, "error: {}\n", error.what());

@@ -58,14 +58,16 @@ struct Executable::Impl {
     threads = std::min(static_cast<int>(own.size()), cores);
   }
 
-  // Whether transfers run beside other work.
-  bool choose_passes(const CompileOptions& options) {
+  // How transfers run beside other work; nothing where they do not.
+  std::optional<OverlapOptions> choose_passes(const CompileOptions& options) {
     passes = parse_pipeline(options.passes);
     donate = options.donate;
+    std::optional<OverlapOptions> overlap;
     const auto overlaps = [](const PassCall& call) { return call.name == "cleave-overlap"; };
-    const bool any = std::any_of(passes.begin(), passes.end(), overlaps);
+    for (const PassCall& call : passes)
+      if (world && overlaps(call)) overlap = overlap_options(call.options);
     if (!world) std::erase_if(passes, overlaps);
-    return world && any;
+    return overlap;
   }
 
   size_t index_of(int64_t device) const {
@@ -242,7 +244,7 @@ Executable::Executable(Program program, const CompileOptions& options, World* wo
     impl_->world = world;
     impl_->own = world->devices_of(*program.mesh);
     impl_->choose_threads(options);
-    if (impl_->choose_passes(options)) order_transfers(program);
+    if (const auto overlap = impl_->choose_passes(options)) order_transfers(program, *overlap);
     impl_->ranks.emplace(*world, program);
     for (Instance& instance : impl_->ranks->take_instances())
       compiled = compiled && impl_->add(std::move(instance));

@@ -30,8 +30,10 @@ void register_fuse_passes(PassRegistry& registry) {
   registry.add({"cleave-fuse-epilogues", {}, [](Graph& graph, const PassOptions&, PassContext&) {
                   fuse_epilogues(graph);
                 }});
-  registry.add({"cleave-overlap", {}, [](Graph& graph, const PassOptions&, PassContext&) {
-                  overlap_transfers(graph);
+  registry.add({"cleave-overlap",
+                {"latency-us", "link-mb"},
+                [](Graph& graph, const PassOptions& options, PassContext&) {
+                  overlap_transfers(graph, overlap_options(options));
                 }});
 }
 

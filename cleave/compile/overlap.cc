@@ -194,6 +194,15 @@ class RegionOrder {
 
 }  // namespace
 
+OverlapOptions overlap_options(const PassOptions& options) {
+  OverlapOptions result;
+  const auto microseconds = static_cast<int64_t>(result.latency * 1e6 + 0.5);
+  result.latency = static_cast<double>(options.get_int("latency-us", microseconds)) * 1e-6;
+  const auto megabytes = static_cast<int64_t>(result.link / 1e6 + 0.5);
+  result.link = static_cast<double>(options.get_int("link-mb", megabytes)) * 1e6;
+  return result;
+}
+
 void overlap_transfers(Graph& graph, const OverlapOptions& options) {
   const Machine machine{options, [&](ValueId value) {
                           const Type& type = graph.type(value);

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "cleave/graph/graph.h"
+#include "cleave/passes/pass.h"
 #include "cleave/spmd/program.h"
 
 namespace cleave {
@@ -14,6 +15,8 @@ struct OverlapOptions {
   double link = 1e9;        // bytes per second
   double latency = 100e-6;  // seconds
 };
+// Of a call of the pass: cleave-overlap{latency-us=100 link-mb=1000}.
+OverlapOptions overlap_options(const PassOptions& options);
 
 // Orders the nodes of every region so that changes of layout run beside other work, and marks them
 // (`cleave.overlap`): they start where they stand, and are waited for where their result is read.
