@@ -56,10 +56,13 @@ class Expansion {
       return {{narrow(normalised(wide(0), wide(1), wide(2), wide(3), wide(4)), 0)}};
     if (name == "stablehlo.batch_norm_training") return batch_norm_training();
     if (name == "stablehlo.batch_norm_grad") return batch_norm_grad();
+    if (name == "stablehlo.select") return spread_select();
+    if (name == "stablehlo.einsum") return einsum();
+    if (name == "stablehlo.unary_einsum") return unary_einsum();
+    if (name == "chlo.scan") return scan();
     if (name == "cleave.softmax") return {{softmax()}};
     if (name == "cleave.layer_norm") return {{layer_norm()}};
-    if (name == "stablehlo.custom_call" && node_.attrs.get_string("call_target_name") == "mhlo.erf")
-      return {{b_.emit("chlo.erf", {in(0)})}};
+    if (name == "stablehlo.custom_call") return {{b_.emit("chlo.erf", {in(0)})}};
     return std::nullopt;
   }
 
@@ -97,6 +100,152 @@ class Expansion {
     if (auto* integer = value.as<IntegerAttr>()) number = static_cast<double>(integer->value);
     if (auto* boolean = value.as<bool>()) number = *boolean;
     return b_.constant(number, types_[0].dtype, types_[0].shape);
+  }
+
+  // One predicate for all elements.
+  std::optional<Values> spread_select() {
+    if (!shape(0).empty() || types_[0].rank() == 0) return std::nullopt;
+    return Values{
+        b_.emit("stablehlo.select", {b_.broadcast(in(0), types_[0].shape, {}), in(1), in(2)})};
+  }
+
+  // "ab,bc->ac" where every letter is in the result or in both operands, and in none twice.
+  std::optional<Values> einsum() {
+    std::string text(node_.attrs.get_string("einsum_config"));
+    std::erase(text, ' ');
+    const size_t comma = text.find(','), arrow = text.find("->");
+    const std::string names[2] = {text.substr(0, comma), text.substr(comma + 1, arrow - comma - 1)};
+    const std::string out = text.substr(arrow + 2);
+    std::string product[3];  // batch, free of each side
+    std::vector<int64_t> batch[2], contract[2];
+    for (size_t i : {0, 1})
+      for (size_t d = 0; d < names[i].size(); ++d) {
+        const char label = names[i][d];
+        const bool shared = names[1 - i].find(label) != std::string::npos;
+        const bool kept = out.find(label) != std::string::npos;
+        if (std::ranges::count(names[i], label) > 1 || (!shared && !kept)) return std::nullopt;
+        if (!shared) product[1 + i] += label;
+        if (!shared || i == 1) continue;
+        (kept ? batch : contract)[0].push_back(static_cast<int64_t>(d));
+        (kept ? batch : contract)[1].push_back(static_cast<int64_t>(names[1].find(label)));
+        if (kept) product[0] += label;
+      }
+    const std::string order = product[0] + product[1] + product[2];
+    StructAttr numbers{"stablehlo.dot", {}};
+    numbers.fields.push_back({"lhs_batching_dimensions", ints_attr(batch[0])});
+    numbers.fields.push_back({"rhs_batching_dimensions", ints_attr(batch[1])});
+    numbers.fields.push_back({"lhs_contracting_dimensions", ints_attr(contract[0])});
+    numbers.fields.push_back({"rhs_contracting_dimensions", ints_attr(contract[1])});
+    AttrDict attrs;
+    attrs.set("dot_dimension_numbers", std::move(numbers));
+    Shape sizes;
+    std::vector<int64_t> permutation;
+    for (char label : order) sizes.push_back(types_[0].shape[out.find(label)]);
+    for (char label : out) permutation.push_back(static_cast<int64_t>(order.find(label)));
+    const ValueId dot = b_.emit_as(Type::tensor(types_[0].dtype, sizes), "stablehlo.dot_general",
+                                   {in(0), in(1)}, attrs);
+    return Values{b_.transpose(dot, permutation)};
+  }
+
+  // "abc->ca": what is not in the result is summed; no letter twice.
+  std::optional<Values> unary_einsum() {
+    std::string text(node_.attrs.get_string("einsum_config"));
+    std::erase(text, ' ');
+    const size_t arrow = text.find("->");
+    const std::string names = text.substr(0, arrow), out = text.substr(arrow + 2);
+    std::string kept;
+    std::vector<int64_t> summed, permutation;
+    for (size_t d = 0; d < names.size(); ++d) {
+      if (std::ranges::count(names, names[d]) > 1) return std::nullopt;
+      if (out.find(names[d]) == std::string::npos)
+        summed.push_back(static_cast<int64_t>(d));
+      else
+        kept += names[d];
+    }
+    for (char label : out) permutation.push_back(static_cast<int64_t>(kept.find(label)));
+    const ValueId sum = summed.empty() ? in(0) : b_.reduce(in(0), "stablehlo.add", 0, summed);
+    return Values{b_.transpose(sum, permutation)};
+  }
+
+  // A loop over the steps. The body becomes that of the loop, between slices and updates.
+  std::optional<Values> scan() {
+    Graph& graph = b_.graph();
+    const RegionId from = node_.regions[0];
+    bool moves = true;  // nothing in it is known by its place
+    graph.walk(from, [&](NodeId id) {
+      const OpDef* def = graph.node(id).def;
+      moves = moves && def && !def->has(kCollective) && graph.node(id).name != "cleave.transfer";
+    });
+    if (!moves) return std::nullopt;
+    const auto segments = node_.attrs.get_ints_or_empty("operandSegmentSizes");
+    const size_t inputs =
+        segments.size() == 2 ? static_cast<size_t>(segments[0]) : node_.operands.size() / 2;
+    const size_t carries = node_.operands.size() - inputs;
+    const size_t outputs = node_.results.size() - carries;
+    const int64_t dim = node_.attrs.get_int("dimension"), steps = shape(0)[dim];
+    // The number of the step, then carries, then outputs.
+    Values start = {b_.constant(0, DType::I32)};
+    for (size_t i = 0; i < carries; ++i) start.push_back(in(inputs + i));
+    for (size_t i = 0; i < outputs; ++i)
+      start.push_back(b_.constant(0, types_[i].dtype, types_[i].shape));
+    std::vector<Type> types;
+    for (ValueId value : start) types.push_back(graph.type(value));
+    const NodeId loop = graph.add_node("stablehlo.while", start, types);
+    GraphBuilder condition(graph, graph.add_region(loop)), body(graph, graph.add_region(loop));
+    for (const Type& type : types) {
+      graph.add_argument(condition.region(), type);
+      graph.add_argument(body.region(), type);
+    }
+    condition.finish({condition.compare(
+        "LT", condition.arg(0), condition.constant(static_cast<double>(steps), DType::I32))});
+    const ValueId number = body.arg(0);
+    const ValueId zero = body.constant(0, DType::I32);
+    const ValueId last = body.constant(static_cast<double>(steps - 1), DType::I32);
+    const ValueId at = node_.attrs.get_bool("is_reverse", false)
+                           ? body.emit("stablehlo.subtract", {last, number})
+                           : number;
+    auto starts = [&](size_t rank) {
+      Values result(rank, zero);
+      result[static_cast<size_t>(dim)] = at;
+      return result;
+    };
+    std::map<uint32_t, ValueId> mapped;
+    const Values args = graph.region(from).args;
+    for (size_t i = 0; i < inputs; ++i) {
+      Shape sizes = shape(i);
+      sizes[static_cast<size_t>(dim)] = 1;
+      Values operands = starts(sizes.size());
+      operands.insert(operands.begin(), in(i));
+      AttrDict attrs;
+      attrs.set("slice_sizes", ints_attr(sizes));
+      const ValueId part = body.emit("stablehlo.dynamic_slice", operands, attrs);
+      mapped[args[i].index] = body.reshape(part, graph.type(args[i]).shape);
+    }
+    for (size_t i = 0; i < carries; ++i) mapped[args[inputs + i].index] = body.arg(1 + i);
+    const std::vector<NodeId> nodes = graph.region(from).nodes;
+    graph.walk(from, [&](NodeId id) {
+      for (ValueId& operand : graph.node(id).operands)
+        if (const auto it = mapped.find(operand.index); it != mapped.end()) operand = it->second;
+    });
+    for (size_t i = 0; i + 1 < nodes.size(); ++i) graph.append(body.region(), nodes[i]);
+    const Values returned = graph.node(nodes.back()).operands;
+    Values next = {body.emit("stablehlo.add", {number, body.constant(1, DType::I32)})};
+    for (size_t i = 0; i < carries; ++i) next.push_back(returned[outputs + i]);
+    for (size_t i = 0; i < outputs; ++i) {
+      Shape sizes = types_[i].shape;
+      sizes[static_cast<size_t>(dim)] = 1;
+      Values operands = starts(sizes.size());
+      operands.insert(operands.begin(),
+                      {body.arg(1 + carries + i), body.reshape(returned[i], sizes)});
+      next.push_back(body.emit("stablehlo.dynamic_update_slice", operands));
+    }
+    body.finish(next);
+    graph.append(b_.region(), loop);
+    const Values ended = graph.node(loop).results;
+    Values results(ended.begin() + 1 + static_cast<int64_t>(carries), ended.end());
+    results.insert(results.end(), ended.begin() + 1,
+                   ended.begin() + 1 + static_cast<int64_t>(carries));
+    return results;
   }
 
   // The body's ops on whole tensors.
@@ -241,21 +390,27 @@ class Expansion {
   std::vector<Type> types_;
 };
 
-bool has_expansion(const Node& node) {
+bool has_expansion(const Graph& graph, const Node& node) {
   static const std::set<std::string_view> kNames = {"chlo.constant_like",
+                                                    "chlo.scan",
                                                     "cleave.layer_norm",
                                                     "cleave.softmax",
                                                     "stablehlo.batch_norm_grad",
                                                     "stablehlo.batch_norm_inference",
                                                     "stablehlo.batch_norm_training",
-                                                    "stablehlo.custom_call",
                                                     "stablehlo.dynamic_broadcast_in_dim",
                                                     "stablehlo.dynamic_gather",
                                                     "stablehlo.dynamic_iota",
                                                     "stablehlo.dynamic_reshape",
+                                                    "stablehlo.einsum",
                                                     "stablehlo.get_dimension_size",
                                                     "stablehlo.map",
-                                                    "stablehlo.torch_index_select"};
+                                                    "stablehlo.torch_index_select",
+                                                    "stablehlo.unary_einsum"};
+  if (node.name == "stablehlo.select")
+    return graph.operand_type(node, 0).rank() == 0 && graph.result_type(node).rank() > 0;
+  if (node.name == "stablehlo.custom_call")
+    return node.attrs.get_string("call_target_name") == "mhlo.erf";
   return kNames.contains(node.name) || node.name.starts_with("chlo.broadcast_");
 }
 
@@ -272,7 +427,7 @@ bool expand(Graph& graph) {
   std::vector<NodeId> nodes;
   graph.walk([&](NodeId id) {
     const Node& node = graph.node(id);
-    if (node.def && has_expansion(node) && !is_pinned(node) &&
+    if (node.def && has_expansion(graph, node) && !is_pinned(node) &&
         has_static_types(graph, node.operands) && has_static_types(graph, node.results))
       nodes.push_back(id);
   });

@@ -20,9 +20,9 @@ bool inline_calls(Graph& graph, const std::function<void(NodeId from, NodeId to)
 bool canonicalize(Graph& graph);
 
 // Ops that consist of others become those, so that they are fused and planned like them:
-// broadcasting ops of CHLO, map, torch_index_select, ops with sizes as operands where the sizes of
-// the result are known, batch_norm_*, softmax and layer_norm. Sums of the latter may be added in
-// another order.
+// broadcasting ops of CHLO, scan, map, torch_index_select, einsum, ops with sizes as operands where
+// the sizes of the result are known, batch_norm_*, softmax and layer_norm. Sums of the latter may
+// be added in another order.
 bool expand(Graph& graph);
 
 // Ops on constants become constants, where the result is small or one value everywhere.
