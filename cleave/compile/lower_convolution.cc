@@ -56,8 +56,7 @@ bool Lowering::convolve(const Node& node, std::vector<CodeView> in, const CodeVi
     if (!done && !epilogue.empty()) step = make_convolution_step(plain, {}, options_.threads);
     if (step) {
       if (step->kernel_bytes() > 0) {
-        const CodeView kernel =
-            fresh(Type::tensor(DType::U8, {static_cast<int64_t>(step->kernel_bytes())}));
+        const CodeView kernel = work_memory(step->kernel_bytes());
         add(block, step->kernel_step(kernel), {plain.kernel}, {kernel});
         plain.kernel = kernel;
       }

@@ -1,6 +1,8 @@
 #include "cleave/compile/lowering.h"
 #include "cleave/compile/reduce_step.h"
+#include "cleave/compile/select_scatter_step.h"
 #include "cleave/compile/window_steps.h"
+#include "cleave/kernels/elementwise.h"
 #include "cleave/kernels/reduce_window.h"
 #include "cleave/ops/reduction_body.h"
 #include "cleave/ops/window_attr.h"
@@ -105,6 +107,37 @@ bool Lowering::reduce_window(const Node& node, CodeBlock& block) {
                                 as_dtype(block, in[n + i], dtype)));
   }
   finish_node(node, block, first, out);
+  return true;
+}
+
+bool Lowering::select_and_scatter(const Node& node, CodeBlock& block) {
+  const auto reducers = recognise_reducers(graph(), node.regions[1]);
+  auto select = RegionLoop::make(graph(), node.regions[0]);
+  const std::vector<CodeView> in = operands(node);
+  if (!reducers || (*reducers)[0] > Reducer::Min || !select || in[0].type.shape.size() > 16 ||
+      num_elements(in[0].type.shape) == 0)
+    return false;
+  const size_t first = block.steps.size();
+  const Type& type = graph().result_type(node);
+  const bool half = type.dtype == DType::F16 || type.dtype == DType::BF16;
+  const DType dtype = half ? DType::F32 : type.dtype;
+  static constexpr BinaryOp kOps[] = {BinaryOp::Add, BinaryOp::Multiply, BinaryOp::Maximum,
+                                      BinaryOp::Minimum};
+  const LoopChoice combine = binary_loop(kOps[static_cast<size_t>((*reducers)[0])], dtype);
+  if (!combine.loop || combine.in != dtype || combine.out != dtype) return false;
+  SelectScatter plan{.operand = contiguous(block, in[0]),
+                     .source = contiguous(block, as_dtype(block, in[1], dtype)),
+                     .init = as_dtype(block, in[2], dtype),
+                     .result = fresh(Type::tensor(dtype, type.shape)),
+                     .window = window_of(node, in[0].type.shape.size()),
+                     .select = std::move(*select),
+                     .combine = combine.loop,
+                     .work = {}};
+  plan.work = work_memory(select_scatter_work(plan.operand, plan.source, plan.select));
+  const std::vector<CodeView> reads = {plan.operand, plan.source, plan.init},
+                              writes = {plan.result, plan.work};
+  add(block, make_select_scatter_step(std::move(plan)), reads, writes);
+  finish_node(node, block, first, {as_dtype(block, writes[0], type.dtype)});
   return true;
 }
 

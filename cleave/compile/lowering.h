@@ -91,6 +91,7 @@ class Lowering {
   void pad(const Node& node, CodeBlock& block);
   bool reduce(const Node& node, CodeBlock& block);
   bool reduce_window(const Node& node, CodeBlock& block);
+  bool select_and_scatter(const Node& node, CodeBlock& block);
   CodeView padded(CodeBlock& block, const CodeView& view, const Window& window,
                   const CodeView& fill);
   CodeView folded(CodeBlock& block, const CodeView& view, const std::vector<int64_t>& dims,
@@ -103,6 +104,13 @@ class Lowering {
   bool top_k(const Node& node, CodeBlock& block);
   void add_sort(CodeBlock& block, RowSort sort, const std::vector<CodeView>& reads,
                 const std::vector<CodeView>& writes);
+
+  // lower_linalg.cc
+  CodeView work_memory(size_t bytes);  // of one step
+  void bitcast(const Node& node, CodeBlock& block);
+  void cholesky(const Node& node, CodeBlock& block);
+  void triangular_solve(const Node& node, CodeBlock& block);
+  bool fft(const Node& node, CodeBlock& block);
 
   // lower_flow.cc
   void loop(NodeId id, CodeBlock& block);

@@ -69,6 +69,19 @@ class KernelStep : public CodeStep {
 void run_kernel(Frame& frame, NodeId node, const std::vector<CodeView>& operands,
                 const std::vector<CodeView>& results);
 
+// What has been prepared elsewhere.
+class CallStep : public CodeStep {
+ public:
+  explicit CallStep(std::function<void(const Frame&)> call) : call_(std::move(call)) {}
+  Next run(Frame& frame) const override {
+    call_(frame);
+    return Next::Continue;
+  }
+
+ private:
+  std::function<void(const Frame&)> call_;
+};
+
 class WhileStep : public CodeStep {
  public:
   Next run(Frame& frame) const override;

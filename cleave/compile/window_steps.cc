@@ -156,10 +156,53 @@ class GatherStep : public CodeStep {
   StridedCopy copy_;
 };
 
+// What a scatter does with a run of elements that lie behind each other.
+class Combine {
+ public:
+  Combine(const LoopChoice& choice, DType dtype) : dtype_(dtype), loop_(choice.loop) {
+    if (loop_ && choice.in != dtype) {
+      widen_ = convert_loop(dtype, choice.in);
+      narrow_ = convert_loop(choice.out, dtype);
+    }
+  }
+
+  void run(std::byte* at, const std::byte* update, int64_t n) const {
+    const std::byte* in[2] = {at, update};
+    if (widen_)
+      run_wide(at, update, n);
+    else if (loop_)
+      loop_(in, at, n);
+    else
+      std::memcpy(at, update, static_cast<size_t>(n * byte_size(dtype_)));
+  }
+
+ private:
+  void run_wide(std::byte* at, const std::byte* update, int64_t count) const {
+    constexpr int64_t kChunk = 256;
+    alignas(64) std::byte wide[2][kChunk * sizeof(float)];
+    const int64_t size = byte_size(dtype_);
+    for (int64_t begin = 0; begin < count; begin += kChunk) {
+      const int64_t n = std::min(kChunk, count - begin);
+      const std::byte* a = at + begin * size;
+      const std::byte* b = update + begin * size;
+      widen_(&a, wide[0], n);
+      widen_(&b, wide[1], n);
+      const std::byte* in[2] = {wide[0], wide[1]};
+      loop_(in, wide[0], n);
+      narrow_(in, at + begin * size, n);
+    }
+  }
+
+  DType dtype_;
+  Loop loop_;                                // null: overwrites
+  Loop widen_ = nullptr, narrow_ = nullptr;  // of 16 bits, which are combined as float32
+};
+
+// Windows in one piece, which cannot stick out along their own dimensions.
 class ScatterStep : public CodeStep {
  public:
   ScatterStep(const WindowMap& map, const std::vector<CodeView>& operands, const CodeView& result,
-              int64_t run, const LoopChoice& combine)
+              int64_t run, const Combine& combine)
       : operand_(operands[0]),
         updates_(operands[2]),
         result_(result),
@@ -167,12 +210,7 @@ class ScatterStep : public CodeStep {
                byte_size(result.type.dtype)),
         walk_(map, result, operands[1], operands[2]),
         run_(run),
-        combine_(combine.loop) {
-    if (combine_ && combine.in != result.type.dtype) {
-      widen_ = convert_loop(result.type.dtype, combine.in);
-      narrow_ = convert_loop(combine.out, result.type.dtype);
-    }
-  }
+        combine_(combine) {}
 
   Next run(Frame& frame) const override {
     const int64_t size = byte_size(result_.type.dtype);
@@ -184,43 +222,121 @@ class ScatterStep : public CodeStep {
         [&](int64_t dim, int64_t index) {
           return index < result_.type.shape[dim] ? index : int64_t{-1};
         },
-        [&](int64_t a, int64_t b) {
-          std::byte* at = to + a * size;
-          const std::byte* in[2] = {at, updates + b * size};
-          if (widen_)
-            add_wide(at, in[1]);
-          else if (combine_)
-            combine_(in, at, run_);
-          else
-            std::memcpy(at, in[1], static_cast<size_t>(run_ * size));
-        });
+        [&](int64_t a, int64_t b) { combine_.run(to + a * size, updates + b * size, run_); });
     return Next::Continue;
   }
 
  private:
-  void add_wide(std::byte* at, const std::byte* update) const {
-    constexpr int64_t kChunk = 256;
-    alignas(64) std::byte wide[2][kChunk * sizeof(float)];
+  CodeView operand_, updates_, result_;
+  StridedCopy whole_;
+  WindowWalk walk_;
+  int64_t run_;  // elements of a window
+  Combine combine_;
+};
+
+// Any windows; what sticks out is cut off.
+class CutScatterStep : public CodeStep {
+ public:
+  CutScatterStep(const WindowMap& map, const std::vector<CodeView>& operands,
+                 const CodeView& result, const Combine& combine)
+      : operand_(operands[0]),
+        updates_(operands[2]),
+        result_(result),
+        whole_(operand_.type.shape, operand_.type.strides, result.type.strides,
+               byte_size(result.type.dtype)),
+        walk_(map, result, operands[1], operands[2]),
+        combine_(combine),
+        in_window_(result.type.shape.size()) {
+    const std::vector<int64_t> dims = map.window_operand_dims(result.type.shape.size());
+    for (size_t w = 0; w < dims.size(); ++w) {
+      in_window_[static_cast<size_t>(dims[w])] = true;
+      window_.push_back({dims[w], updates_.type.shape[map.window_dims[w]],
+                         result.type.strides[dims[w]], updates_.type.strides[map.window_dims[w]]});
+    }
+    has_rows_ = !window_.empty() && window_.back().to == 1 && window_.back().from == 1;
+  }
+
+  Next run(Frame& frame) const override {
     const int64_t size = byte_size(result_.type.dtype);
-    for (int64_t begin = 0; begin < run_; begin += kChunk) {
-      const int64_t n = std::min(kChunk, run_ - begin);
-      const std::byte* a = at + begin * size;
-      const std::byte* b = update + begin * size;
-      widen_(&a, wide[0], n);
-      widen_(&b, wide[1], n);
-      const std::byte* in[2] = {wide[0], wide[1]};
-      combine_(in, wide[0], n);
-      narrow_(in, at + begin * size, n);
+    std::byte* to = frame.data(result_);
+    const std::byte* updates = frame.data(updates_);
+    if (frame.data(operand_) != to) whole_.run(frame.data(operand_), to);
+    int64_t start[kMostDims] = {};
+    walk_.run(
+        frame,
+        [&](int64_t dim, int64_t index) {
+          start[dim] = index;
+          return int64_t{0};
+        },
+        [&](int64_t a, int64_t b) { add_window(start, to + a * size, updates + b * size); });
+    return Next::Continue;
+  }
+
+ private:
+  struct Dim {
+    int64_t dim, size, to, from;  // strides of the result and of the updates
+  };
+
+  void add_window(const int64_t* start, std::byte* to, const std::byte* update) const {
+    const int64_t size = byte_size(result_.type.dtype);
+    int64_t low[kMostDims] = {}, count[kMostDims] = {}, at[kMostDims] = {};
+    int64_t a = 0, b = 0;
+    for (size_t d = 0; d < in_window_.size(); ++d) {
+      if (!in_window_[d] && (start[d] < 0 || start[d] >= result_.type.shape[d])) return;
+      a += start[d] * result_.type.strides[d];
+    }
+    for (size_t w = 0; w < window_.size(); ++w) {
+      const Dim& dim = window_[w];
+      low[w] = std::max<int64_t>(0, -start[dim.dim]);
+      count[w] = std::min(dim.size, result_.type.shape[dim.dim] - start[dim.dim]) - low[w];
+      if (count[w] <= 0) return;
+      a += low[w] * dim.to;
+      b += low[w] * dim.from;
+    }
+    const size_t outer = window_.size() - (has_rows_ ? 1 : 0);
+    const int64_t row = has_rows_ ? count[outer] : 1;
+    while (true) {
+      combine_.run(to + a * size, update + b * size, row);
+      size_t w = outer;
+      while (w-- > 0) {
+        a += window_[w].to;
+        b += window_[w].from;
+        if (++at[w] < count[w]) break;
+        a -= window_[w].to * count[w];
+        b -= window_[w].from * count[w];
+        at[w] = 0;
+      }
+      if (w == SIZE_MAX) return;
     }
   }
 
   CodeView operand_, updates_, result_;
   StridedCopy whole_;
   WindowWalk walk_;
-  int64_t run_;                              // elements of a window
-  Loop combine_;                             // null: overwrites
-  Loop widen_ = nullptr, narrow_ = nullptr;  // of 16 bits, which are added as float32
+  Combine combine_;
+  std::vector<bool> in_window_;  // by dimension of the result
+  std::vector<Dim> window_;
+  bool has_rows_ = false;
 };
+
+std::optional<BinaryOp> operator_of(ReduceOp op, DType dtype) {
+  switch (op) {
+    case ReduceOp::Sum:
+      return dtype == DType::Bool ? BinaryOp::Or : BinaryOp::Add;
+    case ReduceOp::Prod:
+      return dtype == DType::Bool ? BinaryOp::And : BinaryOp::Multiply;
+    case ReduceOp::Max:
+      return dtype == DType::Bool ? BinaryOp::Or : BinaryOp::Maximum;
+    case ReduceOp::Min:
+      return dtype == DType::Bool ? BinaryOp::And : BinaryOp::Minimum;
+    case ReduceOp::And:
+      return BinaryOp::And;
+    case ReduceOp::Or:
+      return BinaryOp::Or;
+    default:
+      return std::nullopt;
+  }
+}
 
 class PadStep : public CodeStep {
  public:
@@ -271,26 +387,30 @@ std::unique_ptr<CodeStep> make_scatter_step(const Graph& graph, const Node& node
                                             const CodeView& result) {
   const DType dtype = result.type.dtype;
   if (operands.size() != 3 || operands[2].type.dtype != dtype ||
-      operands[2].type.shape.size() > kMostDims)
+      operands[2].type.shape.size() > kMostDims || result.type.shape.size() > kMostDims ||
+      num_elements(operands[2].type.shape) == 0)
     return nullptr;
   const WindowMap map = scatter_map(node);
+  LoopChoice choice;
+  if (!returns_second_half(graph, node.regions[0])) {
+    const auto reducer = common_reducer(graph, node.regions[0], false);
+    const auto op = reducer ? operator_of(*reducer, dtype) : std::nullopt;
+    if (!op) return nullptr;
+    choice = binary_loop(*op, dtype);
+    const bool wide = choice.in == DType::F32 && choice.out == DType::F32;
+    if (!choice.loop || !(wide || (choice.in == dtype && choice.out == dtype))) return nullptr;
+  }
+  const Combine combine(choice, dtype);
   // Along the dimensions of its window an update is as large as the result.
   const std::vector<int64_t> dims = map.window_operand_dims(result.type.shape.size());
+  bool fits = true;
   for (size_t w = 0; w < dims.size(); ++w)
-    if (operands[2].type.shape[map.window_dims[w]] != result.type.shape[dims[w]] ||
-        contains(map.index_map, dims[w]))
-      return nullptr;
+    fits &= operands[2].type.shape[map.window_dims[w]] == result.type.shape[dims[w]] &&
+            !contains(map.index_map, dims[w]);
   const auto run = one_run(pick(result.type.shape, dims), pick(result.type.strides, dims),
                            pick(operands[2].type.strides, map.window_dims));
-  if (!run || *run == 0) return nullptr;
-  LoopChoice combine;
-  if (!returns_second_half(graph, node.regions[0])) {
-    if (common_reducer(graph, node.regions[0], false) != ReduceOp::Sum || dtype == DType::Bool)
-      return nullptr;
-    combine = binary_loop(BinaryOp::Add, dtype);
-    const bool wide = combine.in == DType::F32 && combine.out == DType::F32;
-    if (!combine.loop || !(wide || (combine.in == dtype && combine.out == dtype))) return nullptr;
-  }
+  if (!fits || !run || *run == 0)
+    return std::make_unique<CutScatterStep>(map, operands, result, combine);
   return std::make_unique<ScatterStep>(map, operands, result, *run, combine);
 }
 

@@ -77,23 +77,63 @@ std::vector<Array> lapack_potrf(const Array& a, char uplo) {
   return {out, info};
 }
 
-Array cholesky(const Array& a, bool lower) {
-  if (is_half(a.dtype())) return convert(cholesky(convert(a, DType::F32), lower), a.dtype());
-  const std::vector<Array> factored = lapack_potrf(a, lower ? 'L' : 'U');
-  const Array& out = factored[0];
-  const int64_t n = rows(a);
-  visit_lapack(a.dtype(), [&]<typename T>(T) {
+void cholesky(DType dtype, int64_t batches, int64_t size, bool lower, const std::byte* a,
+              std::byte* out, std::byte* scratch) {
+  apply_library_threads();
+  visit_lapack(dtype, [&]<typename T>(T) {
     using R = lapack::Real<T>;
-    for (int64_t b = 0; b < factored[1].num_elements(); ++b) {
-      T* m = matrix<T>(out, b);
-      if (factored[1].data<int>()[b] != 0)
-        std::fill_n(m, n * n, T(std::numeric_limits<R>::quiet_NaN()));
-      for (int64_t i = 0; i < n; ++i)
-        for (int64_t j = 0; j < n; ++j)
-          if (lower ? j > i : j < i) m[i * n + j] = T{};
+    const char uplo = lower ? 'L' : 'U';
+    const int n = static_cast<int>(size), lead = std::max(n, 1);
+    T* const columns = reinterpret_cast<T*>(scratch);
+    for (int64_t b = 0; b < batches; ++b) {
+      const T* from = reinterpret_cast<const T*>(a) + b * size * size;
+      T* const to = reinterpret_cast<T*>(out) + b * size * size;
+      for (int64_t i = 0; i < size; ++i)
+        for (int64_t j = 0; j < size; ++j) columns[j * size + i] = from[i * size + j];
+      int info = 0;
+      Lapack<T>::potrf(&uplo, &n, columns, &lead, &info);
+      for (int64_t i = 0; i < size; ++i)
+        for (int64_t j = 0; j < size; ++j)
+          to[i * size + j] = (lower ? j > i : j < i) ? T{}
+                             : info != 0             ? T(std::numeric_limits<R>::quiet_NaN())
+                                                     : columns[j * size + i];
     }
   });
+}
+
+Array cholesky(const Array& a, bool lower) {
+  if (is_half(a.dtype())) return convert(cholesky(convert(a, DType::F32), lower), a.dtype());
+  require_square("cholesky", a);
+  const Array in = a.contiguous();
+  Array out(a.dtype(), a.shape()), scratch(a.dtype(), {rows(a), rows(a)});
+  cholesky(a.dtype(), num_elements(batch_shape(a)), rows(a), lower, in.raw(), out.raw(),
+           scratch.raw());
   return out;
+}
+
+void triangular_solve(DType dtype, int64_t batches, int64_t rows, int64_t cols,
+                      const TriangularSolve& how, const std::byte* a, std::byte* x) {
+  apply_library_threads();
+  const auto side = how.left ? CblasLeft : CblasRight;
+  const auto uplo = how.lower ? CblasLower : CblasUpper;
+  const auto diag = how.unit_diagonal ? CblasUnit : CblasNonUnit;
+  const auto form = how.form == MatrixForm::Plain        ? CblasNoTrans
+                    : how.form == MatrixForm::Transposed ? CblasTrans
+                                                         : CblasConjTrans;
+  constexpr int64_t kSmall = 16;
+  const int m = static_cast<int>(rows), n = static_cast<int>(cols);
+  const int64_t size = how.left ? rows : cols;
+  visit_lapack(dtype, [&]<typename T>(T) {
+    for (int64_t i = 0; i < batches; ++i) {
+      const T* matrix = reinterpret_cast<const T*>(a) + i * size * size;
+      T* const right = reinterpret_cast<T*>(x) + i * rows * cols;
+      if (size <= kSmall)
+        substitute<T>(how, size, matrix, how.left ? n : m, right, how.left ? n : 1,
+                      how.left ? 1 : n);
+      else
+        trsm<T>(side, uplo, form, diag, m, n, matrix, static_cast<int>(size), right);
+    }
+  });
 }
 
 Array triangular_solve(const Array& a, const Array& b, const TriangularSolve& how) {
@@ -101,28 +141,11 @@ Array triangular_solve(const Array& a, const Array& b, const TriangularSolve& ho
   if (is_half(a.dtype()))
     return convert(triangular_solve(convert(a, DType::F32), convert(b, DType::F32), how),
                    a.dtype());
-  apply_library_threads();
   const Array matrices = a.contiguous();
   Array x = b.copy();
-  const auto side = how.left ? CblasLeft : CblasRight;
-  const auto uplo = how.lower ? CblasLower : CblasUpper;
-  const auto diag = how.unit_diagonal ? CblasUnit : CblasNonUnit;
-  const auto form = how.form == MatrixForm::Plain        ? CblasNoTrans
-                    : how.form == MatrixForm::Transposed ? CblasTrans
-                                                         : CblasConjTrans;
-  if (x.num_elements() == 0) return x;
-  constexpr int64_t kSmall = 16;
-  const int m = static_cast<int>(rows(b)), n = static_cast<int>(cols(b));
-  visit_lapack(a.dtype(), [&]<typename T>(T) {
-    for (int64_t i = 0; i < num_elements(batch_shape(b)); ++i) {
-      if (rows(a) <= kSmall)
-        substitute<T>(how, rows(a), matrix<T>(matrices, i), how.left ? n : m, matrix<T>(x, i),
-                      how.left ? n : 1, how.left ? 1 : n);
-      else
-        trsm<T>(side, uplo, form, diag, m, n, matrix<T>(matrices, i), static_cast<int>(rows(a)),
-                matrix<T>(x, i));
-    }
-  });
+  if (x.num_elements() > 0)
+    triangular_solve(a.dtype(), num_elements(batch_shape(b)), rows(b), cols(b), how, matrices.raw(),
+                     x.raw());
   return x;
 }
 

@@ -22,6 +22,13 @@ struct TriangularSolve {
 };
 Array triangular_solve(const Array& a, const Array& b, const TriangularSolve& how);
 
+// The same on packed matrices, of F32, F64, C64 or C128, without an allocation. cholesky takes
+// scratch memory of one matrix; `x` holds the right sides before and the solutions after.
+void cholesky(DType dtype, int64_t batches, int64_t size, bool lower, const std::byte* a,
+              std::byte* out, std::byte* scratch);
+void triangular_solve(DType dtype, int64_t batches, int64_t rows, int64_t cols,
+                      const TriangularSolve& how, const std::byte* a, std::byte* x);
+
 std::vector<Array> lapack_potrf(const Array& a, char uplo);            // factor, info
 std::vector<Array> lapack_getrf(const Array& a);                       // lu, pivots from 1, info
 std::vector<Array> lapack_geqrf(const Array& a);                       // r and reflectors, tau

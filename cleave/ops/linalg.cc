@@ -4,9 +4,38 @@
 #include "cleave/ops/eval.h"
 #include "cleave/ops/families.h"
 #include "cleave/ops/infer_util.h"
+#include "cleave/ops/linalg_attr.h"
 #include "cleave/ops/rule_util.h"
 
 namespace cleave {
+namespace {
+
+MatrixForm form_of(const Node& node) {
+  if (!node.attrs.has("transpose_a")) return MatrixForm::Plain;
+  const std::string_view text = node.attrs.get_string("transpose_a");
+  if (text == "TRANSPOSE") return MatrixForm::Transposed;
+  if (text == "ADJOINT") return MatrixForm::Adjoint;
+  require(text == "NO_TRANSPOSE", node,
+          "transpose_a '{}' is none of NO_TRANSPOSE, TRANSPOSE, ADJOINT", text);
+  return MatrixForm::Plain;
+}
+
+}  // namespace
+
+TriangularSolve triangular_solve_of(const Node& node) {
+  return {node.attrs.get_bool("left_side", true), node.attrs.get_bool("lower", true),
+          node.attrs.get_bool("unit_diagonal", false), form_of(node)};
+}
+
+FftKind fft_kind(const Node& node) {
+  const std::string_view text = node.attrs.get_string("fft_type");
+  if (text == "FFT") return FftKind::Forward;
+  if (text == "IFFT") return FftKind::Inverse;
+  if (text == "RFFT") return FftKind::RealForward;
+  if (text == "IRFFT") return FftKind::RealInverse;
+  fail(node, "fft_type '{}' is none of FFT, IFFT, RFFT, IRFFT", text);
+}
+
 namespace {
 
 OpCost cubic_cost(const Graph& graph, const Node& node, double factor, double size) {
@@ -52,16 +81,6 @@ std::vector<Array> eval_cholesky(EvalContext&, const Node& node, std::span<const
 // ---- triangular_solve
 
 bool left_side(const Node& node) { return node.attrs.get_bool("left_side", true); }
-
-MatrixForm form_of(const Node& node) {
-  if (!node.attrs.has("transpose_a")) return MatrixForm::Plain;
-  const std::string_view text = node.attrs.get_string("transpose_a");
-  if (text == "TRANSPOSE") return MatrixForm::Transposed;
-  if (text == "ADJOINT") return MatrixForm::Adjoint;
-  require(text == "NO_TRANSPOSE", node,
-          "transpose_a '{}' is none of NO_TRANSPOSE, TRANSPOSE, ADJOINT", text);
-  return MatrixForm::Plain;
-}
 
 std::vector<Type> infer_triangular_solve(const Graph& graph, const Node& node) {
   require_operands(node, 2);
@@ -119,21 +138,10 @@ OpCost triangular_solve_cost(const Graph& graph, const Node& node) {
 
 std::vector<Array> eval_triangular_solve(EvalContext&, const Node& node,
                                          std::span<const Array> operands) {
-  return {triangular_solve(operands[0], operands[1],
-                           {left_side(node), node.attrs.get_bool("lower", true),
-                            node.attrs.get_bool("unit_diagonal", false), form_of(node)})};
+  return {triangular_solve(operands[0], operands[1], triangular_solve_of(node))};
 }
 
 // ---- fft
-
-FftKind fft_kind(const Node& node) {
-  const std::string_view text = node.attrs.get_string("fft_type");
-  if (text == "FFT") return FftKind::Forward;
-  if (text == "IFFT") return FftKind::Inverse;
-  if (text == "RFFT") return FftKind::RealForward;
-  if (text == "IRFFT") return FftKind::RealInverse;
-  fail(node, "fft_type '{}' is none of FFT, IFFT, RFFT, IRFFT", text);
-}
 
 std::vector<Type> infer_fft(const Graph& graph, const Node& node) {
   require_operands(node, 1);

@@ -70,8 +70,8 @@ func.func @main(%x: tensor<3x7x5xf32>, %i: tensor<3x4x1xi32>, %u: tensor<3x4x5xf
                    0, -1, 9);
 }
 
-// Windows that may stick out, and other operators, are left to the kernel.
-TEST(WindowSteps, OthersCallTheKernel) {
+// Windows that stick out are cut, and any operator combines.
+TEST(WindowSteps, OfAnyWindowAndOperator) {
   expect_identical(R"(
 func.func @main(%x: tensor<9x6xf32>, %i: tensor<4x1xi32>, %u: tensor<4x3x6xf32>) -> (tensor<9x6xf32>, tensor<4x3x6xf32>) {
   %0 = "stablehlo.scatter"(%x, %i, %u) ({
@@ -82,7 +82,21 @@ func.func @main(%x: tensor<9x6xf32>, %i: tensor<4x1xi32>, %u: tensor<4x3x6xf32>)
   %1 = "stablehlo.gather"(%x, %i) {dimension_numbers = #stablehlo.gather<offset_dims = [1, 2], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 3, 6>} : (tensor<9x6xf32>, tensor<4x1xi32>) -> tensor<4x3x6xf32>
   return %0, %1 : tensor<9x6xf32>, tensor<4x3x6xf32>
 })",
-                   1, -3, 12);
+                   0, -3, 12);
+  for (const char* op : {"maximum", "minimum", "multiply"}) {
+    std::string text = R"(
+func.func @main(%x: tensor<7x9xbf16>, %i: tensor<5x2xi32>, %u: tensor<3x5x2xbf16>) -> tensor<7x9xbf16> {
+  %0 = "stablehlo.scatter"(%x, %i, %u) ({
+    ^bb0(%a: tensor<bf16>, %b: tensor<bf16>):
+      %s = stablehlo.OP %a, %b : tensor<bf16>
+      stablehlo.return %s : tensor<bf16>
+  }) {scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [0, 2], scatter_dims_to_operand_dims = [1, 0], index_vector_dim = 1>} : (tensor<7x9xbf16>, tensor<5x2xi32>, tensor<3x5x2xbf16>) -> tensor<7x9xbf16>
+  return %0 : tensor<7x9xbf16>
+})";
+    text.replace(text.find("OP"), 2, op);
+    SCOPED_TRACE(op);
+    expect_identical(text, 0, -2, 9);
+  }
 }
 
 TEST(WindowSteps, Pads) {

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "cleave/graph/graph.h"
+#include "cleave/kernels/fft.h"
+#include "cleave/kernels/linalg.h"
+
+namespace cleave {
+
+// What the attributes of stablehlo.triangular_solve and stablehlo.fft say. Throw UserError where
+// they are malformed.
+TriangularSolve triangular_solve_of(const Node& node);
+FftKind fft_kind(const Node& node);
+
+}  // namespace cleave
