@@ -77,7 +77,7 @@ class StepMaker {
  public:
   StepMaker(StepKind kind, const ShardingSpec& before, const ShardingSpec& after,
             const Shape& shape, DType dtype, const MachineProfile& profile)
-      : before_(before), after_(after), shape_(shape), profile_(profile) {
+      : before_(before), after_(after), shape_(shape), dtype_(dtype), profile_(profile) {
     step_.kind = kind;
     step_.after = after;
     bytes_before_ = local_bytes(before, dtype);
@@ -98,7 +98,7 @@ class StepMaker {
       case StepKind::AllGather:
         dims_lose();
         check(before_.partial == after_.partial, "partial axes change");
-        price(CollectiveKind::AllGather, bytes_after_, bytes_after_ - bytes_before_);
+        price(CollectiveKind::AllGather, bytes_after_, lacking(bytes_after_ - bytes_before_));
         break;
       case StepKind::AllSlice:
         dims_gain();
@@ -109,7 +109,7 @@ class StepMaker {
         moves();
         check(before_.partial == after_.partial, "partial axes change");
         price(CollectiveKind::AllToAll, std::max(bytes_before_, bytes_after_),
-              bytes_after_ - bytes_after_ / total_size(step_.axes));
+              lacking(bytes_after_ - bytes_after_ / total_size(step_.axes)));
         break;
       case StepKind::CollectivePermute:
         permute();
@@ -119,7 +119,7 @@ class StepMaker {
         check(difference(before_.partial, after_.partial) == step_.axes,
               "the scattered axes are not those completed");
         price(CollectiveKind::ReduceScatter, bytes_before_,
-              bytes_before_ - bytes_before_ / total_size(step_.axes));
+              (total_size(step_.axes) - 1) * bytes_after_);
         break;
       case StepKind::AllReduce: {
         check(same_dims(), "dimensions change");
@@ -166,6 +166,25 @@ class StepMaker {
     if (spec.mesh->is_maximal()) return num_elements(shape_) * byte_size(dtype);
     if (spec.rank() != shape_.size()) return 0;
     return num_elements(local_shape(spec, shape_)) * byte_size(dtype);
+  }
+
+  // What a device lacks of its new shard, at most; `even` where all are as large. The device with
+  // the smallest shard of a gathered dimension lacks the most of it.
+  int64_t lacking(int64_t even) const {
+    if (is_even(before_, shape_) && is_even(after_, shape_)) return even;
+    int64_t most = 0;
+    for (int64_t p = 0; p < before_.mesh->num_devices(); ++p) {
+      const ShardSlice have = shard_slice(before_, shape_, p);
+      const ShardSlice want = shard_slice(after_, shape_, p);
+      int64_t common = 1;
+      for (size_t d = 0; d < shape_.size(); ++d) {
+        const int64_t begin = std::max(have.offset[d], want.offset[d]);
+        const int64_t end = std::min(have.offset[d] + have.size[d], want.offset[d] + want.size[d]);
+        common *= std::max<int64_t>(0, end - begin);
+      }
+      most = std::max(most, num_elements(want.size) - common);
+    }
+    return most * byte_size(dtype_);
   }
 
   bool same_dims() const {
@@ -302,6 +321,7 @@ class StepMaker {
   const ShardingSpec& before_;
   const ShardingSpec& after_;
   const Shape& shape_;
+  const DType dtype_;
   const MachineProfile& profile_;
   int64_t bytes_before_, bytes_after_;
   ReshardStep step_;

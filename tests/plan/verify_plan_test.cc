@@ -5,6 +5,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/text/text.h"
+#include "cleave/models/registry.h"
 #include "cleave/plan/explain_plan.h"
 #include "cleave/plan/planner.h"
 #include "memory_models.h"
@@ -32,6 +33,25 @@ TEST(VerifyPlan, PlansHoldWhatTheySay) {
       EXPECT_TRUE(v.changes.empty());
     }
   }
+}
+
+// Weights in uneven shards are gathered, and their gradients scattered.
+TEST(VerifyPlan, UnevenShardsHoldWhatTheySay) {
+  for (const char* mesh : {"x=3", "x=5", "x=2,y=3"})
+    for (const char* name : {"model:mlp?step=train", "model:gpt?step=train&layers=1"}) {
+      const Graph graph = models::build_model(name).graph;
+      PlannerOptions options;
+      options.mesh = std::make_shared<const Mesh>(parse_mesh(mesh));
+      options.profile = &builtin_profile("h100");
+      const std::string axis = options.mesh->axes.back().name;
+      for (const char* pin : {"[0].*=[{{\"{}\"}}, {{}}]", "[1].m*=[{{}}, {{\"{}\"}}]"})
+        options.pins.push_back(parse_pin(fmt::format(fmt::runtime(pin), axis), options.mesh));
+      const PlannerResult result = make_plan(graph, options);
+      ASSERT_TRUE(result.plan);
+      const PlanVerification v = verify_plan(*result.plan, graph, *options.profile);
+      EXPECT_TRUE(v.good()) << name << " on " << mesh << "\n" << to_string(v);
+      EXPECT_FALSE(v.collectives.empty()) << name;
+    }
 }
 
 constexpr const char* kLarge = R"(
