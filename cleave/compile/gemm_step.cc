@@ -90,7 +90,7 @@ std::unique_ptr<CodeStep> make_gemm_step(const MatrixProduct& product) {
   const DType dtype = product.out.view.type.dtype;
   const Matrix& out = product.out.matrix;
   if (!has_gemm(dtype) || product.lhs.view.type.dtype != dtype ||
-      product.rhs.view.type.dtype != dtype || out.cols.stride != 1 ||
+      product.rhs.view.type.dtype != dtype || (out.cols.size > 1 && out.cols.stride != 1) ||
       (out.rows.size > 1 && out.rows.stride != out.cols.size))
     return nullptr;
   return std::make_unique<GemmStep>(product);

@@ -116,9 +116,9 @@ template <typename F>
 auto trace(F f, TraceOptions options = {}) {
   return [f = std::move(f), options](const auto&... args) {
     const uint64_t seed = next_seed();
-    Trace trace = trace_detail::trace_call(f, args...).trace;
-    if (!options.other_sizes) return trace;
-    trace_detail::find_held_sizes(trace, [&](std::span<const Type> types) {
+    Trace first = trace_detail::trace_call(f, args...).trace;
+    if (!options.other_sizes) return first;
+    trace_detail::find_held_sizes(first, [&](std::span<const Type> types) {
       const KeepSeeds seeds(seed);
       TraceScope outer;
       size_t next = 0;
@@ -133,7 +133,12 @@ auto trace(F f, TraceOptions options = {}) {
       return std::apply([&](const auto&... a) { return trace_detail::trace_call(f, a...).trace; },
                         inside);
     });
-    return trace;
+    // Once more, so that what f leaves behind outside is of these sizes.
+    next_seed() = seed;
+    Trace last = trace_detail::trace_call(f, args...).trace;
+    last.held = std::move(first.held);
+    last.knows_sizes = true;
+    return last;
   };
 }
 

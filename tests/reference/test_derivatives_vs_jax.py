@@ -14,7 +14,7 @@ CLEAVE = os.environ["CLEAVE_COMMAND"]
 
 
 def run_passes(text, passes, args, directory, *options):
-    opt = subprocess.run([CLEAVE, "opt", "-", *passes, "-cleave-round-trip"], input=text, capture_output=True,
+    opt = subprocess.run([CLEAVE, "opt", "-", *passes, "-cleave-verify", "-cleave-round-trip"], input=text, capture_output=True,
                          text=True)
     assert opt.returncode == 0, opt.stderr[-2000:]
     given = []

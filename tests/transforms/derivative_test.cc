@@ -173,6 +173,43 @@ TEST(DerivativeErrors, NameTheOpAndTheWayOut) {
   EXPECT_EQ(error_of(loop, jvp), "no error");
 }
 
+// Where there is no derivative to be had, and what to ask for instead.
+TEST(DerivativeErrors, WhatIsNotDefined) {
+  const std::string full = R"(func.func @main(%x: tensor<4x3xf64>) -> tensor<4x4xf64> {
+    %0:5 = stablehlo.custom_call @lapack_dgesdd_ffi(%x) {mhlo.backend_config = {mode = 65 : ui8}} : (tensor<4x3xf64>) -> (tensor<4x3xf64>, tensor<3xf64>, tensor<4x4xf64>, tensor<3x3xf64>, tensor<i32>)
+    return %0#2 : tensor<4x4xf64>
+  })";
+  const std::string vectors = R"(func.func @main(%x: tensor<3x3xf64>) -> tensor<3x3xcomplex<f64>> {
+    %0:5 = stablehlo.custom_call @lapack_dgeev_ffi(%x) {mhlo.backend_config = {compute_left = 78 : ui8, compute_right = 86 : ui8}} : (tensor<3x3xf64>) -> (tensor<3xf64>, tensor<3xf64>, tensor<3x3xcomplex<f64>>, tensor<3x3xcomplex<f64>>, tensor<i32>)
+    return %0#3 : tensor<3x3xcomplex<f64>>
+  })";
+  const std::string meeting =
+      R"(func.func @main(%x: tensor<5xf64>, %u: tensor<2xf64>) -> tensor<5xf64> {
+    %i = stablehlo.constant dense<[[1], [1]]> : tensor<2x1xi64>
+    %0 = "stablehlo.scatter"(%x, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+    ^bb0(%a: tensor<f64>, %b: tensor<f64>):
+      %1 = stablehlo.subtract %a, %b : tensor<f64>
+      stablehlo.return %1 : tensor<f64>
+    }) : (tensor<5xf64>, tensor<2x1xi64>, tensor<2xf64>) -> tensor<5xf64>
+    return %0 : tensor<5xf64>
+  })";
+  for (const auto& derive : {&jvp, &vjp}) {
+    EXPECT_EQ(error_of(full, *derive),
+              "stablehlo.custom_call: the vectors that full_matrices adds to those of a 4x3 matrix "
+              "may be any basis of what is left, and have no derivative; ask for "
+              "full_matrices=False");
+    EXPECT_EQ(
+        error_of(vectors, *derive),
+        "stablehlo.custom_call: eigenvectors of a general matrix have no derivative, and "
+        "eigenvalues only a first one; ask for eigenvalues alone, or use the decomposition of "
+        "a symmetric matrix");
+    EXPECT_EQ(error_of(meeting, *derive),
+              "stablehlo.scatter: has a body that is neither the new value nor a sum, product, "
+              "maximum or minimum of old and new, one for each operand; its derivative depends on "
+              "the order in which windows meet, unless unique_indices = true says that none do");
+  }
+}
+
 TEST(DerivativeErrors, UnusedFlowsAreNoErrors) {
   // The op has no rule, but its result does not count, or its operand is not asked for.
   Graph graph =

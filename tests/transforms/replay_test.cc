@@ -306,6 +306,17 @@ TEST(Replay, DrawsWithoutASeedStayAsTheyAre) {
   expect_same(t(zeros({7, 3})), {broadcast_to(randn({3}, first + 1), {7, 3})});
 }
 
+TEST(Replay, WhatTheFunctionLeavesBehindIsOfTheTracedSizes) {
+  Shape seen;
+  const Trace t = trace([&](const Tensor& a) {
+    seen = a.shape();
+    return a * 2.0;
+  })(random({5, 3}, 1));
+  EXPECT_EQ(seen, (Shape{5, 3}));
+  t(random({7, 3}, 1));
+  EXPECT_EQ(seen, (Shape{5, 3}));
+}
+
 TEST(Replay, OneSizeOnly) {
   int runs = 0;
   const auto f = [&](const Tensor& a) {
