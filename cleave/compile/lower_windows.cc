@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "cleave/compile/lowering.h"
 #include "cleave/compile/reduce_step.h"
 #include "cleave/compile/select_scatter_step.h"
@@ -56,7 +58,7 @@ CodeView Lowering::folded(CodeBlock& block, const CodeView& view, const std::vec
 
 bool Lowering::reduce(const Node& node, CodeBlock& block) {
   const auto reducers = recognise_reducers(graph(), node.regions[0]);
-  if (!reducers) return false;
+  if (!reducers) return reduce_by_region(node, block);
   const std::vector<CodeView> in = operands(node);
   const std::vector<int64_t> dims = node.attrs.get_ints_or_empty("dimensions");
   const size_t n = num_reduced(node), first = block.steps.size();
@@ -67,6 +69,47 @@ bool Lowering::reduce(const Node& node, CodeBlock& block) {
                          as_dtype(block, in[n + i], dtype)));
   }
   finish_node(node, block, first, out);
+  return true;
+}
+
+bool Lowering::reduce_by_region(const Node& node, CodeBlock& block) {
+  auto body = RegionLoop::make(graph(), node.regions[0]);
+  const std::vector<CodeView> in = operands(node);
+  const std::vector<int64_t> dims = node.attrs.get_ints_or_empty("dimensions");
+  const size_t n = num_reduced(node), first = block.steps.size();
+  if (!body || n > 16 || !body->folds_in_place(n) || num_elements(in[0].type.shape) == 0)
+    return false;
+  Shape order, kept;
+  RegionFold fold{.body = std::move(*body),
+                  .count = 1,
+                  .width = num_elements(graph().result_type(node).shape),
+                  .rows = {},
+                  .inits = {},
+                  .results = {},
+                  .work = {}};
+  for (int64_t d : dims) fold.count *= in[0].type.shape[static_cast<size_t>(d)];
+  // The folded dimensions first, each part in order.
+  for (bool folds : {true, false})
+    for (int64_t d = 0; d < static_cast<int64_t>(in[0].type.shape.size()); ++d)
+      if ((std::find(dims.begin(), dims.end(), d) != dims.end()) == folds) order.push_back(d);
+  for (size_t i = 0; i < n; ++i) {
+    const DType dtype = body_dtype(graph(), node, i);
+    const CodeView view = as_dtype(block, in[i], dtype), init = as_dtype(block, in[n + i], dtype);
+    const CodeView rows = placed(view, sketch(view).transpose(order));
+    fold.rows.push_back(copy(block, rows, fresh(Type::tensor(dtype, rows.type.shape))));
+    fold.inits.push_back(copy(block, placed(init, sketch(init).broadcast({fold.width}, {})),
+                              fresh(Type::tensor(dtype, {fold.width}))));
+    fold.results.push_back(fresh(graph().type(node.results[i])));
+  }
+  fold.work = work_memory(fold.body.scratch_bytes());
+  std::vector<CodeView> reads = fold.rows, writes = fold.results;
+  reads.insert(reads.end(), fold.inits.begin(), fold.inits.end());
+  // The rows are overwritten.
+  writes.push_back(fold.work);
+  writes.insert(writes.end(), fold.rows.begin(), fold.rows.end());
+  const std::vector<CodeView> results = fold.results;
+  add(block, make_region_fold_step(std::move(fold)), reads, writes);
+  finish_node(node, block, first, results);
   return true;
 }
 

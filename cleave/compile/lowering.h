@@ -90,6 +90,7 @@ class Lowering {
   // lower_windows.cc
   void pad(const Node& node, CodeBlock& block);
   bool reduce(const Node& node, CodeBlock& block);
+  bool reduce_by_region(const Node& node, CodeBlock& block);
   bool reduce_window(const Node& node, CodeBlock& block);
   bool select_and_scatter(const Node& node, CodeBlock& block);
   CodeView padded(CodeBlock& block, const CodeView& view, const Window& window,

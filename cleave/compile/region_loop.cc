@@ -83,6 +83,14 @@ std::optional<RegionLoop> RegionLoop::make(const Graph& graph, RegionId region) 
   return std::nullopt;
 }
 
+bool RegionLoop::folds_in_place(size_t n) const {
+  for (size_t i = 0; i < results_.size(); ++i)
+    if (const int argument = slots_[results_[i]].argument;
+        argument >= 0 && static_cast<size_t>(argument) % n != i)
+      return false;
+  return true;
+}
+
 void RegionLoop::run(const std::byte* const* args, std::byte* const* results, int64_t n,
                      std::byte* scratch) const {
   for (int64_t begin = 0; begin < n; begin += kChunk) {

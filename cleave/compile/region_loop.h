@@ -20,6 +20,9 @@ class RegionLoop {
   static std::optional<RegionLoop> make(const Graph& graph, RegionId region);
 
   size_t scratch_bytes() const { return scratch_; }
+  // Whether result i may lie where argument i does, of n accumulated values and n new ones: no
+  // result merely passes on an argument of another one.
+  bool folds_in_place(size_t n) const;
   // Arguments and results are packed, in the region's dtypes; a result may lie where an argument
   // does that has its element size.
   void run(const std::byte* const* args, std::byte* const* results, int64_t n,

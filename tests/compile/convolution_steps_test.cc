@@ -176,6 +176,37 @@ func.func @main(%x: tensor<4x12x10x3xD>, %u: tensor<4x6x5x3xD>) -> (tensor<4x6x5
   }
 }
 
+// A body of several ops: the place of the greatest element.
+TEST(WindowReductions, ByAnyBody) {
+  for (const char* dim : {"0", "1", "2"}) {
+    SCOPED_TRACE(dim);
+    std::string text = R"(
+func.func @main(%x: tensor<5x7x6xf32>) -> (tensor<RESULTxf32>, tensor<RESULTxi32>) {
+  %i = stablehlo.iota dim = DIM : tensor<5x7x6xi32>
+  %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %0:2 = "stablehlo.reduce"(%x, %i, %low, %zero) ({
+    ^bb0(%a: tensor<f32>, %ai: tensor<i32>, %b: tensor<f32>, %bi: tensor<i32>):
+      %gt = stablehlo.compare GT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %eq = stablehlo.compare EQ, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %lt = stablehlo.compare LT, %ai, %bi : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      %first = stablehlo.and %eq, %lt : tensor<i1>
+      %keep = stablehlo.or %gt, %first : tensor<i1>
+      %v = stablehlo.select %keep, %a, %b : tensor<i1>, tensor<f32>
+      %j = stablehlo.select %keep, %ai, %bi : tensor<i1>, tensor<i32>
+      stablehlo.return %v, %j : tensor<f32>, tensor<i32>
+  }) {dimensions = array<i64: DIM>} : (tensor<5x7x6xf32>, tensor<5x7x6xi32>, tensor<f32>, tensor<i32>) -> (tensor<RESULTxf32>, tensor<RESULTxi32>)
+  return %0#0, %0#1 : tensor<RESULTxf32>, tensor<RESULTxi32>
+})";
+    const char* results[] = {"7x6", "5x6", "5x7"};
+    for (const auto& [from, to] :
+         {std::pair<std::string, std::string>{"RESULT", results[dim[0] - '0']}, {"DIM", dim}})
+      for (size_t at = 0; (at = text.find(from, at)) != std::string::npos;)
+        text.replace(at, from.size(), to);
+    expect_same(text);
+  }
+}
+
 TEST(SortSteps, AlongEveryDimension) {
   for (const char* dim : {"0", "1", "2"})
     for (const char* dtype : {"f32", "bf16", "i32"}) {
