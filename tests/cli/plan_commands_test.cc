@@ -98,8 +98,72 @@ TEST_F(PlanCommands, PinsForbidAndReplicate) {
   const Outcome tight = cleave(plan + "--memory 30MiB --replicate w --replicate v --replicate x");
   EXPECT_EQ(tight.status, 3);
   EXPECT_THAT(tight.text, HasSubstr("no plan fits 30.00 MiB"));
-  EXPECT_THAT(tight.text, HasSubstr("replicate w\n"));
-  EXPECT_THAT(tight.text, Not(HasSubstr("replicate x\n")));
+  EXPECT_THAT(tight.text, HasSubstr("the pin replicate w (16.00 MiB on each device)\n"));
+  EXPECT_THAT(tight.text, Not(HasSubstr("replicate x")));
+}
+
+TEST_F(PlanCommands, WhatMakesNoSenseIsSaid) {
+  const std::string plan = "plan " + module_ + " ";
+  auto says = [&](const std::string& arguments, const char* what) {
+    const Outcome outcome = cleave(plan + arguments);
+    EXPECT_EQ(outcome.status, 1) << arguments;
+    EXPECT_THAT(outcome.text, HasSubstr(what)) << arguments;
+  };
+  says("--devices -4", "--devices -4: a positive number of devices is needed");
+  says("--mesh x=2 --memory 1e30GiB", "more than any device has");
+  says("--mesh x=2 --memory 80gib", "expected a number with B, KB");
+  says("--mesh x=2 --time 0", "it must be more than 0 s");
+  says("--mesh x=2 --machine z100", "unknown machine 'z100'");
+  says("--mesh x=2 --out /nonexistent/plan.json", "/nonexistent/plan.json: cannot be written");
+  EXPECT_EQ(cleave("plan --diff " + plan_ + " " + plan_).text, "no difference\n");
+  const std::string broken = testing::TempDir() + "plan_commands_broken.json";
+  std::ofstream(broken) << "{\"format\": \"cleave-plan\", \"version\": 1, ";
+  for (const std::string& command : {"verify " + module_ + " --plan " + broken, "explain " + broken,
+                                     "plan --diff " + broken + " " + plan_}) {
+    const Outcome outcome = cleave(command);
+    EXPECT_EQ(outcome.status, 1) << command;
+    EXPECT_THAT(outcome.text, HasSubstr(broken + ": this is no plan")) << command;
+  }
+}
+
+TEST_F(PlanCommands, SubAxesArePlannedAndVerified) {
+  const std::string module = testing::TempDir() + "plan_commands_sub.mlir";
+  std::ofstream(module) << R"(
+func.func @main(%x: tensor<2x4x64xf32>) -> tensor<2x4x64xf32> {
+  %0 = stablehlo.reverse %x, dims = [2] : tensor<2x4x64xf32>
+  %1 = stablehlo.tanh %0 : tensor<2x4x64xf32>
+  return %1 : tensor<2x4x64xf32>
+})";
+  const std::string made = testing::TempDir() + "plan_commands_sub.json";
+  const Outcome planned = cleave(
+      "plan " + module +
+      " --mesh model=8 --sub-axes --pin 'x=[{\"model\":(1)2}, {\"model\":(2)4}, {}]' --out " +
+      made);
+  EXPECT_EQ(planned.status, 0) << planned.text;
+  const Outcome good = cleave("verify " + module + " --plan " + made);
+  EXPECT_EQ(good.status, 0) << good.text;
+  EXPECT_THAT(cleave("plan " + module + " --plan " + made + " --export sdy").text,
+              HasSubstr(R"("model":(1)2)"));
+}
+
+// An unwritable place is noticed before the work.
+TEST(SolveCommand, WritesTheChoiceWhereItCan) {
+  const std::string instance = testing::TempDir() + "solve_command.json";
+  std::ofstream file(instance);
+  file
+      << R"({"problem": {"name": "p", "nodes": {"intervals": [[0, 2], [1, 3]], "costs": [[1, 2], [3, 4]],)"
+      << R"( "usages": [[5, 1], [5, 1]]}, "edges": {"nodes": [[0, 1]], "costs": [[0, 7, 7, 0]]},)"
+      << R"( "usage_limit": 8}})";
+  file.close();
+  const Outcome nowhere = cleave("solve " + instance + " --solution /nonexistent/s.json");
+  EXPECT_EQ(nowhere.status, 1);
+  EXPECT_EQ(nowhere.text, "error: /nonexistent/s.json: cannot be written\n");
+  const std::string solution = testing::TempDir() + "solve_command.txt";
+  const Outcome solved = cleave("solve " + instance + " --quiet --solution " + solution);
+  EXPECT_THAT(solved.text, HasSubstr("\"cost\": 6, \"lower_bound\": 6"));
+  std::string text;
+  std::getline(std::ifstream(solution) >> std::ws, text);
+  EXPECT_EQ(text, "[1, 1]");
 }
 
 TEST(Calibrate, WritesAProfileThatPlansUse) {
