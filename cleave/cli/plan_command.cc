@@ -118,7 +118,16 @@ void search_shapes(const Graph& graph, const PlanArguments& arguments, plan::Pla
   const std::vector<MeshPtr> meshes = arguments.devices > 0
                                           ? plan::mesh_shapes(arguments.devices, arguments.axes)
                                           : std::vector<MeshPtr>{options.mesh};
-  const auto candidates = plan::search_meshes(graph, meshes, limits, options);
+  const auto candidates = plan::search_meshes(
+      graph, meshes, limits, options, [](const plan::MeshCandidate& c, size_t done, size_t all) {
+        const std::string found =
+            c.result.plan ? fmt::format("{} (gap {:.3f}%)", duration(c.result.plan->totals.seconds),
+                                        100 * c.result.plan->bound.gap)
+                          : "no plan";
+        fmt::print(stderr, "[{}/{}] {} within {}: {} in {:.2f} s\n", done, all, to_string(*c.mesh),
+                   c.limit ? size(static_cast<double>(*c.limit)) : "any memory", found,
+                   c.result.stats.total_seconds);
+      });
   fmt::print("{:<28} {:>12} {:>12} {:>12} {:>8} {:>12}\n", "mesh", "limit", "step", "at least",
              "gap", "memory");
   for (const plan::MeshCandidate& c : candidates) {

@@ -93,9 +93,7 @@ class Extractor {
     if (from == to || from == kNoSpec || to == kNoSpec) return;
     const std::string key = fmt::format("{} {} {}", from, to, to_string(type));
     auto [it, is_new] = reshards_.try_emplace(key);
-    if (is_new)
-      it->second = e_.layouts.resharder().plan(e_.layouts.spec(from), e_.layouts.spec(to),
-                                               type.shape, type.dtype);
+    if (is_new) it->second = e_.layouts.plan(from, to, type);
     for (const ReshardStep& step : it->second.steps) {
       AxisList axes = step.axes;
       if (axes.empty())

@@ -79,6 +79,7 @@ struct FormulationOptions {
   std::string entry = "main";
   std::vector<Pin> pins;
   std::vector<std::string> ignored = {};  // annotations that do not count, by name (annotations.h)
+  int threads = 1;
 };
 
 class Formulation {

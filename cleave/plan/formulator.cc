@@ -29,6 +29,7 @@ void Formulator::run() {
   number(function.body, 1);
   count_uses();
   check_pins();
+  prepare_strategies();
   new_decision(1, "fixed");
   arguments();
   region(function.body);
@@ -63,6 +64,38 @@ void Formulator::count_uses() {
   for (uint32_t v = 0; v < graph_.num_values(); ++v)
     for (const Use& use : uses_.uses({v}))
       if (position_[use.node.index] >= 0) ++use_count_[v];
+}
+
+// Those that an op says of itself, for this mesh.
+std::vector<ShardingSpec> Formulator::own_shardings(const Node& node) const {
+  const std::string_view attr = own_sharding_attr(node);
+  if (attr.empty()) return {};
+  std::vector<ShardingSpec> specs = get_shardings(node, attr);
+  if (!specs.empty() && specs[0].mesh->axes != layouts_.mesh()->axes) specs.clear();
+  return specs;
+}
+
+bool Formulator::is_plain(const Node& node) const {
+  if (node.def && (node.def->has(kDataFlow) || node.def->has(kTerminator))) return false;
+  if (node.name == "sdy.sharding_group" || node.name == "sdy.manual_computation") return false;
+  return node.name != "sdy.propagation_barrier" && own_shardings(node).empty();
+}
+
+void Formulator::prepare_strategies() {
+  number_.assign(graph_.num_nodes(), -1);
+  std::vector<bool> trivial;
+  for (NodeId id : out_.schedule) {
+    const Node& node = graph_.node(id);
+    if (!is_plain(node)) continue;
+    trivial.clear();
+    for (ValueId operand : node.operands)
+      trivial.push_back(trivial_[operand.index] || graph_.type(operand).rank() == 0);
+    const bool made_of_constants =
+        std::all_of(trivial.begin(), trivial.end(), [](bool t) { return t; });
+    for (ValueId result : node.results) trivial_[result.index] = made_of_constants;
+    number_[id.index] = book_.number(id, trivial);
+  }
+  book_.prepare(options_.threads);
 }
 
 bool Formulator::is_ranked(ValueId value) const {
@@ -103,13 +136,10 @@ void Formulator::visit(NodeId id) {
   if (node.name == "sdy.manual_computation")
     return visit_fixed(id, get_shardings(node, "in_shardings"),
                        get_shardings(node, "out_shardings"));
-  if (const std::string_view attr = own_sharding_attr(node); !attr.empty()) {
-    const std::vector<ShardingSpec> specs = get_shardings(node, attr);
-    if (!specs.empty() && specs[0].mesh->axes == layouts_.mesh()->axes) {
-      if (is_ignored(names_.values[node.results[0].index])) return visit_barrier(id);
-      if (specs.size() == 1) return visit_constraint(id, specs[0]);
-      return visit_fixed(id, specs, specs);
-    }
+  if (const std::vector<ShardingSpec> specs = own_shardings(node); !specs.empty()) {
+    if (is_ignored(names_.values[node.results[0].index])) return visit_barrier(id);
+    if (specs.size() == 1) return visit_constraint(id, specs[0]);
+    return visit_fixed(id, specs, specs);
   }
   if (node.def && node.def->has(kDataFlow)) return visit_barrier(id);
   if (node.name == "sdy.propagation_barrier") return visit_barrier(id);
@@ -130,14 +160,8 @@ std::vector<int> Formulator::operand_versions(NodeId id) const {
 
 void Formulator::visit_plain(NodeId id) {
   const Node& node = graph_.node(id);
-  std::vector<bool> trivial;
-  for (ValueId operand : node.operands)
-    trivial.push_back(trivial_[operand.index] || graph_.type(operand).rank() == 0);
-  const bool made_of_constants =
-      std::all_of(trivial.begin(), trivial.end(), [](bool t) { return t; });
-  for (ValueId result : node.results) trivial_[result.index] = made_of_constants;
-
-  const StrategySet& set = book_.strategies(id, trivial);
+  internal_check(number_[id.index] >= 0, "an op was not numbered");
+  const StrategySet& set = book_.strategies(number_[id.index]);
   const std::vector<int> operands = operand_versions(id);
   std::vector<int32_t> pick;
   int decision = join(id, set, operands, pick);
@@ -203,15 +227,11 @@ int Formulator::join(NodeId id, const StrategySet& set, const std::vector<int>& 
   if (lead < 0 || bound.size() > 1 || (view && bound.size() + free.size() != 1)) return -1;
   const int target = out_.versions[lead].decision;
   const ListId list = out_.versions[lead].list;
-  std::vector<int32_t> found;
-  for (SpecId spec : out_.list(list)) {
-    const int s = set.find(lead_operand, spec);
-    if (s < 0) return -1;
-    found.push_back(s);
-  }
+  const std::vector<int32_t>& found = strategies_for(set, lead_operand, list);
+  if (found.empty()) return -1;
   for (int decision : free)
     if (decision != target && !retarget(decision, target, list)) return -1;
-  pick = std::move(found);
+  pick = found;
   if (view) free_[target] = false;
   return target;
 }
@@ -223,13 +243,8 @@ bool Formulator::retarget(int decision, int target, ListId list) {
   std::vector<std::vector<int32_t>> picks;
   for (int op : from.ops) {
     const FormulatedOp& member = out_.ops[op];
-    std::vector<int32_t> pick;
-    for (SpecId spec : specs) {
-      const int s = member.set->find(member.operands.size(), spec);
-      if (s < 0) return false;
-      pick.push_back(s);
-    }
-    picks.push_back(std::move(pick));
+    picks.push_back(strategies_for(*member.set, member.operands.size(), list));
+    if (picks.back().empty()) return false;
   }
   // An argument can lie in any layout that it could have chosen; never pending.
   for (int version : from.versions)
@@ -328,6 +343,21 @@ ListId Formulator::picked(const StrategySet& set, const std::vector<int32_t>& pi
                        : strategy.results[tensor - strategy.operands.size()]);
   }
   return intern(std::move(list));
+}
+
+const std::vector<int32_t>& Formulator::strategies_for(const StrategySet& set, size_t tensor,
+                                                       ListId list) {
+  const auto [it, is_new] = found_.try_emplace({&set, tensor, list});
+  if (!is_new) return it->second;
+  for (SpecId spec : out_.list(list)) {
+    const int s = set.find(tensor, spec);
+    if (s < 0) {
+      it->second.clear();
+      break;
+    }
+    it->second.push_back(s);
+  }
+  return it->second;
 }
 
 // Decisions that others took over go.

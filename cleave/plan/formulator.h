@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <tuple>
 #include <unordered_map>
 
 #include "cleave/plan/formulation.h"
@@ -22,6 +23,10 @@ class Formulator {
   void check_pins() const;  // every one names some value
   bool is_about_something(const Pin& pin) const;
   void count_uses();
+  // Numbers all ops that have strategies and has these prepared.
+  void prepare_strategies();
+  bool is_plain(const Node& node) const;
+  std::vector<ShardingSpec> own_shardings(const Node& node) const;
 
   void arguments();
   void region(RegionId id);
@@ -52,6 +57,8 @@ class Formulator {
               int copy = -1);
   ListId intern(std::vector<SpecId> list);
   ListId picked(const StrategySet& set, const std::vector<int32_t>& pick, size_t tensor);
+  // For each layout of a list the strategy that has it for a tensor; empty where one has none.
+  const std::vector<int32_t>& strategies_for(const StrategySet& set, size_t tensor, ListId list);
   std::vector<int> operand_versions(NodeId id) const;
   // After a value is defined: a decision on how it is completed, pins, copies that users share.
   void settle(ValueId value);
@@ -84,9 +91,11 @@ class Formulator {
   std::vector<int> use_count_;                           // by value: operand slots of planned nodes
   std::vector<int> version_of_;                          // by value: what users get
   std::vector<bool> trivial_;                            // by value: made of constants and scalars
+  std::vector<int> number_;                              // by node: of its strategies
   std::vector<bool> free_;                               // by decision
   std::vector<std::vector<int>> demands_of_;             // by decision
   std::map<std::pair<uint32_t, uint32_t>, int> shared_;  // by node and operand: the shared copy
+  std::map<std::tuple<const StrategySet*, size_t, ListId>, std::vector<int32_t>> found_;
 };
 
 }  // namespace cleave::plan

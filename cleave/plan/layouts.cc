@@ -1,9 +1,12 @@
 #include "cleave/plan/layouts.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <limits>
 
 #include "cleave/core/shard_layout.h"
+#include "cleave/plan/solver/parallel.h"
 
 namespace cleave::plan {
 namespace {
@@ -133,9 +136,17 @@ ReshardOptions reshard_options(const Mesh& mesh, const std::vector<AxisList>& pa
 }
 
 Layouts::Layouts(MeshPtr mesh, const MachineProfile& profile, LayoutChoice choice)
-    : mesh_(std::move(mesh)),
-      choice_(std::move(choice)),
-      resharder_(shared_by(profile, mesh_->num_devices()), reshard_options(*mesh_, choice_.parts)) {
+    : mesh_(std::move(mesh)), choice_(std::move(choice)) {
+  const MachineProfile shared = shared_by(profile, mesh_->num_devices());
+  for (int i = 0; i < kPricers; ++i)
+    pricers_.push_back({Resharder(shared, reshard_options(*mesh_, choice_.parts)), {}});
+}
+
+bool Layouts::splits(int64_t n, int64_t shards) const {
+  if (!splits_well(n, shards)) return false;
+  if (choice_.every || n % shards == 0 || num_split_axes(*mesh_) < 4) return true;
+  return std::any_of(mesh_->axes.begin(), mesh_->axes.end(),
+                     [&](const MeshAxis& axis) { return axis.size == shards; });
 }
 
 SpecId Layouts::intern(const ShardingSpec& spec) {
@@ -168,13 +179,18 @@ const std::vector<SpecId>& Layouts::candidates(const Shape& shape) {
   put_shape(key, shape);
   auto [it, is_new] = candidates_.try_emplace(key);
   if (!is_new) return it->second;
-  auto fits = [&](size_t d, int64_t shards) { return splits_well(shape[d], shards); };
-  for (const std::vector<AxisList>& dims : place_axes(*mesh_, shape.size(), choice_, fits)) {
-    ShardingSpec spec = ShardingSpec::closed_replicated(mesh_, shape.size());
-    for (size_t d = 0; d < shape.size(); ++d) spec.dims[d].axes = dims[d];
-    it->second.push_back(intern(spec));
-  }
+  for (const ShardingSpec& spec : candidate_specs(shape)) it->second.push_back(intern(spec));
   return it->second;
+}
+
+std::vector<ShardingSpec> Layouts::candidate_specs(const Shape& shape) const {
+  std::vector<ShardingSpec> specs;
+  auto fits = [&](size_t d, int64_t shards) { return splits(shape[d], shards); };
+  for (const std::vector<AxisList>& dims : place_axes(*mesh_, shape.size(), choice_, fits)) {
+    specs.push_back(ShardingSpec::closed_replicated(mesh_, shape.size()));
+    for (size_t d = 0; d < shape.size(); ++d) specs.back().dims[d].axes = dims[d];
+  }
+  return specs;
 }
 
 int64_t Layouts::bytes(SpecId id, const Type& type) const {
@@ -195,37 +211,79 @@ int64_t Layouts::shards(SpecId id) const {
   return shards;
 }
 
-double Layouts::seconds(SpecId from, SpecId to, const Type& type) {
-  if (from == to || from == kNoSpec || to == kNoSpec) return 0;
-  std::string shape;
-  put_shape(shape, type.shape);
-  shape += static_cast<char>(type.dtype);
-  const int type_id =
-      types_.try_emplace(std::move(shape), static_cast<int>(types_.size())).first->second;
-  const uint64_t pair = static_cast<uint64_t>(from) << 40 | static_cast<uint64_t>(to) << 20 |
-                        static_cast<uint64_t>(type_id);
-  auto [known, is_new_pair] = pairs_.try_emplace(pair);
-  if (is_new_pair) known->second = search(from, to, type);
-  return known->second;
+int Layouts::number(const Type& type) {
+  key_.clear();
+  put_shape(key_, type.shape);
+  key_ += static_cast<char>(type.dtype);
+  const int next = static_cast<int>(types_.size());
+  const int number = types_.try_emplace(key_, next).first->second;
+  if (number < next) return number;
+  known_.emplace_back();
+  const int turn = static_cast<int>(pricer_of_size_.size()) % kPricers;
+  pricer_of_.push_back(pricer_of_size_.try_emplace(type.byte_count(), turn).first->second);
+  return number;
 }
 
-std::vector<double> Layouts::table(const std::vector<SpecId>& from, const std::vector<SpecId>& to,
-                                   const Type& type) {
-  const bool specs = !from.empty() && !to.empty() && from[0] != kNoSpec && to[0] != kNoSpec;
-  if (specs && reshard_options(*mesh_, choice_.parts).whole_axes) {
+double& Layouts::known(int type, SpecId from, SpecId to) {
+  std::vector<std::vector<double>>& rows = known_[type];
+  if (rows.size() <= static_cast<size_t>(from)) rows.resize(specs_.size());
+  std::vector<double>& row = rows[from];
+  if (row.size() <= static_cast<size_t>(to))
+    row.resize(specs_.size(), std::numeric_limits<double>::quiet_NaN());
+  return row[to];
+}
+
+double Layouts::seconds(SpecId from, SpecId to, const Type& type) {
+  if (from == to || from == kNoSpec || to == kNoSpec) return 0;
+  const int t = number(type);
+  double& price = known(t, from, to);
+  if (std::isnan(price)) price = search(pricer(t), from, to, type);
+  return price;
+}
+
+ReshardPlan Layouts::plan(SpecId from, SpecId to, const Type& type) {
+  return pricer(number(type)).resharder.plan(specs_[from], specs_[to], type.shape, type.dtype);
+}
+
+std::vector<std::vector<double>> Layouts::tables(const std::vector<TableRequest>& requests,
+                                                 int threads, const std::function<bool()>& stop) {
+  std::vector<std::vector<double>> tables(requests.size());
+  std::vector<int> types;
+  for (const TableRequest& request : requests) types.push_back(number(*request.type));
+  solver::run_parallel(kPricers, threads, [&](int p) {
+    for (size_t i = 0; i < requests.size(); ++i) {
+      if (pricer_of_[types[i]] != p) continue;
+      if (stop && stop()) return;
+      tables[i] = table(requests[i], types[i]);
+    }
+  });
+  return tables;
+}
+
+std::vector<double> Layouts::table(const TableRequest& request, int type) {
+  const std::vector<SpecId>&from = *request.from, &to = *request.to;
+  std::vector<double> prices;
+  if (from[0] == kNoSpec || to[0] == kNoSpec) {
+    prices.assign(from.size() * to.size(), 0.0);
+    return prices;
+  }
+  if (reshard_options(*mesh_, choice_.parts).whole_axes) {
     std::vector<const ShardingSpec*> rows, columns;
     for (SpecId id : from) rows.push_back(&specs_[id]);
     for (SpecId id : to) columns.push_back(&specs_[id]);
-    return resharder_.table(rows, columns, type.shape, type.dtype);
+    return pricer(type).resharder.table(rows, columns, request.type->shape, request.type->dtype);
   }
-  std::vector<double> prices;
   prices.reserve(from.size() * to.size());
   for (SpecId a : from)
-    for (SpecId b : to) prices.push_back(seconds(a, b, type));
+    for (SpecId b : to) {
+      double& price = known(type, a, b);
+      if (std::isnan(price)) price = a == b ? 0 : search(pricer(type), a, b, *request.type);
+      prices.push_back(price);
+    }
   return prices;
 }
 
-double Layouts::search(SpecId from, SpecId to, const Type& type) {
+double Layouts::search(Pricer& pricer, SpecId from, SpecId to, const Type& type) const {
   const ShardingSpec &a = specs_[from], &b = specs_[to];
   const int64_t devices = mesh_->num_devices();
   std::vector<std::string> dims;
@@ -247,8 +305,8 @@ double Layouts::search(SpecId from, SpecId to, const Type& type) {
   key += static_cast<char>(a.is_partial() ? static_cast<int>(a.partial_op) + 1 : 0);
   key += static_cast<char>(b.is_partial() ? static_cast<int>(b.partial_op) + 1 : 0);
   put(key, type.byte_count());
-  auto [it, is_new] = prices_.try_emplace(std::move(key));
-  if (is_new) it->second = resharder_.seconds(a, b, type.shape, type.dtype);
+  auto [it, is_new] = pricer.prices.try_emplace(std::move(key));
+  if (is_new) it->second = pricer.resharder.seconds(a, b, type.shape, type.dtype);
   return it->second;
 }
 

@@ -35,19 +35,24 @@ class Layouts {
 
   const MeshPtr& mesh() const { return mesh_; }
   const LayoutChoice& choice() const { return choice_; }
-  const MachineProfile& profile() const { return resharder_.profile(); }
-  Resharder& resharder() { return resharder_; }
+  const MachineProfile& profile() const { return pricers_[0].resharder.profile(); }
 
   SpecId intern(const ShardingSpec& spec);
   const ShardingSpec& spec(SpecId id) const { return specs_[id]; }
   bool is_partial(SpecId id) const { return id >= 0 && specs_[id].is_partial(); }
   SpecId replicated(size_t rank);
 
-  // Every layout of a tensor without pending reductions: each axis on a dimension that it divides
-  // well enough, or on none.
+  // Whether strategies may split a dimension of n into this many shards: where no more than a
+  // quarter is wasted (splits_well); on meshes of four axes and more also evenly, or no further
+  // than one axis does. Uneven reshards are searched one by one, and there would be too many.
+  bool splits(int64_t n, int64_t shards) const;
+
+  // Every layout of a tensor by whole axes without pending reductions: each axis on a dimension
+  // that it divides well enough, or on none.
   //
   //   [3, 8] on x=4:   [{}, {}], [{}, {"x"}]        3 rows over 4 would waste a third
   const std::vector<SpecId>& candidates(const Shape& shape);
+  std::vector<ShardingSpec> candidate_specs(const Shape& shape) const;  // the same as specs
 
   // Bytes of the largest shard.
   int64_t bytes(SpecId id, const Type& type) const;
@@ -58,21 +63,42 @@ class Layouts {
   // the dimensions that take part, whatever their order; divisibility; bytes).
   double seconds(SpecId from, SpecId to, const Type& type);
   // From each of a list to each of another, row by row.
-  std::vector<double> table(const std::vector<SpecId>& from, const std::vector<SpecId>& to,
-                            const Type& type);
+  struct TableRequest {
+    const std::vector<SpecId>* from;
+    const std::vector<SpecId>* to;
+    const Type* type;
+  };
+  // On several threads. `stop` is asked now and then; when it says yes, some tables stay empty.
+  std::vector<std::vector<double>> tables(const std::vector<TableRequest>& requests, int threads,
+                                          const std::function<bool()>& stop = {});
+  // The steps of the cheapest reshard.
+  ReshardPlan plan(SpecId from, SpecId to, const Type& type);
 
  private:
-  double search(SpecId from, SpecId to, const Type& type);
+  // Tensors of equal size are priced by the same one, so that two threads share nothing.
+  struct Pricer {
+    Resharder resharder;
+    std::unordered_map<std::string, double> prices;
+  };
+  static constexpr int kPricers = 2;
+
+  int number(const Type& type);
+  Pricer& pricer(int type) { return pricers_[pricer_of_[type]]; }
+  // Where the price of a reshard is kept; NaN: not asked for yet.
+  double& known(int type, SpecId from, SpecId to);
+  double search(Pricer& pricer, SpecId from, SpecId to, const Type& type) const;
+  std::vector<double> table(const TableRequest& request, int type);
 
   MeshPtr mesh_;
   LayoutChoice choice_;
-  Resharder resharder_;
+  std::vector<Pricer> pricers_;
   std::vector<ShardingSpec> specs_;
   std::unordered_map<std::string, SpecId> ids_;
   std::unordered_map<std::string, std::vector<SpecId>> candidates_;
-  std::unordered_map<std::string, double> prices_;
   std::unordered_map<std::string, int> types_;
-  std::unordered_map<uint64_t, double> pairs_;  // by from, to and type
+  std::vector<int> pricer_of_;                           // by type
+  std::unordered_map<int64_t, int> pricer_of_size_;      // by bytes
+  std::vector<std::vector<std::vector<double>>> known_;  // by type, from, to
   std::string key_;
 };
 

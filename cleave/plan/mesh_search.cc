@@ -1,6 +1,9 @@
 #include "cleave/plan/mesh_search.h"
 
+#include <exception>
 #include <functional>
+#include <mutex>
+#include <thread>
 
 #include "cleave/core/error.h"
 
@@ -36,20 +39,50 @@ std::vector<MeshPtr> mesh_shapes(int64_t devices, int most_axes) {
 
 std::vector<MeshCandidate> search_meshes(const Graph& graph, const std::vector<MeshPtr>& meshes,
                                          const std::vector<int64_t>& limits,
-                                         const PlannerOptions& options) {
+                                         const PlannerOptions& options,
+                                         const MeshObserver& observer) {
+  const PlannedModule module = prepare(graph, options.entry);
   std::vector<MeshCandidate> candidates;
   for (const MeshPtr& mesh : meshes) {
-    std::vector<std::optional<int64_t>> all(limits.begin(), limits.end());
-    if (all.empty()) all.push_back(options.memory);
-    for (const std::optional<int64_t>& limit : all) {
-      if (options.stop.stop_requested()) return candidates;
-      PlannerOptions here = options;
-      here.mesh = mesh;
-      here.memory = limit;
-      candidates.push_back({mesh, limit, make_plan(graph, here)});
-    }
+    if (limits.empty()) candidates.push_back({mesh, options.memory, {}});
+    for (int64_t limit : limits) candidates.push_back({mesh, limit, {}});
   }
-  return candidates;
+  // Each is made by one thread, so that as many as there are threads are made at a time.
+  std::mutex mutex;
+  std::vector<bool> is_done(candidates.size());
+  size_t next = 0, done = 0;
+  std::exception_ptr error;
+  auto work = [&] {
+    while (true) {
+      std::unique_lock lock(mutex);
+      if (error || next == candidates.size() || options.stop.stop_requested()) return;
+      MeshCandidate& candidate = candidates[next++];
+      lock.unlock();
+      try {
+        PlannerOptions here = options;
+        here.mesh = candidate.mesh;
+        here.memory = candidate.limit;
+        here.threads = 1;
+        candidate.result = make_plan(module, here);
+        lock.lock();
+        is_done[&candidate - candidates.data()] = true;
+        if (observer) observer(candidate, ++done, candidates.size());
+      } catch (...) {
+        if (!lock.owns_lock()) lock.lock();
+        if (!error) error = std::current_exception();
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> others;
+    for (int t = 1; t < options.threads; ++t) others.emplace_back(work);
+    work();
+  }
+  if (error) std::rethrow_exception(error);
+  std::vector<MeshCandidate> made;
+  for (size_t i = 0; i < candidates.size(); ++i)
+    if (is_done[i]) made.push_back(std::move(candidates[i]));
+  return made;
 }
 
 std::vector<int> fastest_by_limit(const std::vector<MeshCandidate>& candidates,

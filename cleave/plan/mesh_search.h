@@ -15,12 +15,16 @@ struct MeshCandidate {
   PlannerResult result;
 };
 
-// A plan for every mesh and every limit, in the order of meshes, then limits. `options.mesh`,
-// `options.memory` and pins on axes that a mesh does not have do not count. Fewer where
-// `options.stop` ended it.
+// Hears of each candidate as soon as it is there, in any order, one at a time.
+using MeshObserver = std::function<void(const MeshCandidate& candidate, size_t done, size_t all)>;
+
+// A plan for every mesh and every limit, in the order of meshes, then limits; `options.threads` of
+// them are made side by side. `options.mesh`, `options.memory` and pins on axes that a mesh does
+// not have do not count. Fewer where `options.stop` ended it.
 std::vector<MeshCandidate> search_meshes(const Graph& graph, const std::vector<MeshPtr>& meshes,
                                          const std::vector<int64_t>& limits,
-                                         const PlannerOptions& options);
+                                         const PlannerOptions& options,
+                                         const MeshObserver& observer = {});
 
 // For each limit the fastest candidate, as indices; -1 where nothing fits. The front of time
 // against memory.

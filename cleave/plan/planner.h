@@ -31,9 +31,13 @@ struct PlannerOptions {
   bool sub_axes = false;
   bool apart = false;  // every layer for itself, instead of one choice for all that look alike
   PlanSolver solver = PlanSolver::Cleave;
-  double time_limit = 10;  // of all solving together; a cap
-  // A plan this close to its bound is good enough; only for a larger gap the whole effort is spent.
+  // A cap on the planning, in seconds. What has to be done for any plan at all (strategies, prices,
+  // one look at layers that are alike) is done in any case; everything else ends at the cap with
+  // what it has, and the plan says that it was cut.
+  double time_limit = 10;
+  // A plan this close to its bound is good enough; only for a larger gap more effort is spent.
   double gap = 0.01;
+  int threads = 2;  // the result does not depend on it
   uint64_t seed = 0;
   std::stop_token stop = {};                           // ends the search with the best plan so far
   std::function<void(const std::string&)> trace = {};  // hears what is done, line by line
@@ -65,5 +69,16 @@ struct PlannerResult {
 // memory rows are those times at which an earlier solution did not fit, until one does at all
 // times. The bound of the last Problem is therefore a bound for all.
 PlannerResult make_plan(const Graph& graph, const PlannerOptions& options);
+
+// What every planning of one module begins with, for who plans it several times: on many meshes,
+// also side by side. `options.entry` is that of the module.
+struct PlannedModule {
+  std::string name, entry;
+  Graph flat;
+  Names names;
+  std::string fingerprint;
+};
+PlannedModule prepare(const Graph& graph, const std::string& entry);
+PlannerResult make_plan(const PlannedModule& module, const PlannerOptions& options);
 
 }  // namespace cleave::plan

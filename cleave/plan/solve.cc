@@ -8,6 +8,7 @@
 #include "cleave/plan/solver/branch.h"
 #include "cleave/plan/solver/elimination.h"
 #include "cleave/plan/solver/infeasible.h"
+#include "cleave/plan/solver/messages.h"
 #include "cleave/plan/solver/model.h"
 #include "cleave/plan/solver/reduction.h"
 
@@ -27,13 +28,17 @@ constexpr int kLarge = 1000;       // nodes of models on which that pays
 constexpr double kApartUntil = 0.75;
 constexpr double kApartGap = 0.003;
 constexpr double kUnitsPerSecond = 2200;  // of two workers on two present-day cores
+constexpr double kEnough = 0.6;           // of the first stage, where the gap is small enough
+constexpr int kTurns = 12;                // of thinning and bounding, at most
+constexpr double kPause = 0.02;           // a gap that makes a first thinning worth while
+constexpr double kWidth = 23;             // of the tables of an elimination that settles everything
 
 class Solve {
  public:
   Solve(const Problem& problem, const SolveOptions& options)
       : problem_(problem),
         options_(options),
-        budget_(effort(options) * kUnit, options.time_limit, options.stop) {}
+        budget_(first_effort(options) * kUnit, options.time_limit, options.stop) {}
 
   Solution run() {
     Reduction reduction(problem_);
@@ -46,70 +51,121 @@ class Solve {
       if (result_.reason.empty()) result_.reason = reduction.reason();
       return finish();
     }
-    order_ = program_order(problem_);
-    Model model = build_model(reduction, order_);
-    if (model.n == 0) {
-      take(reduction, model, {});
-      result_.lower_bound = result_.cost;
-      result_.reason = "reduction";
+    if (!options_.start.empty() && evaluate(problem_, options_.start).feasible())
+      take_choice(options_.start);
+    if (budget_.expired() && result_.feasible) {
+      result_.lower_bound = reduction.weak_bound();
+      budget_.done();
       return finish();
     }
-    if (const std::vector<int> x = eliminate_all(model, 20, expired_);
-        options_.exact && !x.empty()) {
-      take(reduction, model, x);
-      if (reduction.cost_shift() == 0) result_.lower_bound = result_.cost;
-      result_.reason = "elimination";
-      if (result_.lower_bound == result_.cost) return finish();
-    }
-    Findings findings = explore(model, true, false, 1, {}, {});
-    note(reduction, model, findings);
-    for (double until : {0.0, 0.0, 0.0, kApartUntil, 0.9, 1.0}) {
-      if (over()) break;
-      if (until > 0) {
-        const bool small = options_.exact && model.entries < kExactEntries;
-        Findings more = explore(model, false, small, small ? 1 : until, findings.prices,
-                                findings.incumbent.x, &findings.with);
-        findings.incumbent = more.incumbent;
-        note(reduction, model, findings);
-        if (small && !over()) {
-          finish_exactly(reduction, model, findings);
-          break;
-        }
-      }
-      if (!findings.incumbent.found() || over() || until == 1) continue;
-      if (!thin(reduction, model, findings)) continue;
-      Model smaller = build_model(reduction, order_);
-      if (smaller.n == 0) {
-        take(reduction, smaller, {});
-        if (reduction.cost_shift() == 0) result_.lower_bound = result_.cost;
-        result_.reason = "reduced costs";
-        break;
-      }
-      const std::vector<double> prices =
-          prices_for(smaller, prices_by_name(model, findings.prices));
-      const std::vector<int> x = from_choice(reduction, smaller, result_.choice);
-      model = std::move(smaller);
-      findings = explore(model, true, false, 1, prices, x);
+    order_ = program_order(problem_);
+    Model model = build_model(reduction, order_);
+    if (!is_solved(reduction, model, "reduction", "elimination")) {
+      const std::vector<int> x =
+          result_.feasible ? from_choice(reduction, model, result_.choice) : std::vector<int>();
+      Findings findings = explore(model, true, false, 1, {}, {}, x);
       note(reduction, model, findings);
+      while (!work_through_stage(reduction, model, findings) && next_stage()) {
+        if (is_small(model)) continue;
+        const Findings last = std::move(findings);
+        findings = explore(model, true, false, 1, last.prices, last.messages, last.incumbent.x);
+        note(reduction, model, findings);
+      }
     }
     return finish();
   }
 
  private:
-  bool over() {
-    return budget_.done() || (result_.feasible && result_.lower_bound >= result_.cost);
+  // One stage of the effort: thinning and bounding by turns, then searches with thinning in
+  // between. True: there is nothing more to do.
+  bool work_through_stage(Reduction& reduction, Model& model, Findings& findings) {
+    for (int turn = 0; turn < kTurns && !over(); ++turn) {
+      const bool paused = findings.dual_paused;
+      if (thin_and_bound(reduction, model, findings)) return true;
+      if (turn >= 2 && !paused) break;
+    }
+    for (double until : {kApartUntil, 0.9, 1.0}) {
+      if (over()) return false;
+      hurry();
+      const bool small = is_small(model);
+      Findings more = explore(model, false, small, small ? 1 : until, findings.prices, {},
+                              findings.incumbent.x, &findings.with);
+      findings.incumbent = more.incumbent;
+      note(reduction, model, findings);
+      if (over()) return false;
+      if (small) return finish_exactly(reduction, model, findings);
+      if (until < 1 && thin_and_bound(reduction, model, findings)) return true;
+    }
+    return false;
   }
 
-  // Of what is known so far; 1 without a solution.
-  double gap() const {
-    if (!result_.feasible || result_.cost <= 0) return 1;
-    return static_cast<double>(result_.cost - result_.lower_bound) /
-           static_cast<double>(result_.cost);
+  // Takes out the strategies that cannot be part of a better solution, and bounds the rest again.
+  // Where that is too little to be worth it, a dual that has paused goes on. True: nothing is left.
+  bool thin_and_bound(Reduction& reduction, Model& model, Findings& findings) {
+    if (findings.incumbent.found() && thin(reduction, model, findings)) {
+      Model smaller = build_model(reduction, order_);
+      if (is_solved(reduction, smaller, "reduced costs", "reduced costs and elimination"))
+        return true;
+      const std::vector<double> prices =
+          prices_for(smaller, prices_by_name(model, findings.prices));
+      const std::vector<double> messages = carry_over(model, findings.messages, smaller);
+      const std::vector<int> x = from_choice(reduction, smaller, result_.choice);
+      model = std::move(smaller);
+      findings = explore(model, true, false, 1, prices, messages, x);
+    } else if (findings.dual_paused) {
+      const Findings last = std::move(findings);
+      findings = explore(model, true, false, 1, last.prices, last.messages, last.incumbent.x);
+    } else {
+      return false;
+    }
+    note(reduction, model, findings);
+    return false;
   }
+
+  // Doubles the work that may be spent, where the gap asks for it and the effort allows it.
+  bool next_stage() {
+    const double whole = effort(options_) * kUnit;
+    if (is_good() || is_proven() || budget_.total() >= whole) return false;
+    budget_.done();
+    if (budget_.cut()) return false;
+    budget_.allow(std::min(whole, 2 * std::max(budget_.total(), budget_.spent())));
+    later_ = true;
+    return true;
+  }
+
+  // Where the gap is small enough already, the first stage need not be spent to its end.
+  void hurry() {
+    const double enough = kEnough * first_effort(options_) * kUnit;
+    if (is_good() && !later_ && options_.first_effort && budget_.total() > enough)
+      budget_.allow(enough);
+  }
+
+  bool is_good() const { return result_.feasible && result_.gap() <= options_.gap; }
+
+  bool is_small(const Model& model) const {
+    return options_.exact && model.entries < kExactEntries;
+  }
+
+  // Whether nothing is left to decide, or so little that elimination settles it.
+  bool is_solved(const Reduction& reduction, const Model& model, const char* by_reduction,
+                 const char* by_elimination) {
+    std::vector<int> x;
+    if (model.n > 0) {
+      if (options_.exact) x = eliminate_all(model, kWidth, expired_);
+      if (x.empty()) return false;
+    }
+    take(reduction, model, x);
+    if (reduction.cost_shift() == 0) result_.lower_bound = result_.cost;
+    result_.reason = model.n == 0 ? by_reduction : by_elimination;
+    return result_.lower_bound == result_.cost;
+  }
+
+  bool is_proven() const { return result_.feasible && result_.lower_bound >= result_.cost; }
+  bool over() { return budget_.done() || is_proven(); }
 
   Findings explore(const Model& model, bool dual, bool patient, double until,
-                   const std::vector<double>& prices, const std::vector<int>& x,
-                   const AlignedVector<double>* with = nullptr) {
+                   const std::vector<double>& prices, const std::vector<double>& messages,
+                   const std::vector<int>& x, const AlignedVector<double>* with = nullptr) {
     AnytimeOptions anytime;
     anytime.seed = options_.seed + 7919 * explored_++;
     anytime.threads = options_.threads;
@@ -118,12 +174,18 @@ class Solve {
     anytime.dual_only = dual;
     anytime.search_only = !dual;
     anytime.until = until;
-    if (model.n > kLarge && gap() > kApartGap && until <= kApartUntil) anytime.lineages = kLineages;
+    anytime.with = with;
+    const double gap = result_.feasible ? result_.gap() : 1;
+    if (model.n > kLarge && gap > kApartGap && until <= kApartUntil) anytime.lineages = kLineages;
     if (model.n > kLarge && explored_ == 1) anytime.lineages = kFirstLineages;
+    // Without memory, bounds are quick to come, and the more so the fewer strategies are left.
+    if (model.times == 0 && dual) anytime.pause = result_.feasible ? 0.5 * result_.gap() : kPause;
+    if (model.times == 0 || later_) anytime.dual_until = 0.75;
+    if (later_) anytime.gap = options_.gap;
     anytime.bound = bound_;
     anytime.prices = prices;
+    anytime.messages = messages;
     anytime.x = x;
-    anytime.with = with;
     anytime.observe = [&](const char* phase, const Findings& findings) {
       report(phase, findings.incumbent.cost, findings.bound);
     };
@@ -164,8 +226,8 @@ class Solve {
     return true;
   }
 
-  // Branch and bound for what the bound left open.
-  void finish_exactly(const Reduction& reduction, const Model& model, const Findings& findings) {
+  // Branch and bound for what the bound left open. True: nothing is left open.
+  bool finish_exactly(const Reduction& reduction, const Model& model, const Findings& findings) {
     const double upper = findings.incumbent.found() ? findings.incumbent.cost : kBig;
     std::vector<int> kept;
     const Reduction root = reduction.compact(kept);
@@ -191,11 +253,18 @@ class Solve {
       if (result_.feasible) bound = std::min(bound, result_.cost);
       result_.lower_bound = std::max(result_.lower_bound, bound);
     }
+    return outcome.complete;
   }
 
   static double effort(const SolveOptions& options) {
     return static_cast<double>(options.effort ? options.effort
                                               : default_effort(options.time_limit));
+  }
+
+  static double first_effort(const SolveOptions& options) {
+    const double whole = effort(options);
+    return options.first_effort ? std::min(whole, static_cast<double>(options.first_effort))
+                                : whole;
   }
 
   static Int128 unshift(double bound, const Reduction& reduction) {
@@ -244,9 +313,10 @@ class Solve {
   const Problem& problem_;
   const SolveOptions& options_;
   Budget budget_;
+  double bound_ = 0;    // of the reduced problem
+  bool later_ = false;  // beyond the first stage
   const std::function<bool()> expired_ = [this] { return budget_.expired(); };
   std::uint64_t explored_ = 0;  // calls of explore, each with a seed of its own
-  double bound_ = 0;            // of the reduced problem
   std::vector<std::int64_t> order_;
   Solution result_;
 };

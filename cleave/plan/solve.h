@@ -25,6 +25,13 @@ struct SolveOptions {
   // default_effort(time_limit). The result depends on the problem, the
   // seed, the effort and the workers; not on `threads`, nor on the machine.
   std::uint64_t effort = 0;
+  // A solution this close to its bound (as a fraction of its cost) is good enough. With
+  // `first_effort`, the effort is spent in stages: that much first, then twice as much as before as
+  // long as the gap is larger.
+  double gap = 0;
+  std::uint64_t first_effort = 0;
+  // A choice to begin with, where it is feasible: what comes back is at least as good.
+  std::vector<int> start = {};
   // A cap in seconds on the wall clock. When it is what ended the solve (or hurried it), the result
   // says `effort_cut` and may differ from run to run.
   double time_limit = 60;

@@ -1,29 +1,78 @@
 #include "cleave/plan/strategies.h"
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/plan/op_price.h"
+#include "cleave/plan/solver/parallel.h"
 #include "cleave/spmd/factor_axes.h"
 #include "cleave/spmd/partition.h"
 
 namespace cleave::plan {
 namespace {
 
+// Keys are bytes, not text: there is one for every op of the module, and printing would take longer
+// than everything else that is done with most of them.
+void put(std::string& key, int64_t number) {
+  key.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+
+void put(std::string& key, std::string_view text) {
+  put(key, static_cast<int64_t>(text.size()));
+  key += text;
+}
+
+void put(std::string& key, const Type& type) {
+  key += static_cast<char>(type.kind);
+  if (!type.is_tensor() || type.unranked || !type.text.empty() || !type.encoding.empty())
+    return put(key, std::string_view(to_string(type)));
+  key += static_cast<char>(type.dtype);
+  put(key, static_cast<int64_t>(type.rank()));
+  for (int64_t n : type.shape) put(key, n);
+}
+
+void put(std::string& key, const Attribute& value) {
+  put(key, static_cast<int64_t>(value.storage().index()));
+  if (const auto* integer = value.as<IntegerAttr>()) {
+    put(key, integer->value);
+    put(key, integer->type);
+  } else if (const auto* dense = value.as<DenseArrayAttr>(); dense && dense->floats.empty()) {
+    key += static_cast<char>(dense->dtype);
+    put(key, static_cast<int64_t>(dense->ints.size()));
+    for (int64_t n : dense->ints) put(key, n);
+  } else if (const auto* text = value.as<EnumAttr>()) {
+    put(key, std::string_view(text->name));
+    put(key, std::string_view(text->value));
+  } else if (const auto* fields = value.as<StructAttr>()) {
+    put(key, std::string_view(fields->name));
+    put(key, static_cast<int64_t>(fields->fields.size()));
+    for (const NamedAttribute& field : fields->fields) {
+      put(key, std::string_view(field.name));
+      put(key, field.value);
+    }
+  } else if (const auto* list = value.as<ArrayAttr>()) {
+    put(key, static_cast<int64_t>(list->elements.size()));
+    for (const Attribute& element : list->elements) put(key, element);
+  } else {
+    put(key, std::string_view(to_string(value)));
+  }
+}
+
 void describe(const Graph& graph, const Node& node, std::string& key) {
-  key += node.name;
+  put(key, std::string_view(node.name));
   const bool constant = node.def && node.def->has(kConstantLike);
   for (const NamedAttribute& attr : node.attrs.entries()) {
     if (attr.name == "sdy.sharding" || (constant && attr.name == "value")) continue;
-    key += attr.name;
-    key += '=';
-    key += to_string(attr.value);
+    put(key, std::string_view(attr.name));
+    put(key, attr.value);
   }
-  for (ValueId operand : node.operands) key += "," + to_string(graph.type(operand));
-  for (ValueId result : node.results) key += ">" + to_string(graph.type(result));
+  put(key, static_cast<int64_t>(node.operands.size()));
+  for (ValueId operand : node.operands) put(key, graph.type(operand));
+  for (ValueId result : node.results) put(key, graph.type(result));
   for (RegionId region : node.regions)
     for (NodeId inner : graph.region(region).nodes) describe(graph, graph.node(inner), key);
 }
@@ -39,8 +88,8 @@ struct Draft {
 
 class Enumerator {
  public:
-  Enumerator(const Graph& graph, const Node& node, const OpShardingRule& rule, Layouts& layouts,
-             const std::vector<bool>& trivial)
+  Enumerator(const Graph& graph, const Node& node, const OpShardingRule& rule,
+             const Layouts& layouts, const std::vector<bool>& trivial)
       : graph_(graph), node_(node), rule_(rule), layouts_(layouts), chooser_(graph, node, rule) {
     for (size_t f = 0; f < rule.factors.size(); ++f) {
       const Factor& factor = rule.factors[f];
@@ -57,7 +106,7 @@ class Enumerator {
   std::vector<Draft> drafts() const {
     std::vector<Draft> drafts;
     auto fits = [&](size_t bin, int64_t shards) {
-      return splits_well(rule_.factors[factors_[bin]].size, shards);
+      return layouts_.splits(rule_.factors[factors_[bin]].size, shards);
     };
     for (const std::vector<AxisList>& bins :
          place_axes(*layouts_.mesh(), factors_.size(), layouts_.choice(), fits)) {
@@ -171,7 +220,7 @@ class Enumerator {
       for (size_t d = 0; d < rule_.tensor(t).size(); ++d) {
         int64_t shards = 1;
         for (FactorIndex f : rule_.tensor(t)[d]) shards *= total_size(axes[f]);
-        if (!splits_well(shape[d], shards)) return false;
+        if (!layouts_.splits(shape[d], shards)) return false;
       }
     }
     return true;
@@ -180,7 +229,7 @@ class Enumerator {
   const Graph& graph_;
   const Node& node_;
   const OpShardingRule& rule_;
-  Layouts& layouts_;
+  const Layouts& layouts_;
   FactorChooser chooser_;
   std::vector<FactorIndex> factors_;
   PartialTransfer transfer_;
@@ -213,71 +262,136 @@ int StrategySet::find(size_t tensor, SpecId spec) const {
   return best;
 }
 
+// An op and its strategies on their way: as specs first, which threads can make side by side.
+struct StrategyBook::Entry {
+  NodeId node;
+  std::vector<bool> trivial;
+  bool is_drafted = false, is_settled = false;
+  std::vector<Draft> drafts;  // empty: there is no rule
+  std::vector<std::vector<ShardingSpec>> operands, results;
+  std::vector<double> seconds;
+  StrategySet set;
+
+  void add(OpPrice& price, std::vector<ShardingSpec> of_operands,
+           std::vector<ShardingSpec> of_results) {
+    seconds.push_back(price.seconds(of_operands, of_results));
+    operands.push_back(std::move(of_operands));
+    results.push_back(std::move(of_results));
+  }
+  void drop_drafts() {
+    drafts.clear();
+    operands.clear();
+    results.clear();
+    seconds.clear();
+  }
+};
+
 StrategyBook::StrategyBook(const Graph& graph, Layouts& layouts)
     : graph_(graph), layouts_(layouts) {}
 StrategyBook::~StrategyBook() = default;
 
-const std::string& StrategyBook::class_of(NodeId id, const std::vector<bool>& trivial) {
+int StrategyBook::number(NodeId id, const std::vector<bool>& trivial) {
   key_.clear();
   describe(graph_, graph_.node(id), key_);
   for (bool t : trivial) key_ += t ? '1' : '0';
-  return key_;
+  const auto [it, is_new] = numbers_.try_emplace(key_, static_cast<int>(entries_.size()));
+  if (is_new) {
+    entries_.push_back(std::make_unique<Entry>());
+    entries_.back()->node = id;
+    entries_.back()->trivial = trivial;
+  }
+  return it->second;
 }
 
-const StrategySet& StrategyBook::strategies(NodeId id, const std::vector<bool>& trivial) {
-  auto [it, is_new] = sets_.try_emplace(class_of(id, trivial));
-  if (is_new) it->second = std::make_unique<StrategySet>(enumerate(graph_.node(id), trivial));
-  return *it->second;
+void StrategyBook::prepare(int threads) {
+  std::atomic<size_t> next = 0;
+  solver::run_parallel(threads, threads, [&](int) {
+    for (size_t i = next++; i < entries_.size(); i = next++) try {
+        if (!entries_[i]->is_drafted) draft(*entries_[i]);
+      } catch (const std::exception&) {
+        // Thrown again where the op is asked for.
+      }
+  });
 }
 
-StrategySet StrategyBook::enumerate(const Node& node, const std::vector<bool>& trivial) {
-  StrategySet set;
+const StrategySet& StrategyBook::strategies(int number) {
+  Entry& entry = *entries_[number];
+  if (!entry.is_settled) {
+    if (!entry.is_drafted) draft(entry);
+    settle(entry);
+  }
+  return entry.set;
+}
+
+void StrategyBook::draft(Entry& entry) const {
+  entry.drop_drafts();
+  const Node& node = graph_.node(entry.node);
   OpPrice price(graph_, node, layouts_.mesh(), layouts_.profile());
-  std::optional<OpShardingRule> rule = rule_of(graph_, node);
-  if (rule && (rule->operands.size() != node.operands.size() ||
-               rule->results.size() != node.results.size()))
-    rule.reset();
-  std::vector<ShardingSpec> operands, results;
-  auto add = [&] {
-    Strategy strategy;
-    for (const ShardingSpec& spec : operands) strategy.operands.push_back(layouts_.intern(spec));
-    for (const ShardingSpec& spec : results) strategy.results.push_back(layouts_.intern(spec));
-    strategy.seconds = price.seconds(operands, results);
-    set.list.push_back(std::move(strategy));
-  };
   // A constant is as any layout wants it.
   if (node.def && node.def->has(kConstantLike) && node.def->localize && node.results.size() == 1 &&
       is_ranked(graph_.result_type(node))) {
-    for (SpecId id : layouts_.candidates(graph_.result_type(node).shape)) {
-      results = {layouts_.spec(id)};
-      add();
-    }
-    return set;
+    for (ShardingSpec& spec : layouts_.candidate_specs(graph_.result_type(node).shape))
+      entry.add(price, {}, {std::move(spec)});
+    entry.is_drafted = true;
+    return;
   }
-  if (!rule) {
-    auto whole = [&](ValueId value) {
-      const Type& type = graph_.type(value);
-      return is_ranked(type) ? ShardingSpec::closed_replicated(layouts_.mesh(), type.rank())
-                             : ShardingSpec{};
+  std::optional<OpShardingRule> rule = rule_of(graph_, node);
+  if (!rule || rule->operands.size() != node.operands.size() ||
+      rule->results.size() != node.results.size()) {
+    auto whole = [&](const std::vector<ValueId>& values) {
+      std::vector<ShardingSpec> specs;
+      for (ValueId value : values) {
+        const Type& type = graph_.type(value);
+        specs.push_back(is_ranked(type)
+                            ? ShardingSpec::closed_replicated(layouts_.mesh(), type.rank())
+                            : ShardingSpec{});
+      }
+      return specs;
     };
-    for (ValueId operand : node.operands) operands.push_back(whole(operand));
-    for (ValueId result : node.results) results.push_back(whole(result));
-    add();
-    return set;
+    entry.add(price, whole(node.operands), whole(node.results));
+    entry.is_drafted = true;
+    return;
   }
-  const Enumerator enumerator(graph_, node, *rule, layouts_, trivial);
-  const std::vector<Draft> drafts = enumerator.drafts();
-  for (const Draft& draft : drafts) {
+  const Enumerator enumerator(graph_, node, *rule, layouts_, entry.trivial);
+  entry.drafts = enumerator.drafts();
+  std::vector<ShardingSpec> operands, results;
+  for (const Draft& draft : entry.drafts) {
     enumerator.specs(draft, operands, results);
-    add();
+    entry.add(price, std::move(operands), std::move(results));
   }
-  // The first strategy is that of no axes at all, which is always there; it is kept so that there
-  // is a way under every pin.
-  std::vector<bool> dominated(drafts.size());
+  entry.is_drafted = true;
+}
+
+void StrategyBook::settle(Entry& entry) {
+  for (size_t s = 0; s < entry.seconds.size(); ++s) {
+    Strategy strategy;
+    for (const ShardingSpec& spec : entry.operands[s])
+      strategy.operands.push_back(layouts_.intern(spec));
+    for (const ShardingSpec& spec : entry.results[s])
+      strategy.results.push_back(layouts_.intern(spec));
+    strategy.seconds = entry.seconds[s];
+    entry.set.list.push_back(std::move(strategy));
+  }
+  const std::vector<bool> is_dominated = dominated(entry);
+  std::vector<Strategy> kept;
+  for (size_t s = 0; s < is_dominated.size(); ++s)
+    if (!is_dominated[s]) kept.push_back(std::move(entry.set.list[s]));
+  entry.set.list = std::move(kept);
+  entry.is_settled = true;
+  entry.drop_drafts();
+}
+
+// The first strategy is that of no axes at all, which is always there; it is kept so that there is
+// a way under every pin.
+std::vector<bool> StrategyBook::dominated(const Entry& entry) {
+  const Node& node = graph_.node(entry.node);
+  std::vector<bool> dominated(entry.set.list.size());
+  const std::vector<Draft>& drafts = entry.drafts;
   for (size_t s = 1; s < drafts.size(); ++s)
     for (size_t t = 0; t < drafts.size() && !dominated[s]; ++t) {
-      if (s == t || dominated[t] || !extends(drafts[s], drafts[t])) continue;
-      const Strategy &less = set.list[s], &more = set.list[t];
+      const Strategy &less = entry.set.list[s], &more = entry.set.list[t];
+      if (s == t || dominated[t] || more.seconds >= less.seconds) continue;
+      if (!extends(drafts[s], drafts[t])) continue;
       double seconds = more.seconds;
       for (size_t i = 0; i < node.operands.size() && seconds < less.seconds; ++i)
         seconds +=
@@ -291,11 +405,7 @@ StrategySet StrategyBook::enumerate(const Node& node, const std::vector<bool>& t
       }
       dominated[s] = fits && seconds < less.seconds;
     }
-  std::vector<Strategy> kept;
-  for (size_t s = 0; s < drafts.size(); ++s)
-    if (!dominated[s]) kept.push_back(std::move(set.list[s]));
-  set.list = std::move(kept);
-  return set;
+  return dominated;
 }
 
 }  // namespace cleave::plan

@@ -39,19 +39,28 @@ class StrategyBook {
   StrategyBook(const Graph& graph, Layouts& layouts);
   ~StrategyBook();
 
-  // `trivial[i]`: operand i is computed from constants and scalars alone.
-  const StrategySet& strategies(NodeId node, const std::vector<bool>& trivial);
+  // The number of an op: one for all that share strategies. `trivial[i]`: operand i is computed
+  // from constants and scalars alone.
+  int number(NodeId node, const std::vector<bool>& trivial);
+  // Does the most part of the work for all numbers so far, on several threads.
+  void prepare(int threads);
+  const StrategySet& strategies(int number);
+  const StrategySet& strategies(NodeId node, const std::vector<bool>& trivial) {
+    return strategies(number(node, trivial));
+  }
   // The number of different ops so far.
-  size_t size() const { return sets_.size(); }
-  // One for all ops that share strategies.
-  const std::string& class_of(NodeId node, const std::vector<bool>& trivial);
+  size_t size() const { return entries_.size(); }
 
  private:
-  StrategySet enumerate(const Node& node, const std::vector<bool>& trivial);
+  struct Entry;
+  void draft(Entry& entry) const;
+  void settle(Entry& entry);
+  std::vector<bool> dominated(const Entry& entry);
 
   const Graph& graph_;
   Layouts& layouts_;
-  std::unordered_map<std::string, std::unique_ptr<StrategySet>> sets_;
+  std::vector<std::unique_ptr<Entry>> entries_;
+  std::unordered_map<std::string, int> numbers_;
   std::string key_;
 };
 

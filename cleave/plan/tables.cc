@@ -4,28 +4,50 @@
 #include <cmath>
 #include <limits>
 
+#include "cleave/plan/solver/parallel.h"
+
 namespace cleave::plan {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 int64_t units(double seconds) {
-  if (seconds == kNever) return kForbidden;
-  return static_cast<int64_t>(std::llround(seconds / kCostUnit));
+  const double count = seconds / kCostUnit;
+  return count < static_cast<double>(kForbidden) ? static_cast<int64_t>(count + 0.5) : kForbidden;
 }
 
 }  // namespace
 
-Tables::Tables(const Formulation& formulation, Layouts& layouts, Classes classes)
-    : formulation_(formulation), layouts_(layouts), classes_(std::move(classes)) {
+Tables::Tables(const Formulation& formulation, Layouts& layouts, Classes classes,
+               const TableOptions& options)
+    : formulation_(formulation),
+      layouts_(layouts),
+      classes_(std::move(classes)),
+      options_(options) {
   counts_.resize(classes_.count);
   for (size_t d = 0; d < formulation.decisions.size(); ++d)
     counts_[classes_.of[d]] = formulation.decisions[d].count;
   for (int count : counts_) unary_.emplace_back(count, 0.0);
   add_ops();
+  number_types();
   add_demands();
-  for (size_t v = 0; v < formulation.versions.size(); ++v)
-    bytes_.push_back(bytes(static_cast<int>(v)));
+  price();
+  if (!is_complete_) return;
+  add_unary_demands();
+  add_bytes();
+}
+
+void Tables::number_types() {
+  std::unordered_map<std::string, int> numbers;
+  std::string key;
+  for (size_t v = 0; v < formulation_.versions.size(); ++v) {
+    const Type& type = formulation_.type(static_cast<int>(v));
+    key.assign(reinterpret_cast<const char*>(type.shape.data()),
+               type.shape.size() * sizeof(int64_t));
+    key += static_cast<char>(type.dtype);
+    key += static_cast<char>(type.kind);
+    type_of_.push_back(numbers.try_emplace(key, static_cast<int>(numbers.size())).first->second);
+  }
 }
 
 void Tables::add_ops() {
@@ -37,51 +59,111 @@ void Tables::add_ops() {
   }
 }
 
-const Tables::Table& Tables::reshards(ListId from, ListId to, const Type& type) {
-  std::vector<int64_t> key = type.shape;
-  key.push_back(static_cast<int64_t>(type.dtype));
-  auto [it, is_new] = reshards_.try_emplace({{from, to}, std::move(key)});
-  if (!is_new) return it->second;
-  return it->second = layouts_.table(formulation_.list(from), formulation_.list(to), type);
+int Tables::reshards(const Demand& demand) {
+  const Version& version = formulation_.versions[demand.version];
+  const bool copy = demand.copy >= 0 && !formulation_.versions[demand.copy].alias.empty();
+  const uint64_t key = static_cast<uint64_t>(version.list) << 41 |
+                       static_cast<uint64_t>(demand.list) << 19 |
+                       static_cast<uint64_t>(type_of_[demand.version]) << 1 | (copy ? 1 : 0);
+  const auto [it, is_new] = reshards_of_.try_emplace(key, static_cast<int>(reshards_.size()));
+  if (is_new)
+    reshards_.push_back({version.list, demand.list, demand.version, copy ? demand.copy : -1, {}});
+  return it->second;
+}
+
+double Tables::weak_bound() const {
+  double bound = 0;
+  for (const std::vector<double>& unary : unary_)
+    bound += *std::min_element(unary.begin(), unary.end());
+  return bound;
 }
 
 void Tables::add_demands() {
   for (const Demand& demand : formulation_.demands) {
     const Version& version = formulation_.versions[demand.version];
     if (version.decision == demand.decision && version.list == demand.list) continue;
-    const Type& type = formulation_.type(demand.version);
-    const Table* table = &reshards(version.list, demand.list, type);
+    const int table = reshards(demand);
     const int a = classes_.of[version.decision], b = classes_.of[demand.decision];
     const size_t ka = counts_[a], kb = counts_[b];
-    // A shared copy is either the source itself or something else.
-    Table copies;
-    if (demand.copy >= 0 && !formulation_.versions[demand.copy].alias.empty()) {
-      const std::vector<bool>& alias = formulation_.versions[demand.copy].alias;
-      const std::vector<SpecId>&from = formulation_.list(version.list),
-            &to = formulation_.list(demand.list);
-      copies = *table;
-      for (size_t i = 0; i < ka; ++i)
-        for (size_t j = 0; j < kb; ++j)
-          if (alias[j] != (from[i] == to[j])) copies[i * kb + j] = kNever;
-      table = &copies;
-    }
-    if (a == b) {
-      for (size_t c = 0; c < ka; ++c) unary_[a][c] += (*table)[c * ka + c] * demand.times;
-      continue;
-    }
-    if (ka == 1 || kb == 1) {
-      std::vector<double>& unary = unary_[ka == 1 ? b : a];
-      for (size_t c = 0; c < unary.size(); ++c) unary[c] += (*table)[c] * demand.times;
+    if (a == b || ka == 1 || kb == 1) {
+      unary_parts_.push_back({ka == 1 ? b : a, table, a == b ? ka + 1 : 1, demand.times});
       continue;
     }
     const int lo = std::min(a, b), hi = std::max(a, b);
-    auto [it, is_new] = edge_of_.try_emplace(
+    const auto [it, is_new] = edge_of_.try_emplace(
         static_cast<uint64_t>(lo) << 32 | static_cast<uint32_t>(hi), edges_.size());
-    if (is_new) edges_.push_back({lo, hi, Table(ka * kb, 0.0)});
-    Table& sum = edges_[it->second].seconds;
-    for (size_t i = 0; i < ka; ++i)
-      for (size_t j = 0; j < kb; ++j)
-        sum[a < b ? i * kb + j : j * ka + i] += (*table)[i * kb + j] * demand.times;
+    if (is_new) edges_.push_back({lo, hi, {}});
+    std::vector<Part>& parts = edges_[it->second].parts;
+    const auto same = std::find_if(parts.begin(), parts.end(), [&](const Part& part) {
+      return part.reshards == table && part.swapped == (a > b);
+    });
+    if (same == parts.end())
+      parts.push_back({table, a > b, demand.times});
+    else
+      same->times += demand.times;
+  }
+}
+
+void Tables::price() {
+  std::vector<Layouts::TableRequest> requests;
+  for (const Reshards& table : reshards_)
+    requests.push_back({&formulation_.list(table.from), &formulation_.list(table.to),
+                        &formulation_.type(table.version)});
+  std::vector<std::vector<double>> prices =
+      layouts_.tables(requests, options_.threads, options_.stop);
+  for (size_t i = 0; i < reshards_.size(); ++i) {
+    Reshards& table = reshards_[i];
+    table.seconds = std::move(prices[i]);
+    if (table.seconds.empty()) {
+      is_complete_ = false;
+      return;
+    }
+    const std::vector<SpecId>&from = *requests[i].from, &to = *requests[i].to;
+    if (table.copy < 0) continue;
+    const std::vector<bool>& alias = formulation_.versions[table.copy].alias;
+    for (size_t i = 0; i < from.size(); ++i)
+      for (size_t j = 0; j < to.size(); ++j)
+        if (alias[j] != (from[i] == to[j])) table.seconds[i * to.size() + j] = kNever;
+  }
+}
+
+void Tables::add_unary_demands() {
+  for (const UnaryPart& part : unary_parts_) {
+    const std::vector<double>& seconds = reshards_[part.reshards].seconds;
+    std::vector<double>& unary = unary_[part.to];
+    for (size_t c = 0; c < unary.size(); ++c) unary[c] += seconds[c * part.step] * part.times;
+  }
+}
+
+void Tables::fill(const Edge& edge, std::vector<int64_t>& costs) const {
+  const size_t ka = counts_[edge.a], kb = counts_[edge.b];
+  std::vector<double> sum(ka * kb, 0.0);
+  for (const Part& part : edge.parts) {
+    const double* seconds = reshards_[part.reshards].seconds.data();
+    if (!part.swapped) {
+      for (size_t i = 0; i < ka * kb; ++i) sum[i] += seconds[i] * part.times;
+      continue;
+    }
+    for (size_t j = 0; j < kb; ++j)
+      for (size_t i = 0; i < ka; ++i) sum[i * kb + j] += seconds[j * ka + i] * part.times;
+  }
+  costs.resize(sum.size());
+  for (size_t i = 0; i < sum.size(); ++i) costs[i] = units(sum[i]);
+}
+
+void Tables::add_bytes() {
+  std::unordered_map<uint64_t, int> known;
+  for (size_t v = 0; v < formulation_.versions.size(); ++v) {
+    const Version& version = formulation_.versions[v];
+    int number = static_cast<int>(byte_lists_.size());
+    if (version.alias.empty()) {
+      const uint64_t key = static_cast<uint64_t>(version.list) << 32 |
+                           static_cast<uint64_t>(type_of_[v]) << 1 | (version.takes_memory ? 1 : 0);
+      number = known.try_emplace(key, number).first->second;
+    }
+    if (number == static_cast<int>(byte_lists_.size()))
+      byte_lists_.push_back(bytes(static_cast<int>(v)));
+    bytes_of_.push_back(number);
   }
 }
 
@@ -159,19 +241,26 @@ std::map<int, std::vector<int64_t>> Tables::usages_at(int time) const {
     const int c = classes_.of[version.decision];
     std::vector<int64_t>& usage = usages[c];
     usage.resize(counts_[c]);
-    for (size_t k = 0; k < usage.size(); ++k) usage[k] += bytes_[v][k];
+    const std::vector<int64_t>& bytes = byte_lists_[bytes_of_[v]];
+    for (size_t k = 0; k < usage.size(); ++k) usage[k] += bytes[k];
   }
   return usages;
 }
 
 // Between layouts of equal cost, the one whose axes stand in mesh order, then the smaller one.
-int64_t Tables::tie_break(int version, size_t choice) const {
-  const SpecId id = formulation_.list(formulation_.versions[version].list)[choice];
-  if (id == kNoSpec) return 0;
-  int64_t penalty = 0;
-  for (const DimSpec& dim : layouts_.spec(id).dims)
-    penalty += 2 * !std::is_sorted(dim.axes.begin(), dim.axes.end());
-  return penalty + (layouts_.shards(id) == 1 && formulation_.type(version).rank() > 0);
+std::vector<int64_t> Tables::tie_breaks(ListId list) const {
+  std::vector<int64_t> penalties;
+  for (SpecId id : formulation_.list(list)) {
+    int64_t penalty = 0;
+    if (id != kNoSpec) {
+      const ShardingSpec& spec = layouts_.spec(id);
+      for (const DimSpec& dim : spec.dims)
+        penalty += 2 * !std::is_sorted(dim.axes.begin(), dim.axes.end());
+      penalty += layouts_.shards(id) == 1 && spec.rank() > 0;
+    }
+    penalties.push_back(penalty);
+  }
+  return penalties;
 }
 
 Problem Tables::problem(const std::vector<int>& times, std::optional<int64_t> limit) const {
@@ -182,20 +271,27 @@ Problem Tables::problem(const std::vector<int>& times, std::optional<int64_t> li
     node.usages.assign(unary.size(), 0);
     problem.nodes.push_back(std::move(node));
   }
-  for (const Edge& edge : edges_) {
-    ProblemEdge out{edge.a, edge.b, {}};
-    out.costs.reserve(edge.seconds.size());
-    for (double seconds : edge.seconds) out.costs.push_back(units(seconds));
-    problem.edges.push_back(std::move(out));
-  }
-  for (size_t v = 0; v < formulation_.versions.size(); ++v) {
-    const Version& version = formulation_.versions[v];
+  problem.edges.resize(edges_.size());
+  solver::run_parallel(static_cast<int>(edges_.size()), options_.threads, [&](int e) {
+    problem.edges[e].a = edges_[e].a;
+    problem.edges[e].b = edges_[e].b;
+    fill(edges_[e], problem.edges[e].costs);
+  });
+  std::unordered_map<ListId, std::vector<int64_t>> penalties;
+  for (const Version& version : formulation_.versions) {
+    const auto [it, is_new] = penalties.try_emplace(version.list);
+    if (is_new) it->second = tie_breaks(version.list);
     ProblemNode& node = problem.nodes[classes_.of[version.decision]];
     for (size_t k = 0; k < node.costs.size(); ++k)
-      if (node.costs[k] < kForbidden) node.costs[k] += tie_break(static_cast<int>(v), k);
+      if (node.costs[k] < kForbidden) node.costs[k] += it->second[k];
   }
   if (!limit) return problem;
   problem.usage_limit = *limit;
+  add_memory(times, problem);
+  return problem;
+}
+
+void Tables::add_memory(const std::vector<int>& times, Problem& problem) const {
   // One node for each class and run of times at which it takes the same.
   std::vector<int> sorted = times;
   std::sort(sorted.begin(), sorted.end());
@@ -231,7 +327,6 @@ Problem Tables::problem(const std::vector<int>& times, std::optional<int64_t> li
     }
   for (size_t t = 0; t < sorted.size(); ++t)
     add_temporaries(sorted[t], static_cast<int64_t>(t), problem);
-  return problem;
 }
 
 std::vector<int> Tables::spread(const std::vector<int>& choice) const {
@@ -244,7 +339,7 @@ std::vector<int64_t> Tables::memory(const std::vector<int>& choice) const {
   std::vector<int64_t> change(formulation_.end() + 2);
   for (size_t v = 0; v < formulation_.versions.size(); ++v) {
     const Version& version = formulation_.versions[v];
-    const int64_t bytes = bytes_[v][choice[version.decision]];
+    const int64_t bytes = byte_lists_[bytes_of_[v]][choice[version.decision]];
     change[version.first] += bytes;
     change[version.last + 1] -= bytes;
   }
@@ -266,7 +361,8 @@ std::vector<int64_t> Tables::least_memory() const {
   std::vector<int64_t> change(formulation_.end() + 2);
   for (size_t v = 0; v < formulation_.versions.size(); ++v) {
     const Version& version = formulation_.versions[v];
-    const int64_t bytes = *std::min_element(bytes_[v].begin(), bytes_[v].end());
+    const std::vector<int64_t>& all = byte_lists_[bytes_of_[v]];
+    const int64_t bytes = *std::min_element(all.begin(), all.end());
     change[version.first] += bytes;
     change[version.last + 1] -= bytes;
   }
@@ -281,8 +377,11 @@ double Tables::seconds(const std::vector<int>& choice) const {
   double total = 0;
   for (size_t c = 0; c < unary_.size(); ++c) total += unary_[c][by_class[c]];
   for (const Edge& edge : edges_)
-    total +=
-        edge.seconds[static_cast<size_t>(by_class[edge.a]) * counts_[edge.b] + by_class[edge.b]];
+    for (const Part& part : edge.parts) {
+      const int from = part.swapped ? edge.b : edge.a, to = part.swapped ? edge.a : edge.b;
+      const size_t at = static_cast<size_t>(by_class[from]) * counts_[to] + by_class[to];
+      total += reshards_[part.reshards].seconds[at] * part.times;
+    }
   return total;
 }
 

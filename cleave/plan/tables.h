@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <unordered_map>
 #include <vector>
@@ -24,11 +25,24 @@ Classes every_decision_apart(const Formulation& formulation);
 // alike; the first and the last are themselves. Compared in full, not by hash.
 Classes tie_alike(const Formulation& formulation, int rounds = 4);
 
+struct TableOptions {
+  int threads = 1;
+  // Asked now and then; once it says yes, the tables stay incomplete, and of all that follows only
+  // `weak_bound` may be asked.
+  std::function<bool()> stop = {};
+};
+
 // The Problem of a formulation. Memory is looked at only at the times that are asked for; who
 // solves it checks all times and asks for more.
 class Tables {
  public:
-  Tables(const Formulation& formulation, Layouts& layouts, Classes classes);
+  Tables(const Formulation& formulation, Layouts& layouts, Classes classes,
+         const TableOptions& options = {});
+
+  bool is_complete() const { return is_complete_; }
+  // Seconds that every choice takes at least: each decision at its cheapest, changes of layout
+  // for nothing.
+  double weak_bound() const;
 
   // Nodes 0 .. classes - 1 are the classes; more follow that carry memory alone.
   Problem problem(const std::vector<int>& times, std::optional<int64_t> limit) const;
@@ -49,34 +63,64 @@ class Tables {
   size_t num_edges() const { return edges_.size(); }
 
  private:
-  using Table = std::vector<double>;
+  // Seconds from each layout of a list to each of another.
+  struct Reshards {
+    ListId from, to;
+    int version;  // one of those that it is for
+    int copy;     // a version that is either the source itself or something else; -1: none
+    std::vector<double> seconds;
+  };
+  // Edges are kept as what they are sums of: layers that are alike add the same again and again.
+  struct Part {
+    int reshards;
+    bool swapped;
+    double times;
+  };
+  struct Edge {
+    int a, b;
+    std::vector<Part> parts;
+  };
 
+  void number_types();
   void add_ops();
   void add_demands();
-  const Table& reshards(ListId from, ListId to, const Type& type);
-  std::vector<int64_t> bytes(int version) const;        // by choice
-  int64_t tie_break(int version, size_t choice) const;  // in units
+  int reshards(const Demand& demand);  // by number; not priced yet
+  void price();
+  void add_unary_demands();
+  void add_bytes();
+  void fill(const Edge& edge, std::vector<int64_t>& costs) const;
+  std::vector<int64_t> bytes(int version) const;       // by choice
+  std::vector<int64_t> tie_breaks(ListId list) const;  // in units
   // What an op holds beside an operand that it wants in another layout: the copy, in the place of
   // the operand where that ends here.
   int64_t temporary(const Demand& demand, SpecId from, SpecId to) const;
   // Nodes that carry the temporaries of one position, tied to the choices that they follow from.
   void add_temporaries(int position, int64_t time, Problem& problem) const;
+  void add_memory(const std::vector<int>& times, Problem& problem) const;
   // By class and choice: bytes at one time.
   std::map<int, std::vector<int64_t>> usages_at(int time) const;
 
   const Formulation& formulation_;
   Layouts& layouts_;
   Classes classes_;
+  TableOptions options_;
+  bool is_complete_ = true;
   std::vector<int> counts_;                 // choices by class
   std::vector<std::vector<double>> unary_;  // seconds by class and choice
-  struct Edge {
-    int a, b;
-    Table seconds;
-  };
   std::vector<Edge> edges_;
   std::unordered_map<uint64_t, size_t> edge_of_;
-  std::map<std::pair<std::pair<ListId, ListId>, std::vector<int64_t>>, Table> reshards_;
-  std::vector<std::vector<int64_t>> bytes_;  // by version and choice
+  std::vector<Reshards> reshards_;
+  std::unordered_map<uint64_t, int> reshards_of_;  // by lists and type
+  struct UnaryPart {
+    int to;  // a class
+    int reshards;
+    size_t step;  // between the entries that count
+    double times;
+  };
+  std::vector<UnaryPart> unary_parts_;
+  std::vector<int> type_of_;                      // by version; equal types, equal numbers
+  std::vector<std::vector<int64_t>> byte_lists_;  // by choice
+  std::vector<int> bytes_of_;                     // by version: which of those
 };
 
 }  // namespace cleave::plan

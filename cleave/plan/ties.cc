@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <string>
 
 #include "cleave/plan/tables.h"
 
@@ -8,14 +10,16 @@ namespace {
 // Equal descriptions, equal numbers.
 class Numbering {
  public:
-  int operator()(std::vector<int64_t> description) {
-    return numbers_.try_emplace(std::move(description), static_cast<int>(numbers_.size()))
-        .first->second;
+  int operator()(const std::vector<int64_t>& description) {
+    key_.assign(reinterpret_cast<const char*>(description.data()),
+                description.size() * sizeof(int64_t));
+    return numbers_.try_emplace(key_, static_cast<int>(numbers_.size())).first->second;
   }
   int size() const { return static_cast<int>(numbers_.size()); }
 
  private:
-  std::map<std::vector<int64_t>, int> numbers_;
+  std::unordered_map<std::string, int> numbers_;
+  std::string key_;
 };
 
 }  // namespace
@@ -29,13 +33,15 @@ Classes every_decision_apart(const Formulation& formulation) {
 
 Classes tie_alike(const Formulation& formulation, int rounds) {
   const size_t n = formulation.decisions.size();
+  std::vector<int64_t> text;
   Numbering types;
-  auto type_of = [&](int version) {
-    const Type& type = formulation.type(version);
-    std::vector<int64_t> text(type.shape.begin(), type.shape.end());
+  std::vector<int> type_of;  // by version
+  for (size_t v = 0; v < formulation.versions.size(); ++v) {
+    const Type& type = formulation.type(static_cast<int>(v));
+    text.assign(type.shape.begin(), type.shape.end());
     text.push_back(static_cast<int64_t>(type.dtype));
-    return types(std::move(text));
-  };
+    type_of.push_back(types(text));
+  }
   std::map<const StrategySet*, int> sets;
   Classes classes;
   classes.of.resize(n);
@@ -43,7 +49,7 @@ Classes tie_alike(const Formulation& formulation, int rounds) {
     Numbering numbers;
     for (size_t d = 0; d < n; ++d) {
       const Decision& decision = formulation.decisions[d];
-      std::vector<int64_t> text = {static_cast<int64_t>(d == 0), decision.count};
+      text = {static_cast<int64_t>(d == 0), decision.count};
       for (int op : decision.ops) {
         const FormulatedOp& o = formulation.ops[op];
         text.push_back(sets.try_emplace(o.set, static_cast<int>(sets.size())).first->second);
@@ -52,10 +58,10 @@ Classes tie_alike(const Formulation& formulation, int rounds) {
       text.push_back(-1);
       for (int version : decision.versions) {
         text.push_back(formulation.versions[version].list);
-        text.push_back(type_of(version));
+        text.push_back(type_of[version]);
         text.push_back(formulation.versions[version].source >= 0);
       }
-      classes.of[d] = numbers(std::move(text));
+      classes.of[d] = numbers(text);
     }
     classes.count = numbers.size();
   }
@@ -66,7 +72,7 @@ Classes tie_alike(const Formulation& formulation, int rounds) {
   std::vector<std::vector<Neighbour>> neighbours(n);
   for (const Demand& demand : formulation.demands) {
     const Version& version = formulation.versions[demand.version];
-    const int type = type_of(demand.version);
+    const int type = type_of[demand.version];
     const int a = version.decision, b = demand.decision;
     if (a == 0 || b == 0) continue;
     neighbours[a].push_back({b, {0, type, version.list, demand.list}});
@@ -75,16 +81,16 @@ Classes tie_alike(const Formulation& formulation, int rounds) {
   for (int round = 0; round < rounds; ++round) {
     Numbering numbers;
     std::vector<int> next(n);
-    std::vector<std::vector<int64_t>> around;
+    std::vector<std::array<int64_t, 5>> around;
     for (size_t d = 0; d < n; ++d) {
       around.clear();
       for (const Neighbour& other : neighbours[d])
         around.push_back({other.label[0], other.label[1], other.label[2], other.label[3],
                           classes.of[other.decision]});
       std::sort(around.begin(), around.end());
-      std::vector<int64_t> text = {classes.of[d]};
+      text = {classes.of[d]};
       for (const auto& entry : around) text.insert(text.end(), entry.begin(), entry.end());
-      next[d] = numbers(std::move(text));
+      next[d] = numbers(text);
     }
     const bool settled = numbers.size() == classes.count;
     classes.of = std::move(next);

@@ -11,6 +11,11 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Between ways of equal cost the one with fewer steps: each counts this much more, in seconds.
 constexpr double kPerStep = 1e-13;
 
+// Whether a part of one is a part of the other; all reductions but averages move alike.
+bool same_reduction(const ShardingSpec& from, const ShardingSpec& to) {
+  return from.partial.empty() || to.partial.empty() || from.partial_op == to.partial_op;
+}
+
 }  // namespace
 
 EvenReshards::EvenReshards(MeshPtr mesh, const MachineProfile& profile, LinkCache& links,
@@ -103,7 +108,7 @@ std::optional<State> EvenReshards::state_of(const ShardingSpec& spec, const Shap
   };
   for (size_t d = 0; d < spec.dims.size(); ++d)
     if (!put(spec.dims[d].axes, shaped.bin_of[d])) return std::nullopt;
-  if (!spec.partial.empty() && spec.partial_op != ReduceOp::Sum) return std::nullopt;
+  if (!spec.partial.empty() && spec.partial_op == ReduceOp::Avg) return std::nullopt;
   if (!put(spec.partial, kPartial)) return std::nullopt;
   return state;
 }
@@ -111,6 +116,7 @@ std::optional<State> EvenReshards::state_of(const ShardingSpec& spec, const Shap
 std::optional<EvenReshards::Ends> EvenReshards::ends(const ShardingSpec& from,
                                                      const ShardingSpec& to, const Shape& shape,
                                                      DType dtype) {
+  if (!same_reduction(from, to)) return std::nullopt;
   Shaped& entry = shaped(shape, dtype);
   const Ends ends{&entry, find(from, entry), find(to, entry)};
   if (ends.from < 0 || ends.to < 0) return std::nullopt;
@@ -134,9 +140,10 @@ std::vector<double> EvenReshards::table(const std::vector<const ShardingSpec*>& 
   for (const ShardingSpec* spec : from) {
     const int32_t source = find(*spec, entry);
     const Row* all = source < 0 ? nullptr : &row(*entry.sized, source);
-    for (int32_t target : targets)
-      prices.push_back(all && target >= 0 ? all->seconds[target]
-                                          : std::numeric_limits<double>::quiet_NaN());
+    for (size_t i = 0; i < to.size(); ++i)
+      prices.push_back(all && targets[i] >= 0 && same_reduction(*spec, *to[i])
+                           ? all->seconds[targets[i]]
+                           : std::numeric_limits<double>::quiet_NaN());
   }
   return prices;
 }
@@ -185,8 +192,11 @@ std::optional<std::vector<EvenReshards::Stop>> EvenReshards::path(const Sharding
   if (!e) return std::nullopt;
   const Row& all = row(*e->shaped->sized, e->from);
   std::vector<Stop> stops;
-  for (int32_t at = e->to; at != e->from; at = all.parent[at])
+  const ReduceOp op = from.is_partial() ? from.partial_op : to.partial_op;
+  for (int32_t at = e->to; at != e->from; at = all.parent[at]) {
     stops.push_back({all.kind[at], spec_of(e->shaped->sized->lattice->state(at), *e->shaped)});
+    if (stops.back().after.is_partial()) stops.back().after.partial_op = op;
+  }
   std::reverse(stops.begin(), stops.end());
   return stops;
 }

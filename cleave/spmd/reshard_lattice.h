@@ -82,8 +82,8 @@ class Lattice {
 };
 
 // The cheapest ways between layouts of a mesh, by one pass from each source. By whole axes, and by
-// those parts of them that are given; neither other sub-axes nor uneven shards nor reductions but
-// sums: for those it has no answer, and the search has.
+// those parts of them that are given; neither other sub-axes nor uneven shards nor averages: for
+// those it has no answer, and the search has.
 class EvenReshards {
  public:
   EvenReshards(MeshPtr mesh, const MachineProfile& profile, LinkCache& links,

@@ -11,12 +11,12 @@
 namespace cleave::plan::solver {
 namespace {
 
-constexpr double kDualShare = 0.45;     // of the budget, at most
 constexpr double kThreshold = 0.01;     // by which the searches may get worse at first, at most
 constexpr double kOfGap = 0.6;          // and at most this much of the gap
 constexpr int kLaunches = 8;            // tries to start a lineage
 constexpr int kMessageSweeps = 20;      // before lineages start from prices known from elsewhere
 constexpr int kSinglePrecision = 1000;  // models with more nodes use floats
+constexpr double kManyEntries = 1e6;    // and those without memory that have more entries
 
 template <class Real>
 class Anytime {
@@ -35,6 +35,7 @@ class Anytime {
     findings_.prices.resize(model.times, 0);
     recent_prices_ = findings_.prices;
     if (!options.prices.empty()) dual_.set_prices(findings_.prices);
+    if (!options.messages.empty()) dual_.set_messages(options.messages);
     if (!options.x.empty()) start_from(options.x);
     if (options.with) rank_by(*options.with);
     for (const auto& search : searches_) search->rank(ranks_);
@@ -51,13 +52,18 @@ class Anytime {
   Findings run() {
     const int workers = std::max(1, options_.workers);
     double largest = budget_.total() / workers / (apart() ? 400 : 150);
-    const double begin = budget_.progress(), end = dual_finished_ ? options_.until : kDualShare;
+    const double begin = budget_.progress(),
+                 end = dual_finished_ ? options_.until : options_.dual_until;
     const int halvings = halvings_left();
     if (options_.patience > 0) largest = std::min(largest, 1e8);
     double quantum = std::max(1e4, 40 * dual_.messages().sweep_work());
     int idle = 0;
     while (!budget_.done() && !closed()) {
       if (budget_.progress() >= options_.until || (options_.dual_only && dual_finished_)) break;
+      if (options_.dual_only && gap() < options_.pause) {
+        findings_.dual_paused = true;
+        break;
+      }
       quantum =
           std::min(quantum * 1.5, std::max({largest, 1e4, 20 * dual_.messages().sweep_work()}));
       const double progress = budget_.progress();
@@ -84,6 +90,10 @@ class Anytime {
       if (options_.patience > 0 && idle >= options_.patience) break;
     }
     if (!dual_finished_) finish_dual();
+    if (!options_.search_only && !findings_.incumbent.found() && dual_.iterations() == 0) {
+      round();  // there was no time for more
+      findings_.incumbent.offer(rounder_.best().x, rounder_.best().cost);
+    }
     return std::move(findings_);
   }
 
@@ -97,7 +107,10 @@ class Anytime {
   }
 
   bool closed() const {
-    return findings_.incumbent.found() && findings_.bound > findings_.incumbent.cost - 1 + 1e-6;
+    if (!findings_.incumbent.found()) return false;
+    const double cost = findings_.incumbent.cost;
+    const double bound = std::max(findings_.bound, options_.bound);
+    return findings_.bound > cost - 1 + 1e-6 || cost - bound < options_.gap * cost;
   }
 
   void start_from(const std::vector<int>& x) {
@@ -121,7 +134,7 @@ class Anytime {
     double rounding = 0;
     bool rounded = false;
     while (dual_.work() + rounder_.work() - start < quantum && !budget_.expired()) {
-      for (int q = 0; q < 10; ++q) dual_.iterate(target());
+      for (int q = 0; q < 10 && !budget_.expired(); ++q) dual_.iterate(target());
       const double spent = dual_.work() + rounder_.work() - start;
       if (!rounded || rounding < 0.33 * spent) {
         const double before = rounder_.work();
@@ -239,7 +252,7 @@ class Anytime {
     dual_.messages().round(dual_.cost(), true, dual_start_ = std::vector<int>(model_.n, 0));
     const bool near = findings_.incumbent.found() && dual_.bound() > findings_.incumbent.cost - 1;
     if (near) certify();
-    if (dual_.converged() || progress > kDualShare) finish_dual();
+    if (dual_.converged() || progress > options_.dual_until) finish_dual();
   }
 
   // What a strategy's bound says that it costs above the best of its node.
@@ -284,10 +297,11 @@ class Anytime {
   }
 
   void finish_dual() {
-    dual_.polish(budget_.expired() ? 2 : 40);
+    dual_.polish(budget_.expired() ? 1 : findings_.dual_paused ? 5 : 40);
     certify();
     dual_finished_ = true;
     findings_.prices = dual_.best_prices();
+    findings_.messages.assign(dual_.messages().raw().begin(), dual_.messages().raw().end());
   }
 
   const Model& model_;
@@ -313,7 +327,8 @@ class Anytime {
 }  // namespace
 
 Findings run_anytime(const Model& model, const AnytimeOptions& options, Budget& budget) {
-  if (model.n > kSinglePrecision) return Anytime<float>(model, options, budget).run();
+  if (model.n > kSinglePrecision || (model.times == 0 && model.entries > kManyEntries))
+    return Anytime<float>(model, options, budget).run();
   return Anytime<double>(model, options, budget).run();
 }
 

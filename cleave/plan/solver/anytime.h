@@ -13,9 +13,11 @@ namespace cleave::plan::solver {
 // What the dual and the searches have found so far.
 struct Findings {
   Incumbent incumbent;
-  double bound = 0;            // certified; every solution costs at least this
-  std::vector<double> prices;  // of the best bound
-  AlignedVector<double> with;  // for each strategy a bound on the solutions that take it
+  double bound = 0;              // certified; every solution costs at least this
+  std::vector<double> prices;    // of the best bound
+  std::vector<double> messages;  // as Messages::raw, of the last sweep
+  bool dual_paused = false;      // the dual has not come to its end
+  AlignedVector<double> with;    // for each strategy a bound on the solutions that take it
 };
 
 struct AnytimeOptions {
@@ -30,11 +32,15 @@ struct AnytimeOptions {
   bool search_only = false;
   // Searches that start apart; the worse half goes again and again until each worker has one.
   int lineages = 0;
-  // Return when this fraction of the budget is spent.
+  // Return when this fraction of the budget is spent; the dual has that much at most.
   double until = 1;
-  double bound = 0;                             // known from before
-  std::vector<double> prices;                   // known from a similar model; empty: none
-  std::vector<int> x;                           // a solution to start from; empty: none
+  double dual_until = 0.45;
+  double pause = 0;              // with dual_only: return when the gap is below this
+  double gap = 0;                // return when the gap is down to this fraction of the cost
+  double bound = 0;              // known from before
+  std::vector<double> prices;    // known from a similar model; empty: none
+  std::vector<double> messages;  // likewise, as Messages::raw
+  std::vector<int> x;            // a solution to start from; empty: none
   const AlignedVector<double>* with = nullptr;  // bounds by strategy, as in Findings
   // Called between rounds, with what is known.
   std::function<void(const char* phase, const Findings&)> observe;

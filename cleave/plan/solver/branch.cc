@@ -46,7 +46,11 @@ class Worker {
  public:
   Worker(const std::vector<std::int64_t>& order, double upper, std::uint64_t seed,
          const Budget& budget)
-      : order_(order), upper_(upper), seed_(seed), budget_(budget) {}
+      : order_(order),
+        upper_(upper),
+        seed_(seed),
+        budget_(budget),
+        allowance_(0.5 * (budget.total() - budget.spent())) {}
 
   Processed run(const TreeNode& node) {
     Reduction reduction = *node.reduction;
@@ -249,7 +253,7 @@ class Worker {
     Messages<double> plain = dual.messages();
     const double here = plain.sweep(dual.cost());
     for (const Split& split : splits) {
-      if (budget_.expired()) break;
+      if (budget_.expired() || (best.node >= 0 && result_.work > allowance_)) break;
       const double low = difficulty(reduction, model, dual, split, 1, here, bound);
       const double high = difficulty(reduction, model, dual, split, 0, here, bound);
       const double score = low + high + 0.5 * std::max(low, high);
@@ -304,6 +308,7 @@ class Worker {
   double upper_;
   std::uint64_t seed_;
   const Budget& budget_;
+  double allowance_;  // work beyond which a split is good enough
   const std::function<bool()> expired_ = [this] { return budget_.expired(); };
   Processed result_;
 };

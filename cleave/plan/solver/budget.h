@@ -18,6 +18,7 @@ class Budget {
   void spend(double work) { spent_ += work; }
   double spent() const { return spent_; }
   double total() const { return work_; }
+  void allow(double work) { work_ = work; }
 
   // Whether the clock has run out or the caller asked to stop; to be polled inside long steps.
   bool expired() const { return stop_.stop_requested() || seconds() >= seconds_; }

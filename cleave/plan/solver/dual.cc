@@ -141,7 +141,9 @@ void Dual<Real>::move_prices(double gap) {
 template <class Real>
 void Dual<Real>::end_window() {
   const double gained = best_ - marked_;
-  stalled_ = gained > 1e-7 * std::abs(best_) ? 0 : stalled_ + 1;
+  // Without prices there is nothing but to sweep on: not for long where the gap hardly shrinks.
+  const double little = std::max(1e-7 * std::abs(best_), model_.times == 0 ? 0.02 * room_ : 0.0);
+  stalled_ = gained > little ? 0 : stalled_ + 1;
   if (gained < 0.05 * lift_) {
     lift_ *= 0.8;
     prices_ = best_prices_;

@@ -28,9 +28,10 @@ class Dual {
   const Real* cost() const { return cost_.data(); }  // priced, of the last sweep
   const Messages<Real>& messages() const { return messages_; }
   // Whether the level has come down to the bound.
-  bool converged() const { return model_.times == 0 ? stalled_ >= 3 : exhausted_; }
+  bool converged() const { return model_.times == 0 ? stalled_ >= 2 : exhausted_; }
   // Starts from prices known from elsewhere, close to the best.
   void set_prices(const std::vector<double>& prices);
+  void set_messages(const std::vector<double>& messages) { messages_.set(messages); }
   // For each strategy how much of its node the last steps gave it: an approximate solution of the
   // linear relaxation. Laid out as Model::cost.
   const AlignedVector<float>& shares() const { return share_; }

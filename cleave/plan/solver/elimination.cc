@@ -544,16 +544,6 @@ bool Elimination<Real>::run_whole(const std::vector<int>& free, const Real* cost
   return v < 0;
 }
 
-std::vector<int> eliminate_all(const Model& model, double width,
-                               const std::function<bool()>& expired) {
-  if (model.times > 0) return {};
-  Elimination<double> elimination(model);
-  std::vector<int> all(model.n), x(model.n, 0);
-  std::iota(all.begin(), all.end(), 0);
-  if (!elimination.run_whole(all, model.cost.data(), x, width, expired)) return {};
-  return x;
-}
-
 template class Elimination<float>;
 template class Elimination<double>;
 

@@ -130,7 +130,10 @@ class Elimination {
   double work_ = 0;
 };
 
-// The optimum of a model without memory, when no table outgrows 2^width entries; else empty.
+// The optimum of a model without memory, when eliminating its nodes one after the other takes no
+// table of more than 2^width entries (those that are minimised over included) and 2^(width + 5) of
+// them together; else empty, as when `expired` says that time is up. Whether it does is found out
+// first, from the sizes alone.
 std::vector<int> eliminate_all(const Model& model, double width,
                                const std::function<bool()>& expired);
 

@@ -182,6 +182,45 @@ void Messages<Real>::copy_from(const Messages<Other>& other) {
   std::copy(other.raw().begin(), other.raw().end(), message_.begin());
 }
 
+std::vector<double> carry_over(const Model& from, const std::vector<double>& messages,
+                               const Model& to) {
+  std::vector<std::size_t> at(from.arcs.size());
+  std::size_t next = 0;
+  int roots = 0;
+  for (int i = 0; i < from.n; ++i) {
+    roots = std::max(roots, from.root[i] + 1);
+    for (int a = from.first_arc[i]; a < from.first_arc[i + 1]; ++a, next += from.stride(i))
+      at[a] = next;
+  }
+  for (int root : to.root) roots = std::max(roots, root + 1);
+  std::vector<int> index(roots, -1);
+  for (int i = 0; i < from.n; ++i) index[from.root[i]] = i;
+  std::vector<double> carried;
+  for (int i = 0; i < to.n; ++i) {
+    const int old = index[to.root[i]];
+    // Where each strategy was: a part of those that were there, in the same order.
+    std::vector<int> place(to.k[i], -1);
+    for (int s = 0, p = 0; old >= 0 && s < to.k[i]; ++s) {
+      while (p < from.k[old] && from.strategy[from.offset[old] + p] < to.strategy[to.offset[i] + s])
+        ++p;
+      if (p < from.k[old] && from.strategy[from.offset[old] + p] == to.strategy[to.offset[i] + s])
+        place[s] = p;
+    }
+    for (int a = to.first_arc[i]; a < to.first_arc[i + 1]; ++a) {
+      const std::size_t begin = carried.size();
+      carried.resize(begin + to.stride(i), 0);
+      const int end = index[to.root[to.arcs[a].to]];
+      if (old < 0 || end < 0) continue;
+      for (int b = from.first_arc[old]; b < from.first_arc[old + 1]; ++b) {
+        if (from.arcs[b].to != end) continue;
+        for (int s = 0; s < to.k[i]; ++s)
+          if (place[s] >= 0) carried[begin + s] = messages[at[b] + place[s]];
+      }
+    }
+  }
+  return carried;
+}
+
 template class Messages<float>;
 template class Messages<double>;
 template void Messages<double>::copy_from(const Messages<float>&);

@@ -32,6 +32,10 @@ class Messages {
   void copy_from(const Messages<Other>& other);
 
   const AlignedVector<Real>& raw() const { return message_; }
+  // Messages to begin with, laid out as raw(): any will do, good ones save sweeps.
+  void set(const std::vector<double>& messages) {
+    std::copy(messages.begin(), messages.end(), message_.begin());
+  }
   // Work of one sweep.
   double sweep_work() const { return sweep_work_; }
 
@@ -48,5 +52,10 @@ class Messages {
   AlignedVector<Real> gathered_, scaled_;
   double sweep_work_ = 0;
 };
+
+// Messages of one model (as Messages::raw) for another one of the same problem, from which
+// strategies and nodes are gone. What was not there before is zero.
+std::vector<double> carry_over(const Model& from, const std::vector<double>& messages,
+                               const Model& to);
 
 }  // namespace cleave::plan::solver

@@ -57,6 +57,9 @@ void build_nodes(const Reduction& reduction, const std::vector<std::int64_t>& or
     const std::vector<std::int64_t>& cost = nodes[id].cost;
     model.k.push_back(static_cast<int>(cost.size()));
     for (std::int64_t c : cost) model.cost.push_back(real_cost(c));
+    model.strategy.insert(model.strategy.end(), nodes[id].strategy.begin(),
+                          nodes[id].strategy.end());
+    model.strategy.resize(model.offset.back() + padded(model.k.back()), -1);
     model.offset.push_back(model.offset.back() + padded(model.k.back()));
     model.cost.resize(model.offset.back(), kBig);
   }

@@ -47,9 +47,10 @@ struct Model {
   std::vector<Memory> memory;
   std::vector<std::int64_t> usage;
 
-  double constant = 0;    // cost in any case
-  std::vector<int> root;  // the reduction's node behind each of ours
-  double entries = 0;     // table entries over all edges: the size of one sweep
+  double constant = 0;        // cost in any case
+  std::vector<int> root;      // the reduction's node behind each of ours
+  std::vector<int> strategy;  // of that node, by its numbers in the problem; laid out as `cost`
+  double entries = 0;         // table entries over all edges: the size of one sweep
 
   int stride(int i) const { return static_cast<int>(offset[i + 1] - offset[i]); }
   std::size_t strategies() const { return offset[n]; }

@@ -1,13 +1,14 @@
 #pragma once
 
 #include <algorithm>
+#include <exception>
 #include <thread>
 #include <vector>
 
 namespace cleave::plan::solver {
 
 // Runs task(0) ... task(count - 1) on at most `threads` threads. Tasks must not depend on each
-// other.
+// other. What one of them throws is thrown here, when all threads have ended.
 template <class Task>
 void run_parallel(int count, int threads, const Task& task) {
   if (threads <= 1 || count <= 1) {
@@ -15,13 +16,21 @@ void run_parallel(int count, int threads, const Task& task) {
     return;
   }
   const int used = std::min(count, threads);
-  std::vector<std::jthread> pool;
-  for (int p = 1; p < used; ++p) {
-    pool.emplace_back([=, &task] {
+  std::vector<std::exception_ptr> errors(used);
+  const auto run = [&](int p) noexcept {
+    try {
       for (int w = p; w < count; w += used) task(w);
-    });
+    } catch (...) {
+      errors[p] = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> pool;
+    for (int p = 1; p < used; ++p) pool.emplace_back([&run, p] { run(p); });
+    run(0);
   }
-  for (int w = 0; w < count; w += used) task(w);
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
 }
 
 }  // namespace cleave::plan::solver

@@ -236,6 +236,15 @@ bool Reduction::run(const std::function<bool()>& expired) {
   return !infeasible_;
 }
 
+Int128 Reduction::weak_bound() const {
+  Int128 bound = constant_;
+  for (const ReducedNode& node : nodes_)
+    if (!node.gone) bound += *std::min_element(node.cost.begin(), node.cost.end());
+  for (const ReducedEdge& edge : edges_)
+    if (!edge.gone) bound += *std::min_element(edge.cost.begin(), edge.cost.end());
+  return std::max<Int128>(bound, 0) << cost_shift_;
+}
+
 Reduction Reduction::compact(std::vector<int>& kept) const {
   Reduction result;
   kept.clear();

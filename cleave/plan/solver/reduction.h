@@ -92,6 +92,9 @@ class Reduction {
   // Names of the times that are left; they stay the same through every reduction of a copy.
   const std::vector<int>& time_names() const { return time_names_; }
   double work() const { return work_; }
+  // The least of every node and every edge for itself, in costs of the problem; costs are not
+  // negative there. What can be said at any time.
+  Int128 weak_bound() const;
 
   // `picked[i]`: the index into nodes()[i].strategy for every node that is not gone.
   std::vector<int> expand(const std::vector<int>& picked) const;
@@ -117,6 +120,7 @@ class Reduction {
     return e.a == node ? e.cost[static_cast<std::size_t>(s) * size(e.b) + t]
                        : e.cost[static_cast<std::size_t>(t) * size(e.b) + s];
   }
+  std::vector<std::int64_t> rows_of(int edge, int node) const;
   void push(int node);
   void push_neighbours(int node);
   void remove_edge(int edge);

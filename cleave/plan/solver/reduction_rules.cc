@@ -143,61 +143,96 @@ void Reduction::merge_into(int node, int gone, int edge, const std::vector<int>&
   push(node);
 }
 
+namespace {
+
+// The edges of one node as rows, one for each strategy: the costs beside all strategies of all
+// neighbours, one edge after the other.
+struct EdgeRows {
+  std::vector<std::int64_t> cost;
+  std::vector<int> ends;     // of each edge within a row
+  std::vector<int> partner;  // by strategy and edge: who goes with it most cheaply; -1: nobody
+  int width = 0;
+
+  const std::int64_t* row(int s) const { return cost.data() + static_cast<std::size_t>(s) * width; }
+};
+
+// By how much `worse` costs more than `better` at least, over a stretch of two rows.
+std::int64_t least_excess(const std::int64_t* worse, const std::int64_t* better, int begin,
+                          int end) {
+  std::int64_t least = kInfinite;
+  for (int t = begin; t < end; ++t) {
+    const std::int64_t excess = worse[t] >= kInfinite ? kInfinite : worse[t] - better[t];
+    least = excess < least ? excess : least;
+  }
+  return least;
+}
+
+}  // namespace
+
 // Whether `better` can replace `worse` beside any strategies of the neighbours.
 bool Reduction::filter_dominated(int node) {
   const int k = size(node);
   if (k < 2 || k > kDominanceSize) return false;
   const ReducedNode& v = nodes_[node];
-  std::vector<char> keep(k, 1);
-  bool changed = false;
-  // By strategy and edge, the partner that goes with it most cheaply: where another strategy loses
-  // there, it does not dominate, and no more need be looked at.
-  std::vector<int> partner;
-  for (int s = 0; s < k; ++s) {
-    for (int e : v.edges) {
-      const int kt = size(other(e, node));
-      int best = -1;
-      for (int t = 0; t < kt; ++t) {
-        if (edge_cost(e, node, s, t) >= kInfinite) continue;
-        if (best < 0 || edge_cost(e, node, s, t) < edge_cost(e, node, s, best)) best = t;
+  EdgeRows rows;
+  for (int e : v.edges) rows.ends.push_back(rows.width += size(other(e, node)));
+  rows.cost.resize(static_cast<std::size_t>(k) * rows.width);
+  int begin = 0;
+  for (std::size_t i = 0; i < v.edges.size(); begin = rows.ends[i++]) {
+    const ReducedEdge& edge = edges_[v.edges[i]];
+    const int kt = rows.ends[i] - begin;
+    std::int64_t* to = rows.cost.data() + begin;
+    for (int s = 0; s < k; ++s, to += rows.width) {
+      if (edge.a == node) {
+        std::copy_n(&edge.cost[static_cast<std::size_t>(s) * kt], kt, to);
+      } else {
+        for (int t = 0; t < kt; ++t) to[t] = edge.cost[static_cast<std::size_t>(t) * k + s];
       }
-      partner.push_back(best);
     }
   }
+  work_ += 0.25 * static_cast<double>(rows.cost.size());
+  // Where another strategy loses beside the partner that is best for this one, it does not
+  // dominate, and no more need be looked at.
+  for (int s = 0; s < k; ++s) {
+    begin = 0;
+    for (int end : rows.ends) {
+      const auto best = std::min_element(rows.row(s) + begin, rows.row(s) + end);
+      rows.partner.push_back(*best < kInfinite ? static_cast<int>(best - rows.row(s)) : -1);
+      begin = end;
+    }
+  }
+  const std::size_t edges = v.edges.size();
   const auto may_dominate = [&](int better, int worse) {
     std::int64_t slack = v.cost[worse] - v.cost[better];
-    for (std::size_t i = 0; i < v.edges.size(); ++i) {
-      const int t = partner[worse * v.edges.size() + i];
+    for (std::size_t i = 0; i < edges; ++i) {
+      const int t = rows.partner[worse * edges + i];
       if (t < 0) return true;
-      const std::int64_t to = edge_cost(v.edges[i], node, better, t);
+      const std::int64_t to = rows.row(better)[t];
       if (to >= kInfinite) return false;
-      slack += edge_cost(v.edges[i], node, worse, t) - to;
+      slack += rows.row(worse)[t] - to;
     }
     return slack >= 0;
   };
   const auto dominates = [&](int better, int worse) {
     std::int64_t slack = v.cost[worse] - v.cost[better];
-    if (slack < 0 && v.edges.empty()) return false;
-    work_ += static_cast<double>(v.edges.size());
+    if (slack < 0 && edges == 0) return false;
+    work_ += static_cast<double>(edges);
     if (!may_dominate(better, worse)) return false;
     for (const Atom& atom : v.atoms) {
       if (atom.usage[better] > atom.usage[worse]) return false;
     }
-    for (int e : v.edges) {
-      const int kt = size(other(e, node));
-      std::int64_t least = kInfinite;
-      for (int t = 0; t < kt; ++t) {
-        const std::int64_t from = edge_cost(e, node, worse, t);
-        if (from >= kInfinite) continue;
-        const std::int64_t to = edge_cost(e, node, better, t);
-        if (to >= kInfinite) return false;
-        least = std::min(least, from - to);
-      }
-      work_ += kt;
+    int from = 0;
+    for (int end : rows.ends) {
+      const std::int64_t least = least_excess(rows.row(worse), rows.row(better), from, end);
+      work_ += 0.25 * (end - from);
+      if (least < -kInfinite / 2) return false;  // better is forbidden there
       slack = std::min(kInfinite, slack + least);
+      from = end;
     }
     return slack >= 0;
   };
+  std::vector<char> keep(k, 1);
+  bool changed = false;
   for (int worse = 0; worse < k; ++worse) {
     for (int better = 0; better < k && keep[worse]; ++better) {
       if (better == worse || !keep[better] || !dominates(better, worse)) continue;
@@ -248,6 +283,32 @@ bool Reduction::filter_leaf_pairs(int node) {
   return changed;
 }
 
+namespace {
+
+// best = min(best, row + first), and who made it.
+void keep_least(const std::int64_t* row, std::int64_t first, std::int64_t who, int width,
+                std::int64_t* best, std::int64_t* arg) {
+  for (int t = 0; t < width; ++t) {
+    const std::int64_t cost = row[t] + first;
+    const bool less = cost < best[t];
+    best[t] = less ? cost : best[t];
+    arg[t] = less ? who : arg[t];
+  }
+}
+
+}  // namespace
+
+// The table of an edge with a row for each strategy of `node`.
+std::vector<std::int64_t> Reduction::rows_of(int edge, int node) const {
+  const ReducedEdge& e = edges_[edge];
+  if (e.a == node) return e.cost;
+  const std::size_t ka = size(e.a), kb = size(e.b);
+  std::vector<std::int64_t> rows(ka * kb);
+  for (std::size_t s = 0; s < ka; ++s)
+    for (std::size_t t = 0; t < kb; ++t) rows[t * ka + s] = e.cost[s * kb + t];
+  return rows;
+}
+
 // A node without memory and with few neighbours is minimised out.
 bool Reduction::eliminate(int node) {
   ReducedNode& v = nodes_[node];
@@ -273,22 +334,21 @@ bool Reduction::eliminate(int node) {
     step.b = b;
     const std::size_t width = eb >= 0 ? original_size_[b] : 1;
     step.table.assign(original_size_[a] * width, v.strategy[0]);
-    std::vector<std::int64_t> table(static_cast<std::size_t>(ka) * kb);
+    std::vector<std::int64_t> table(static_cast<std::size_t>(ka) * kb, kInfinite);
+    const std::vector<std::int64_t> second =
+        eb >= 0 ? rows_of(eb, node) : std::vector<std::int64_t>(k, 0);
+    std::vector<std::int64_t> arg(kb);
     for (int sa = 0; sa < ka; ++sa) {
+      std::int64_t* best = &table[static_cast<std::size_t>(sa) * kb];
+      std::fill(arg.begin(), arg.end(), 0);
+      for (int s = 0; s < k; ++s) {
+        const std::int64_t first = add_cost(v.cost[s], edge_cost(ea, node, s, sa));
+        if (first < kInfinite)
+          keep_least(&second[static_cast<std::size_t>(s) * kb], first, s, kb, best, arg.data());
+      }
       for (int sb = 0; sb < kb; ++sb) {
-        std::int64_t best = kInfinite;
-        int arg = 0;
-        for (int s = 0; s < k; ++s) {
-          std::int64_t cost = add_cost(v.cost[s], edge_cost(ea, node, s, sa));
-          if (eb >= 0) cost = add_cost(cost, edge_cost(eb, node, s, sb));
-          if (cost < best) {
-            best = cost;
-            arg = s;
-          }
-        }
-        table[static_cast<std::size_t>(sa) * kb + sb] = best;
         const std::size_t column = eb >= 0 ? nodes_[b].strategy[sb] : 0;
-        step.table[nodes_[a].strategy[sa] * width + column] = v.strategy[arg];
+        step.table[nodes_[a].strategy[sa] * width + column] = v.strategy[arg[sb]];
       }
     }
     work_ += static_cast<double>(table.size()) * k;

@@ -1,0 +1,145 @@
+#include "cleave/plan/lazy_solver.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cleave/plan/mip.h"
+
+namespace cleave::plan {
+namespace {
+
+// What a first stage may take, in seconds of two present-day cores.
+constexpr double kFirstStage = 0.4;
+// Seconds that a solve has in any case, or there would be no plan.
+constexpr double kLeast = 0.25;
+// Rounds for more rows beyond the cap.
+constexpr int kMostLate = 3;
+
+}  // namespace
+
+Solution LazySolver::run(std::optional<int64_t> limit, const std::vector<int>& known,
+                         std::vector<int>& choice) {
+  const std::uint64_t whole = default_effort(options_.time_limit);
+  std::uint64_t effort = std::min(whole, default_effort(kFirstStage));
+  std::vector<int> best = known;
+  Int128 bound = 0;  // of any round: those to come have more rows
+  int late = 0;
+  while (true) {
+    Solution solution = solve_once(tables_.problem(times_, limit), best, effort);
+    bound = std::max(bound, solution.lower_bound);
+    const bool is_late = options_.stop.stop_requested() || clock_.seconds() > options_.time_limit;
+    const bool is_last = is_late || effort >= whole || options_.solver == PlanSolver::Mip;
+    if (solution.feasible) {
+      solution.choice.resize(tables_.classes().count);
+      choice = tables_.spread(solution.choice);
+      if (limit && add_times(tables_.memory(choice), *limit)) {
+        if (late += is_late; late <= kMostLate) continue;
+        solution = as_solution(tables_.problem(times_, limit), best);
+        solution.lower_bound = solution.feasible ? std::min(solution.cost, bound) : bound;
+        if (solution.feasible) choice = tables_.spread(best);
+        return solution;
+      }
+      solution.lower_bound = std::min(solution.cost, bound);
+      best = solution.choice;
+    }
+    const bool good = solution.feasible && solution.gap() <= options_.gap;
+    if (solution.proven || good || is_last) return solution;
+    effort = std::min(whole, 4 * effort);
+  }
+}
+
+// What is known, as what the clock left.
+Solution LazySolver::as_solution(const Problem& problem, const std::vector<int>& known) const {
+  Solution solution;
+  solution.effort_cut = true;
+  if (known.empty()) return solution;
+  const Evaluation value = evaluate(problem, start(problem, known));
+  solution.feasible = value.feasible();
+  solution.cost = value.cost;
+  return solution;
+}
+
+// What is known, by node of the problem; nodes that carry memory follow their classes.
+std::vector<int> LazySolver::start(const Problem& problem, const std::vector<int>& known) const {
+  if (known.empty()) return {};
+  std::vector<int> choice = known;
+  const size_t classes = choice.size();
+  choice.resize(problem.nodes.size());
+  std::vector<std::vector<bool>> allowed(problem.nodes.size() - classes);
+  for (size_t i = 0; i < allowed.size(); ++i)
+    allowed[i].assign(problem.nodes[classes + i].costs.size(), true);
+  for (const ProblemEdge& edge : problem.edges) {
+    if (static_cast<size_t>(edge.b) < classes) continue;
+    std::vector<bool>& ways = allowed[edge.b - classes];
+    const int64_t* row = &edge.costs[static_cast<size_t>(choice[edge.a]) * ways.size()];
+    for (size_t k = 0; k < ways.size(); ++k) ways[k] = ways[k] && row[k] < kForbidden;
+  }
+  for (size_t i = 0; i < allowed.size(); ++i) {
+    const auto found = std::find(allowed[i].begin(), allowed[i].end(), true);
+    if (found != allowed[i].end())
+      choice[classes + i] = static_cast<int>(found - allowed[i].begin());
+  }
+  return choice;
+}
+
+Solution LazySolver::solve_once(const Problem& problem, const std::vector<int>& known,
+                                std::uint64_t effort) {
+  const Stopwatch watch;
+  Solution solution;
+  const double left = std::max(kLeast, options_.time_limit - clock_.seconds());
+  if (options_.solver == PlanSolver::Mip) {
+    solution = solve_mip(problem, {.time_limit = left});
+  } else {
+    SolveOptions how;
+    how.time_limit = left;
+    how.seed = options_.seed;
+    how.effort = effort;
+    how.first_effort = default_effort(kFirstStage);
+    how.gap = options_.gap;
+    how.threads = options_.threads;
+    how.stop = options_.stop;
+    how.start = start(problem, known);
+    if (options_.trace)
+      how.observer = [&](const Progress& now) {
+        options_.trace(fmt::format(
+            "  {} {:.2f} s, {:.0f}% of the effort: {} bound {:.6g} s", now.phase, now.seconds,
+            100 * now.work,
+            now.feasible ? fmt::format("{:.6g} s", static_cast<double>(now.cost) * kCostUnit)
+                         : "none",
+            static_cast<double>(now.lower_bound) * kCostUnit));
+      };
+    solution = solve(problem, how);
+  }
+  stats_.solve_seconds += watch.seconds();
+  ++stats_.solves;
+  if (options_.trace)
+    options_.trace(fmt::format(
+        "solve {}: {} nodes, {} edges, {} times: {} bound {:.6g} s gap {:.3g}% in {:.2f} s, {} "
+        "units of work{}{}",
+        stats_.solves, problem.nodes.size(), problem.edges.size(), times_.size(),
+        solution.feasible ? fmt::format("{:.6g} s", static_cast<double>(solution.cost) * kCostUnit)
+                          : std::string("none"),
+        static_cast<double>(solution.lower_bound) * kCostUnit, 100 * solution.gap(),
+        watch.seconds(), solution.work, solution.reason.empty() ? "" : ", by ", solution.reason));
+  return solution;
+}
+
+// The highest time of each stretch above the limit.
+bool LazySolver::add_times(const std::vector<int64_t>& memory, int64_t limit) {
+  const size_t before = times_.size();
+  for (size_t t = 0; t < memory.size();) {
+    if (memory[t] <= limit) {
+      ++t;
+      continue;
+    }
+    size_t highest = t;
+    for (; t < memory.size() && memory[t] > limit; ++t)
+      if (memory[t] > memory[highest]) highest = t;
+    const int time = static_cast<int>(highest);
+    if (std::find(times_.begin(), times_.end(), time) == times_.end()) times_.push_back(time);
+  }
+  return times_.size() > before;
+}
+
+}  // namespace cleave::plan

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <vector>
+
+#include "cleave/plan/planner.h"
+#include "cleave/plan/tables.h"
+
+namespace cleave::plan {
+
+// How long it has been going on.
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+// Solves Tables with the memory rows that matter, found one solution after another: with little
+// effort until a solution fits at all times, then with more where the gap asks for it. `clock`
+// began with the planning, whose time is capped.
+class LazySolver {
+ public:
+  LazySolver(const Tables& tables, const PlannerOptions& options, const Stopwatch& clock,
+             PlannerStats& stats)
+      : tables_(tables), options_(options), clock_(clock), stats_(stats) {}
+
+  // The solution, with `choice` by decision. `known`: a choice by class that fits, or none.
+  Solution run(std::optional<int64_t> limit, const std::vector<int>& known,
+               std::vector<int>& choice);
+
+ private:
+  Solution as_solution(const Problem& problem, const std::vector<int>& known) const;
+  std::vector<int> start(const Problem& problem, const std::vector<int>& known) const;
+  Solution solve_once(const Problem& problem, const std::vector<int>& known, std::uint64_t effort);
+  bool add_times(const std::vector<int64_t>& memory, int64_t limit);
+
+  const Tables& tables_;
+  const PlannerOptions& options_;
+  const Stopwatch& clock_;
+  PlannerStats& stats_;
+  std::vector<int> times_;
+};
+
+}  // namespace cleave::plan
