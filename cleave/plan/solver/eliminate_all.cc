@@ -49,7 +49,7 @@ class Rehearsal {
 
  private:
   static constexpr std::size_t kMostNeighbours = 20;
-  static constexpr double kMostKept = 1 << 24;  // entries of all tables that are made
+  static constexpr double kMostKept = 1 << 22;  // entries of all tables that are made
 
   double weigh(int v) const {
     double sum = log_size_[v];
