@@ -20,11 +20,10 @@ struct ExpParts {
   float scale_a, scale_b;
 };
 inline ExpParts exp_of_rest(float r, int32_t n) {
-  float p = 1.0f / 5040;
-  p = p * r + 1.0f / 720;
-  p = p * r + 1.0f / 120;
-  p = p * r + 1.0f / 24;
-  p = p * r + 1.0f / 6;
+  float p = 0x1.6db4e4p-10f;  // fitted for |r| up to ln2 / 2
+  p = p * r + 0x1.123be0p-7f;
+  p = p * r + 0x1.55545ep-5f;
+  p = p * r + 0x1.55548ep-3f;
   p = p * r + 0.5f;
   const float q = (p * r) * r + r;
   const int32_t half = n >> 1;
