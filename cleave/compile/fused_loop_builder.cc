@@ -9,6 +9,7 @@
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/kernels/elementwise.h"
+#include "cleave/kernels/loop_pairs.h"
 #include "cleave/kernels/loop_templates.h"
 #include "cleave/kernels/shape.h"
 #include "cleave/ops/literal_array.h"
@@ -70,6 +71,7 @@ class FusedLoopBuilder {
         leaf_nodes_[node.results[0].index] = &node;
     }
     internal_check(loop_.slots_.size() <= 512, "a fusion of too many values");
+    pair_loops();
     find_in_place();
     choose_block();
     place_scratch();
@@ -315,6 +317,40 @@ class FusedLoopBuilder {
     op.reducer = reducer;
     op.accumulator = loop_.accumulators_.size();
     loop_.accumulators_.push_back(std::move(accumulator));
+  }
+
+  // Arithmetic whose result only one other op of the kind reads runs in one loop with it.
+  void pair_loops() {
+    std::vector<Instruction>& ops = loop_.instructions_;
+    std::vector<int> uses(loop_.slots_.size());
+    std::vector<size_t> writer(loop_.slots_.size(), ops.size());
+    for (size_t i = 0; i < ops.size(); ++i) {
+      for (size_t k = 0; k < ops[i].num_in; ++k) ++uses[ops[i].in[k]];
+      if (ops[i].kind == Instruction::Kind::FoldRows) ++uses[ops[i].init];
+      if (ops[i].kind == Instruction::Kind::Loop) writer[ops[i].out] = i;
+    }
+    std::vector<bool> gone(ops.size());
+    for (Instruction& op : ops) {
+      if (op.kind != Instruction::Kind::Loop || op.num_in != 2) continue;
+      for (size_t k = 0; k < 2 && op.num_in == 2; ++k) {
+        const uint32_t slot = op.in[k];
+        if (uses[slot] != 1 || writer[slot] == ops.size()) continue;
+        const Instruction& first = ops[writer[slot]];
+        if (loop_.slots_[slot].kind != Slot::Kind::Scratch || first.num_in != 2 ||
+            first.rows != op.rows)
+          continue;
+        const Loop pair = paired_loop(first.loop, op.loop, k == 0);
+        if (!pair) continue;
+        op.in = {first.in[0], first.in[1], op.in[1 - k]};
+        op.num_in = 3;
+        op.loop = pair;
+        gone[writer[slot]] = true;
+      }
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < ops.size(); ++i)
+      if (!gone[i]) ops[kept++] = ops[i];
+    ops.resize(kept);
   }
 
   // ---- memory ----

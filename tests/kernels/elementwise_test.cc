@@ -12,6 +12,7 @@
 #include "cleave/core/error.h"
 #include "cleave/kernels/buffer_pool.h"
 #include "cleave/kernels/dispatch.h"
+#include "cleave/kernels/loop_pairs.h"
 #include "cleave/kernels/special.h"
 
 namespace cleave {
@@ -43,6 +44,57 @@ TEST(Elementwise, ResultsDoNotDependOnTheirPlace) {
         EXPECT_TRUE(identical(unary(UnaryOp(op), whole.slice({start}, {size})),
                               expected.slice({start}, {size}).copy()))
             << "op " << op;
+  }
+}
+
+// Two ops in one loop give the bits of the two alone.
+TEST(Elementwise, PairedLoopsRoundAfterEachOp) {
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  Array x[3] = {Array(DType::F32, {301}), Array(DType::F32, {301}), Array(DType::F32, {301})};
+  for (Array& array : x)
+    for (int64_t i = 0; i < 301; ++i) array.data<float>()[i] = normal(random);
+  const BinaryOp ops[] = {BinaryOp::Add, BinaryOp::Subtract, BinaryOp::Multiply, BinaryOp::Divide};
+  const std::byte* in[] = {x[0].raw(), x[1].raw(), x[2].raw()};
+  for (BinaryOp first : ops)
+    for (BinaryOp second : ops)
+      for (bool left : {false, true}) {
+        const Loop pair = paired_loop(binary_loop(first, DType::F32).loop,
+                                      binary_loop(second, DType::F32).loop, left);
+        ASSERT_NE(pair, nullptr);
+        Array result(DType::F32, {301});
+        pair(in, result.raw(), 301);
+        const Array inner = binary(first, x[0], x[1]);
+        EXPECT_TRUE(
+            identical(result, left ? binary(second, inner, x[2]) : binary(second, x[2], inner)));
+      }
+  EXPECT_EQ(paired_loop(binary_loop(BinaryOp::Add, DType::F32).loop,
+                        binary_loop(BinaryOp::Maximum, DType::F32).loop, true),
+            nullptr);
+}
+
+// Arithmetic on 16-bit floats rounds what float32 gives, once.
+TEST(Elementwise, HalvesRoundOnce) {
+  std::mt19937 random(4);
+  for (DType dtype : {DType::BF16, DType::F16}) {
+    Array bits[2] = {Array(DType::U16, {4099}), Array(DType::U16, {4099})};
+    for (Array& array : bits)
+      for (int64_t i = 0; i < 4099; ++i)
+        array.data<uint16_t>()[i] = static_cast<uint16_t>(random());
+    const Array a = bitcast_convert(bits[0], dtype, {4099}),
+                b = bitcast_convert(bits[1], dtype, {4099});
+    const Array wide_a = convert(a, DType::F32), wide_b = convert(b, DType::F32);
+    for (BinaryOp op : {BinaryOp::Add, BinaryOp::Subtract, BinaryOp::Multiply, BinaryOp::Divide,
+                        BinaryOp::Maximum, BinaryOp::Minimum}) {
+      const Array actual = convert(binary(op, a, b), DType::F32);
+      const Array expected = convert(convert(binary(op, wide_a, wide_b), dtype), DType::F32);
+      for (int64_t i = 0; i < 4099; ++i) {
+        const float x = actual.data<float>()[i], y = expected.data<float>()[i];
+        ASSERT_TRUE(std::bit_cast<uint32_t>(x) == std::bit_cast<uint32_t>(y) ||
+                    (std::isnan(x) && std::isnan(y)))
+            << "op " << int(op) << ": " << x << " and " << y;
+      }
+    }
   }
 }
 
