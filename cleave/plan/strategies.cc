@@ -95,8 +95,9 @@ class Enumerator {
       const Factor& factor = rule.factors[f];
       const bool moves =
           factor.kind == FactorKind::NeedReplication || factor.kind == FactorKind::Permutation;
-      if (!moves && factor.size > 1 && chooser_.can_shard(static_cast<FactorIndex>(f)))
-        factors_.push_back(static_cast<FactorIndex>(f));
+      const auto index = static_cast<FactorIndex>(f);
+      if (!moves && factor.size > 1 && chooser_.can_shard(index) && !chooser_.borrows(index))
+        factors_.push_back(index);
     }
     if (node.def && node.def->partial) transfer_ = node.def->partial(graph, node);
     for (size_t r = 0; r < transfer_.size(); ++r)

@@ -34,7 +34,36 @@ FactorChooser::FactorChooser(const Graph& graph, const Node& node, const OpShard
         for (FactorIndex f : factors) in_compound_[f] = true;
     }
   for (size_t f = 0; f < rule.factors.size(); ++f)
+    borrows_.push_back(is_borrowed(static_cast<FactorIndex>(f)));
+  for (size_t f = 0; f < rule.factors.size(); ++f)
     runs_sharded_.push_back(runs_sharded(static_cast<FactorIndex>(f)));
+}
+
+// Permutations with `needs` do; so do reductions along dimensions that `needs` overwrites.
+bool FactorChooser::is_borrowed(FactorIndex f) const {
+  if (!node_.def || !node_.def->needs) return false;
+  if (rule_.factors[f].kind == FactorKind::Permutation) return true;
+  if (rule_.factors[f].kind != FactorKind::Reduction) return false;
+  std::vector<ShardSlice> whole;
+  for (size_t t = 0; t < rule_.num_tensors(); ++t)
+    whole.push_back({Shape(shape(t).size()), shape(t)});
+  const std::span all(whole);
+  const size_t operands = rule_.operands.size();
+  constexpr int64_t kUntouched = -1;
+  for (size_t i = 0; i < operands; ++i)
+    for (size_t d = 0; d < rule_.operands[i].size(); ++d) {
+      const DimFactors& dim = rule_.operands[i][d];
+      if (std::find(dim.begin(), dim.end(), f) == dim.end()) continue;
+      std::vector<ShardSlice> needed(whole.begin(), whole.begin() + operands);
+      needed[i].offset[d] = kUntouched;
+      node_.def->needs(graph_, node_, all.subspan(operands), needed);
+      if (needed[i].offset[d] != kUntouched) return true;
+    }
+  return false;
+}
+
+bool FactorChooser::all_borrow(const DimFactors& factors) const {
+  return std::all_of(factors.begin(), factors.end(), [&](FactorIndex f) { return borrows_[f]; });
 }
 
 const Shape& FactorChooser::shape(size_t tensor) const {
@@ -61,7 +90,7 @@ bool FactorChooser::runs_sharded(FactorIndex f) const {
       if (found) return false;  // a diagonal
       found = true;
       const bool resized = real_factors(dim, rule_).size() == 1 && shape(t)[d] != factor.size;
-      if (resized && !moves) return false;
+      if (resized && !moves && !borrows_[f]) return false;
     }
     const bool is_result = t >= rule_.operands.size();
     in_operand |= found && !is_result;
@@ -80,12 +109,17 @@ void FactorChooser::propose(size_t tensor, const ShardingSpec& spec) {
   for (size_t d = 0; d < dims.size() && d < spec.dims.size(); ++d) {
     AxisList axes = spec.dims[d].axes;
     const DimFactors factors = real_factors(dims[d], rule_);
+    if (all_borrow(factors)) {
+      for (FactorIndex f : factors)
+        if (!axes.empty() && runs_sharded_[f]) candidates_.push_back({f, axes, bytes});
+      continue;
+    }
     size_t next = 0;
     for (FactorIndex f : factors) {
       if (next == axes.size()) break;
       AxisList taken;
       int64_t rest = rule_.factors[f].size;
-      const bool exact = in_compound_[f] && rule_.factors[f].kind != FactorKind::Permutation;
+      const bool exact = in_compound_[f] && !borrows_[f];
       while (next < axes.size() && rest > 0) {
         AxisRef& axis = axes[next];
         if (!exact || rest % axis.size == 0) {
@@ -117,10 +151,16 @@ FactorAxes FactorChooser::choose() const {
         bytes += other.bytes;
     ranked.push_back({candidate.factor, candidate.axes, bytes});
   }
-  std::stable_sort(ranked.begin(), ranked.end(), [](const Candidate& a, const Candidate& b) {
+  // Of a window and a reduction that borrow, the op lets the reduction run where it borrows less.
+  auto first = [&](FactorIndex f) {
+    return borrows_[f] && rule_.factors[f].kind == FactorKind::Reduction;
+  };
+  std::stable_sort(ranked.begin(), ranked.end(), [&](const Candidate& a, const Candidate& b) {
     if (a.bytes != b.bytes) return a.bytes > b.bytes;
     const int64_t size_a = total_size(a.axes), size_b = total_size(b.axes);
-    return size_a != size_b ? size_a > size_b : a.factor < b.factor;
+    if (size_a != size_b) return size_a > size_b;
+    if (first(a.factor) != first(b.factor)) return first(a.factor);
+    return a.factor < b.factor;
   });
   FactorAxes axes(rule_.factors.size());
   for (const Candidate& candidate : ranked) {
@@ -165,13 +205,12 @@ void FactorChooser::drop_misaligned(FactorAxes& axes) const {
     for (size_t t = 0; t < rule_.num_tensors(); ++t)
       for (const DimFactors& dim : rule_.tensor(t)) {
         const DimFactors factors = real_factors(dim, rule_);
-        if (factors.size() < 2) continue;
+        if (factors.size() < 2 || all_borrow(factors)) continue;
         bool full = true;  // all more major factors are sharded down to single indices
         for (FactorIndex f : factors) {
           const int64_t shards = total_size(axes[f]);
-          const bool permutes = rule_.factors[f].kind == FactorKind::Permutation;
-          if (!full || (!permutes && rule_.factors[f].size % shards != 0)) drop(f);
-          full = full && !permutes && total_size(axes[f]) == rule_.factors[f].size;
+          if (!full || (!borrows_[f] && rule_.factors[f].size % shards != 0)) drop(f);
+          full = full && !borrows_[f] && total_size(axes[f]) == rule_.factors[f].size;
         }
       }
   }

@@ -18,6 +18,11 @@ using FactorAxes = std::vector<AxisList>;
 // A factor can be sharded where every shard is the same elements in all tensors: not where it needs
 // replication, is a permutation without OpDef::needs, is missing from a result (unless it is a
 // reduction), or is part of a compound dimension that its shards do not divide.
+//
+// A factor borrows where OpDef::needs says which elements its shard takes: shards need not agree
+// then, and a dimension of such factors alone takes any axes for each of them. In the gradient of a
+// convolution's kernel, "(k o), k -> o" with the image and the output's gradient cut by "x", both k
+// (a reduction) and o borrow; k gets "x", as it has more bytes.
 class FactorChooser {
  public:
   FactorChooser(const Graph& graph, const Node& node, const OpShardingRule& rule);
@@ -26,6 +31,7 @@ class FactorChooser {
   FactorAxes choose() const;
 
   bool can_shard(FactorIndex factor) const { return runs_sharded_[factor]; }
+  bool borrows(FactorIndex factor) const { return borrows_[factor]; }
   // Whether the op can run with these axes, each of a factor that can be sharded, as they are.
   bool is_aligned(const FactorAxes& axes) const;
 
@@ -36,6 +42,8 @@ class FactorChooser {
     double bytes;
   };
 
+  bool is_borrowed(FactorIndex factor) const;
+  bool all_borrow(const DimFactors& factors) const;
   bool runs_sharded(FactorIndex factor) const;
   void drop_misaligned(FactorAxes& axes) const;
   const Shape& shape(size_t tensor) const;
@@ -43,6 +51,7 @@ class FactorChooser {
   const Graph& graph_;
   const Node& node_;
   const OpShardingRule& rule_;
+  std::vector<bool> borrows_;       // by factor
   std::vector<bool> runs_sharded_;  // by factor
   std::vector<bool> in_compound_;   // by factor
   std::vector<Candidate> candidates_;
