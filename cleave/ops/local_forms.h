@@ -10,5 +10,6 @@ void add_local_view_forms(OpRegistry& registry);  // constant, iota, slice, pad,
 void add_local_reduction_forms(OpRegistry& registry);  // reduce, scatter: what is counted once
 void add_local_window_forms(OpRegistry& registry);     // reduce_window, convolution
 void add_local_index_forms(OpRegistry& registry);      // gather, dynamic_slice
+void add_local_round_forms(OpRegistry& registry);      // top_k
 
 }  // namespace cleave

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "cleave/ops/local_forms.h"
+#include "cleave/ops/window_map.h"
 
 namespace cleave {
 namespace {
@@ -114,29 +115,15 @@ std::vector<ValueId> local_dynamic_update_slice(LocalOp& op) {
   return {op.slice(updated, margin, op.result_boxes[0].size)};
 }
 
-struct GatherDims {
-  explicit GatherDims(const AttrDict& attrs) {
-    const Attribute* attr = attrs.find("dimension_numbers");
-    const StructAttr* numbers = attr ? attr->as<StructAttr>() : nullptr;
-    if (!numbers) return;
-    offset = numbers->get_ints_or_empty("offset_dims");
-    batching = numbers->get_ints_or_empty("operand_batching_dims");
-    start_map = numbers->get_ints_or_empty("start_index_map");
-    index_vector = numbers->get_int("index_vector_dim", 0);
-  }
-  std::vector<int64_t> offset, batching, start_map;
-  int64_t index_vector = 0;
-};
-
 // One component of the start indices, without the dimension of index vectors.
-ValueId component(LocalOp& op, const GatherDims& dims, int64_t k) {
+ValueId component(LocalOp& op, const WindowMap& dims, int64_t k) {
   Type type = op.type(op.operands[1]);
-  if (dims.index_vector == static_cast<int64_t>(type.rank())) return op.operands[1];
+  if (dims.index_vector_dim == static_cast<int64_t>(type.rank())) return op.operands[1];
   Shape start(type.rank()), size = type.shape;
-  start[dims.index_vector] = k;
-  size[dims.index_vector] = 1;
+  start[dims.index_vector_dim] = k;
+  size[dims.index_vector_dim] = 1;
   const ValueId column = op.slice(op.operands[1], start, size);
-  type.shape.erase(type.shape.begin() + dims.index_vector);
+  type.shape.erase(type.shape.begin() + dims.index_vector_dim);
   return op.emit("stablehlo.reshape", {column}, type);
 }
 
@@ -180,22 +167,22 @@ std::vector<ValueId> local_index_select(LocalOp& op) {
 // The table is cut along dimensions that are indexed one element at a time. Each device looks up
 // what it has and gives zeros for the rest; the sum over devices is the result.
 std::vector<ValueId> local_gather(LocalOp& op) {
-  const GatherDims dims(op.attrs());
+  const WindowMap dims = gather_map(op.node());
   const ShardSlice& table = op.operand_boxes[0];
   std::vector<int64_t> sizes = op.attrs().get_ints("slice_sizes");
   const Shape& whole = op.operand_shape(0);
   std::vector<ValueId> columns;
   ValueId found;
   bool cut = false;
-  for (size_t k = 0; k < dims.start_map.size(); ++k) {
-    const int64_t d = dims.start_map[k];
+  for (size_t k = 0; k < dims.index_map.size(); ++k) {
+    const int64_t d = dims.index_map[k];
     if (table.size[d] != whole[d] && sizes[d] == 1) cut = true;
   }
   for (int64_t d = 0; d < static_cast<int64_t>(sizes.size()); ++d) {
     if (sizes[d] == whole[d]) {
       sizes[d] = table.size[d];
-    } else if (table.offset[d] != 0 && !contains(dims.start_map, d) &&
-               !contains(dims.batching, d)) {
+    } else if (table.offset[d] != 0 && !contains(dims.index_map, d) &&
+               !contains(dims.operand_batching_dims, d)) {
       // Nothing indexes the dimension: its first element is meant, and it is elsewhere.
       return {op.identity(ReduceOp::Sum, op.result_type())};
     }
@@ -205,8 +192,8 @@ std::vector<ValueId> local_gather(LocalOp& op) {
   if (!cut) return op.emit_self(std::move(attrs));
   if (num_elements(table.size) == 0) return {op.identity(ReduceOp::Sum, op.result_type())};
 
-  for (size_t k = 0; k < dims.start_map.size(); ++k) {
-    const int64_t d = dims.start_map[k];
+  for (size_t k = 0; k < dims.index_map.size(); ++k) {
+    const int64_t d = dims.index_map[k];
     ValueId index = component(op, dims, static_cast<int64_t>(k));
     const Type type = op.type(index);
     if (table.size[d] != whole[d] && sizes[d] == 1) {
@@ -222,12 +209,12 @@ std::vector<ValueId> local_gather(LocalOp& op) {
   }
   Type indices = op.type(op.operands[1]);
   ValueId start = columns[0];
-  if (dims.index_vector != static_cast<int64_t>(indices.rank())) {
+  if (dims.index_vector_dim != static_cast<int64_t>(indices.rank())) {
     Type column = indices;
-    column.shape[dims.index_vector] = 1;
+    column.shape[dims.index_vector_dim] = 1;
     for (ValueId& value : columns) value = op.emit("stablehlo.reshape", {value}, column);
     AttrDict join;
-    join.set("dimension", int_attr(dims.index_vector));
+    join.set("dimension", int_attr(dims.index_vector_dim));
     start = columns.size() == 1
                 ? columns[0]
                 : op.emit("stablehlo.concatenate", columns, indices, std::move(join));
@@ -235,7 +222,7 @@ std::vector<ValueId> local_gather(LocalOp& op) {
   const ValueId gathered = op.emit_self({op.operands[0], start}, std::move(attrs))[0];
   std::vector<int64_t> batch;
   for (int64_t d = 0; d < static_cast<int64_t>(op.result_shape().size()); ++d)
-    if (!contains(dims.offset, d)) batch.push_back(d);
+    if (!contains(dims.window_dims, d)) batch.push_back(d);
   Type mask = op.result_type();
   mask.dtype = DType::Bool;
   AttrDict spread;

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "cleave/ops/local_forms.h"
+#include "cleave/ops/local_rounds.h"
 #include "cleave/ops/reducer.h"
 
 namespace cleave {
@@ -19,6 +20,7 @@ void drop_uncounted(LocalOp& op, size_t first, size_t count) {
 
 // An initial value enters once, not once per shard.
 std::vector<ValueId> local_reduce(LocalOp& op) {
+  if (op.attrs().has("cleave.parts")) return local_reduce_round(op);
   const size_t n = op.operands.size() / 2;
   drop_uncounted(op, n, n);
   return op.emit_self(op.attrs());

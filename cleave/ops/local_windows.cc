@@ -2,6 +2,7 @@
 
 #include "cleave/ops/conv_attr.h"
 #include "cleave/ops/local_forms.h"
+#include "cleave/ops/local_rounds.h"
 #include "cleave/ops/local_windows.h"
 #include "cleave/ops/reducer.h"
 #include "cleave/ops/window_attr.h"
@@ -27,6 +28,7 @@ void reduce_window_needs(const Graph& graph, const Node& node, std::span<const S
 
 // Initial values also fill the padding: on devices that must not count them, the identity does.
 std::vector<ValueId> local_reduce_window(LocalOp& op) {
+  if (op.attrs().has("cleave.parts")) return local_running_round(op);
   std::vector<ShardSlice> needed = op.operand_boxes;
   reduce_window_needs(op.whole(), op.node(), op.result_boxes, needed);
   const size_t n = op.operands.size() / 2;
@@ -50,16 +52,41 @@ std::vector<ValueId> local_reduce_window(LocalOp& op) {
   return op.emit_self(std::move(operands), std::move(attrs));
 }
 
+// The window along spatial dimension i as a device sees it that holds a part of the kernel: its
+// elements are fewer, and the first of them lies further inside.
+//   a kernel of 6 at padding 1, elements [3, 6): a window of 3 at padding -2
+Window::Dim kernel_part(const ConvWindow& window, size_t i, int64_t offset, int64_t size) {
+  Window::Dim part = window.window.dims[i];
+  const int64_t first = window.reversed[i] ? part.size - offset - size : offset;
+  part.size = size;
+  part.low -= first * part.dilation;
+  return part;
+}
+
+// What the device's outputs see of the input through its part of the kernel.
+std::vector<WindowPart> convolution_parts(const Graph& graph, const Node& node,
+                                          const ShardSlice& kernel, const ShardSlice& result) {
+  const ConvDims dims = conv_dims(node);
+  const ConvWindow window = conv_window(node, dims, graph.operand_type(node, 1).shape);
+  std::vector<WindowPart> parts;
+  for (size_t i = 0; i < dims.input_spatial.size(); ++i) {
+    const int64_t k = dims.kernel_spatial[i], out = dims.output_spatial[i];
+    parts.push_back(kernel.size[k] == 0
+                        ? WindowPart{}
+                        : window_part(kernel_part(window, i, kernel.offset[k], kernel.size[k]),
+                                      graph.operand_type(node, 0).shape[dims.input_spatial[i]],
+                                      result.offset[out], result.size[out]));
+  }
+  return parts;
+}
+
 void convolution_needs(const Graph& graph, const Node& node, std::span<const ShardSlice> results,
                        std::span<ShardSlice> operands) {
   const ConvDims dims = conv_dims(node);
-  const Window window = conv_window(node, dims, graph.operand_type(node, 1).shape).window;
-  for (size_t i = 0; i < dims.input_spatial.size(); ++i) {
-    const int64_t in = dims.input_spatial[i], out = dims.output_spatial[i];
-    const WindowPart part = window_part(window.dims[i], graph.operand_type(node, 0).shape[in],
-                                        results[0].offset[out], results[0].size[out]);
-    operands[0].offset[in] = part.offset;
-    operands[0].size[in] = part.size;
+  const std::vector<WindowPart> parts = convolution_parts(graph, node, operands[1], results[0]);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    operands[0].offset[dims.input_spatial[i]] = parts[i].offset;
+    operands[0].size[dims.input_spatial[i]] = parts[i].size;
   }
 }
 
@@ -72,12 +99,9 @@ std::vector<ValueId> local_convolution(LocalOp& op) {
   std::vector<ShardSlice> needed = op.operand_boxes;
   convolution_needs(op.whole(), op.node(), op.result_boxes, needed);
   if (num_elements(needed[0].size) == 0) return {op.splat(op.result_type(), 0)};
-  const Window window = conv_window(op.node(), dims, op.operand_shape(1)).window;
   std::vector<int64_t> padding;
-  for (size_t i = 0; i < dims.input_spatial.size(); ++i) {
-    const int64_t out = dims.output_spatial[i];
-    const WindowPart part = window_part(window.dims[i], op.operand_shape(0)[dims.input_spatial[i]],
-                                        op.result_boxes[0].offset[out], result[out]);
+  for (const WindowPart& part :
+       convolution_parts(op.whole(), op.node(), op.operand_boxes[1], op.result_boxes[0])) {
     padding.push_back(part.low);
     padding.push_back(part.high);
   }
@@ -89,12 +113,19 @@ std::vector<ValueId> local_convolution(LocalOp& op) {
   return op.emit_self({op.operand_part(0, needed[0]), op.operands[1]}, std::move(attrs));
 }
 
-// The kernel stays whole along its window: a part of it would see other windows.
-bool convolution_shardable(const Graph&, const Node& node, const OpShardingRule& rule,
+// A part of the kernel sees its place in all windows. Where these lie closer together than the
+// kernel is long (the gradient of a kernel, whose "kernel" is the gradient of an image), that is
+// little more than a part of the input; else it is most of it, and the kernel stays whole.
+bool convolution_shardable(const Graph& graph, const Node& node, const OpShardingRule& rule,
                            FactorIndex factor) {
-  for (int64_t d : conv_dims(node).kernel_spatial) {
-    const DimFactors& dim = rule.operands[1][d];
-    if (std::find(dim.begin(), dim.end(), factor) != dim.end()) return false;
+  const ConvDims dims = conv_dims(node);
+  const Window window = conv_window(node, dims, graph.operand_type(node, 1).shape).window;
+  for (size_t i = 0; i < dims.kernel_spatial.size(); ++i) {
+    const DimFactors& dim = rule.operands[1][dims.kernel_spatial[i]];
+    if (std::find(dim.begin(), dim.end(), factor) == dim.end()) continue;
+    const Window::Dim& along = window.dims[i];
+    const int64_t windows = graph.result_type(node).shape[dims.output_spatial[i]];
+    return (along.size - 1) * along.dilation > (windows - 1) * along.stride;
   }
   return true;
 }

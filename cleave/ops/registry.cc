@@ -54,6 +54,7 @@ const OpRegistry& op_registry() {
     add_local_reduction_forms(r);
     add_local_window_forms(r);
     add_local_index_forms(r);
+    add_local_round_forms(r);
     add_elementwise_batch_rules(r);
     add_shape_batch_rules(r);
     add_dynamic_shape_batch_rules(r);

@@ -13,46 +13,43 @@ const StructAttr& struct_attr(const Node& node, const char* name) {
   return *fields;
 }
 
+// Gather and scatter call the same things by other names.
+struct Names {
+  const char *attr, *window_dims, *collapsed_dims, *operand_batching_dims, *indices_batching_dims,
+      *index_map;
+};
+constexpr Names kGather{"dimension_numbers",           "offset_dims",
+                        "collapsed_slice_dims",        "operand_batching_dims",
+                        "start_indices_batching_dims", "start_index_map"};
+constexpr Names kScatter{"scatter_dimension_numbers",     "update_window_dims",
+                         "inserted_window_dims",          "input_batching_dims",
+                         "scatter_indices_batching_dims", "scatter_dims_to_operand_dims"};
+constexpr const char* kIndexVectorDim = "index_vector_dim";
+
+WindowMap map_of(const Node& node, const Names& names) {
+  const StructAttr& dims = struct_attr(node, names.attr);
+  return {dims.get_ints_or_empty(names.window_dims),
+          dims.get_ints_or_empty(names.collapsed_dims),
+          dims.get_ints_or_empty(names.operand_batching_dims),
+          dims.get_ints_or_empty(names.indices_batching_dims),
+          dims.get_ints_or_empty(names.index_map),
+          dims.get_int(kIndexVectorDim, 0)};
+}
+
+Attribute attr_of(const char* name, const WindowMap& map, const Names& names) {
+  return struct_of(name, {{names.window_dims, ints_attr(map.window_dims)},
+                          {names.collapsed_dims, ints_attr(map.collapsed_dims)},
+                          {names.operand_batching_dims, ints_attr(map.operand_batching_dims)},
+                          {names.indices_batching_dims, ints_attr(map.indices_batching_dims)},
+                          {names.index_map, ints_attr(map.index_map)},
+                          {kIndexVectorDim, int_attr(map.index_vector_dim)}});
+}
+
 }  // namespace
 
-WindowMap gather_map(const Node& node) {
-  const StructAttr& dims = struct_attr(node, "dimension_numbers");
-  return {dims.get_ints_or_empty("offset_dims"),
-          dims.get_ints_or_empty("collapsed_slice_dims"),
-          dims.get_ints_or_empty("operand_batching_dims"),
-          dims.get_ints_or_empty("start_indices_batching_dims"),
-          dims.get_ints_or_empty("start_index_map"),
-          dims.get_int("index_vector_dim", 0)};
-}
-
-WindowMap scatter_map(const Node& node) {
-  const StructAttr& dims = struct_attr(node, "scatter_dimension_numbers");
-  return {dims.get_ints_or_empty("update_window_dims"),
-          dims.get_ints_or_empty("inserted_window_dims"),
-          dims.get_ints_or_empty("input_batching_dims"),
-          dims.get_ints_or_empty("scatter_indices_batching_dims"),
-          dims.get_ints_or_empty("scatter_dims_to_operand_dims"),
-          dims.get_int("index_vector_dim", 0)};
-}
-
-Attribute gather_attr(const WindowMap& map) {
-  return struct_of("stablehlo.gather",
-                   {{"offset_dims", ints_attr(map.window_dims)},
-                    {"collapsed_slice_dims", ints_attr(map.collapsed_dims)},
-                    {"operand_batching_dims", ints_attr(map.operand_batching_dims)},
-                    {"start_indices_batching_dims", ints_attr(map.indices_batching_dims)},
-                    {"start_index_map", ints_attr(map.index_map)},
-                    {"index_vector_dim", int_attr(map.index_vector_dim)}});
-}
-
-Attribute scatter_attr(const WindowMap& map) {
-  return struct_of("stablehlo.scatter",
-                   {{"update_window_dims", ints_attr(map.window_dims)},
-                    {"inserted_window_dims", ints_attr(map.collapsed_dims)},
-                    {"input_batching_dims", ints_attr(map.operand_batching_dims)},
-                    {"scatter_indices_batching_dims", ints_attr(map.indices_batching_dims)},
-                    {"scatter_dims_to_operand_dims", ints_attr(map.index_map)},
-                    {"index_vector_dim", int_attr(map.index_vector_dim)}});
-}
+WindowMap gather_map(const Node& node) { return map_of(node, kGather); }
+WindowMap scatter_map(const Node& node) { return map_of(node, kScatter); }
+Attribute gather_attr(const WindowMap& map) { return attr_of("stablehlo.gather", map, kGather); }
+Attribute scatter_attr(const WindowMap& map) { return attr_of("stablehlo.scatter", map, kScatter); }
 
 }  // namespace cleave

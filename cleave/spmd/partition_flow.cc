@@ -95,8 +95,8 @@ void Partitioner::visit_barrier(NodeId id, RegionId target) {
     results.push_back(spec_of(operands.back()));
   }
   if (results.size() != node.results.size()) return visit_plain(id, target);
-  define_results(node, emit(node, std::move(operands), results, target), wanted_results(node),
-                 target);
+  const NodeId emitted = emit(node, std::move(operands), results, target);
+  define_results(node, program_.graph.node(emitted).results, wanted_results(node), target);
 }
 
 namespace {

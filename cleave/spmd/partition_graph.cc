@@ -22,12 +22,6 @@ bool usable(const ShardingSpec& spec, const MeshPtr& mesh) {
   return spec.mesh && spec.mesh->num_devices() == mesh->num_devices() && !spec.mesh->axes.empty();
 }
 
-std::string halo_axes(const ShardingSpec& spec) {
-  AxisList axes;
-  for (const DimSpec& dim : spec.dims) axes.insert(axes.end(), dim.axes.begin(), dim.axes.end());
-  return to_string(axes, *spec.mesh);
-}
-
 void append_symbols(const Attribute& attribute, std::vector<std::string>& names) {
   if (const auto* symbol = attribute.as<SymbolRefAttr>()) names.push_back(symbol->root);
   if (const auto* list = attribute.as<ArrayAttr>())
@@ -245,35 +239,23 @@ void Partitioner::visit_plain(NodeId id, RegionId target) {
     if (!planned && has_several_users(operand)) have.back().partial.clear();
   }
   const OpPartition how = partition_op(source_, node, program_.mesh, have, wanted);
+  if (visit_in_rounds(node, how, have, wanted, target)) return;
+  if (visit_running(node, how, wanted, target)) return;
   const Width width = width_of(node, how);
   std::vector<ValueId> operands;
-  for (size_t i = 0; i < node.operands.size(); ++i)
-    operands.push_back(width == Width::Wide ? use_wide(node.operands[i], how.operands[i], target)
-                                            : use(node.operands[i], how.operands[i], target));
-  if (how.halo && node.def && node.def->needs) {
-    const int64_t devices = program_.mesh->num_devices();
-    std::vector<std::vector<ShardSlice>> boxes(operands.size());
-    for (int64_t device = 0; device < devices; ++device) {
-      std::vector<ShardSlice> results, needed;
-      for (size_t i = 0; i < node.results.size(); ++i)
-        results.push_back(
-            Layout{how.results[i], nullptr}.box(source_.result_type(node, i).shape, device));
-      for (size_t i = 0; i < operands.size(); ++i)
-        needed.push_back(
-            program_.layout(operands[i]).box(source_.operand_type(node, i).shape, device));
-      node.def->needs(source_, node, results, needed);
-      for (size_t i = 0; i < operands.size(); ++i) boxes[i].push_back(std::move(needed[i]));
-    }
-    for (size_t i = 0; i < operands.size(); ++i)
-      operands[i] = halo(operands[i], std::move(boxes[i]), node, target);
-  }
-  define_results(node, emit(node, std::move(operands), how.results, target, width), wanted, target);
+  if (how.halo && node.def && node.def->needs)
+    operands = use_with_borders(node, how, width, target);
+  else
+    for (size_t i = 0; i < node.operands.size(); ++i)
+      operands.push_back(use_at(width, node.operands[i], how.operands[i], target));
+  const NodeId emitted = emit(node, std::move(operands), how.results, target, width);
+  define_results(node, program_.graph.node(emitted).results, wanted, target);
 }
 
-void Partitioner::define_results(const Node& node, NodeId emitted, const Wanted& wanted,
-                                 RegionId target) {
+void Partitioner::define_results(const Node& node, std::vector<ValueId> values,
+                                 const Wanted& wanted, RegionId target) {
   for (size_t i = 0; i < node.results.size(); ++i) {
-    const ValueId value = program_.graph.node(emitted).results[i];
+    const ValueId value = values[i];
     define(node.results[i], value);
     if (!wanted[i] || !spec_of(value).mesh) continue;
     ShardingSpec spec = *wanted[i];
@@ -286,32 +268,6 @@ void Partitioner::define_results(const Node& node, NodeId emitted, const Wanted&
     }
     if (!spec.same_layout(spec_of(value))) use(node.results[i], spec, target);
   }
-}
-
-ValueId Partitioner::halo(ValueId value, std::vector<ShardSlice> boxes, const Node& user,
-                          RegionId target) {
-  const Layout layout = program_.layout(value);
-  const Type type = program_.graph.type(value);
-  bool enough = true;
-  for (size_t device = 0; device < boxes.size(); ++device) {
-    const ShardSlice held = layout.box(type.shape, static_cast<int64_t>(device));
-    const ShardSlice& need = boxes[device];
-    if (num_elements(need.size) == 0) continue;
-    for (size_t d = 0; d < need.size.size(); ++d)
-      if (need.offset[d] < held.offset[d] ||
-          need.offset[d] + need.size[d] > held.offset[d] + held.size[d])
-        enough = false;
-  }
-  if (enough) return value;
-  AttrDict attrs;
-  attrs.set("cleave.step", string_attr("halo"));
-  attrs.set("cleave.axes", string_attr(halo_axes(layout.spec)));
-  attrs.set("cleave.for", string_attr(user.name));
-  const NodeId id = add("cleave.halo", {value}, {type}, std::move(attrs), {layout.spec}, target);
-  const ValueId result = program_.graph.node(id).results[0];
-  program_.layouts[result.index].boxes =
-      std::make_shared<const std::vector<ShardSlice>>(std::move(boxes));
-  return result;
 }
 
 ValueId Partitioner::use(ValueId source, const ShardingSpec& spec, RegionId target) {
@@ -402,10 +358,15 @@ NodeId Partitioner::emit(const Node& like, std::vector<ValueId> operands,
   if (width == Width::Wide)
     add_sum_body(program_.graph, program_.graph.add_region(id));
   else
-    for (RegionId region : like.regions)
-      copy_region(source_, region, program_.graph, program_.graph.add_region(id), latest_);
+    copy_regions(like, id);
   program_.layouts.resize(program_.graph.num_values());
   return id;
+}
+
+void Partitioner::copy_regions(const Node& like, NodeId to) {
+  for (RegionId region : like.regions)
+    copy_region(source_, region, program_.graph, program_.graph.add_region(to), latest_);
+  program_.layouts.resize(program_.graph.num_values());
 }
 
 NodeId Partitioner::add(std::string_view op, std::vector<ValueId> operands, std::vector<Type> types,

@@ -38,6 +38,15 @@ class Partitioner {
   void region_nodes(RegionId source, RegionId target);
   void visit(NodeId id, RegionId target);
   void visit_plain(NodeId id, RegionId target);
+  // What each device has first, then what that gives (partition_rounds.cc); false where the op is
+  // not done so.
+  bool visit_in_rounds(const Node& node, const OpPartition& how, std::span<const ShardingSpec> have,
+                       const Wanted& wanted, RegionId target);
+  bool visit_running(const Node& node, const OpPartition& how, const Wanted& wanted,
+                     RegionId target);
+  std::vector<ValueId> second_round(const Node& node, std::vector<ValueId> candidates,
+                                    std::vector<ValueId> others,
+                                    const std::vector<ShardingSpec>& results, RegionId target);
   void visit_call(NodeId id, RegionId target);
   void visit_while(NodeId id, RegionId target);
   void visit_branches(NodeId id, RegionId target);
@@ -63,6 +72,9 @@ class Partitioner {
   ValueId use_wide(ValueId source, const ShardingSpec& spec, RegionId target);
   enum class Width { AsIs, WideResult, Wide };
   Width width_of(const Node& node, const OpPartition& how) const;
+  ValueId use_at(Width width, ValueId source, const ShardingSpec& spec, RegionId target) {
+    return width == Width::Wide ? use_wide(source, spec, target) : use(source, spec, target);
+  }
   ValueId current(ValueId source) const { return versions_[source.index].back(); }
   const ShardingSpec& spec_of(ValueId value) const { return program_.layouts[value.index].spec; }
   // Source values in layouts without pending reductions, as they are now.
@@ -70,6 +82,9 @@ class Partitioner {
   // As the op that makes it leaves it; completed where some user needed that.
   ShardingSpec kept_spec(ValueId source) const;
   ShardingSpec replicated(const Type& type) const;
+  // The operands with what devices take from their neighbours (partition_borders.cc).
+  std::vector<ValueId> use_with_borders(const Node& node, const OpPartition& how, Width width,
+                                        RegionId target);
   ValueId halo(ValueId value, std::vector<ShardSlice> boxes, const Node& user, RegionId target);
 
   NodeId emit(const Node& like, std::vector<ValueId> operands, std::vector<ShardingSpec> results,
@@ -78,7 +93,9 @@ class Partitioner {
              AttrDict attrs, std::vector<ShardingSpec> layouts, RegionId target);
   ValueId add_argument(RegionId region, ValueId source, const ShardingSpec& spec);
   void define(ValueId source, ValueId value);
-  void define_results(const Node& node, NodeId emitted, const Wanted& wanted, RegionId target);
+  void define_results(const Node& node, std::vector<ValueId> values, const Wanted& wanted,
+                      RegionId target);
+  void copy_regions(const Node& like, NodeId to);
   void set_layout(ValueId value, ShardingSpec spec);
   Wanted wanted_results(const Node& node) const;
 

@@ -189,6 +189,20 @@ TEST(Collectives, a_convolution_exchanges_borders_only) {
   EXPECT_EQ(run.log.bytes(), 2 * 8 * 3 * 4) << "a row from each neighbour";
 }
 
+// Every device has what its windows see already.
+TEST(Collectives, borders_of_a_whole_tensor_are_not_exchanged) {
+  const std::string args = "%a: tensor<10x6xf32>, " + arg("b", "7x6xf32", R"([{"y"}, {}])");
+  const ShardedRun run(fmt::format(R"({}
+    func.func @main({}) -> (tensor<10x6xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"y"}}, {{}}]>}}, tensor<17x6xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"y"}}, {{}}]>}}) {{
+      %0 = stablehlo.reverse %a, dims = [0] {{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{{"y"}}, {{}}]>]>}} : tensor<10x6xf32>
+      %1 = stablehlo.concatenate %a, %b, dim = 0 : (tensor<10x6xf32>, tensor<7x6xf32>) -> tensor<17x6xf32>
+      return %0, %1 : tensor<10x6xf32>, tensor<17x6xf32>
+    }})",
+                                   kMesh, args));
+  EXPECT_EQ(run.log.count("halo"), 1) << "of b";
+  EXPECT_EQ(run.log.count(), 1);
+}
+
 // A cache of keys whose sequence is cut: the new entry goes to the device that has its place, and a
 // read of some entries moves these, not the cache.
 TEST(Collectives, a_cache_that_is_cut_along_its_sequence_is_updated_in_place) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cleave/core/error.h"
+#include "tests/support/error_of.h"
 
 namespace cleave {
 namespace {
@@ -21,16 +22,6 @@ std::string plan_text(std::string_view mesh, const Shape& shape, std::string_vie
                                      .steps)
     text += to_string(step) + "\n";
   return text;
-}
-
-template <typename Call>
-std::string error_of(Call&& call) {
-  try {
-    call();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(ReshardPlan, NothingToDo) {
