@@ -25,6 +25,7 @@ class RankDevices : public WorldListener {
   ~RankDevices() override;
 
   const std::vector<int64_t>& own() const { return own_; }
+  const DeviceBlocks& blocks() const { return transport_.blocks(); }
   int rank_of(int64_t device) const { return transport_.rank_of(device); }
   // Tags of this program's messages begin here; there are kTags of them.
   static constexpr int64_t kTags = int64_t{1} << 24;

@@ -67,7 +67,7 @@ std::string text_in(const Array& array) {
 RankProgram::RankProgram(World& world, const Program& program)
     : world_(world), own_(world.devices_of(*program.mesh)), count_(program.mesh->num_devices()) {
   view_.rank = world.rank();
-  view_.each = static_cast<int64_t>(own_.size());
+  view_.blocks = {count_, world.size()};
   for (int64_t device : own_) {
     instances_.push_back(instantiate(program, device));
     const Instance& instance = instances_.back();

@@ -23,7 +23,8 @@ class RankProgram {
   // Those of this rank's devices, in order; once.
   std::vector<Instance> take_instances() { return std::move(instances_); }
   bool has_tags_for(const DeviceCode& code) const {
-    return static_cast<int64_t>(code.rank_transfers.size()) * RankTransfer::num_tags(view_.each) <=
+    return static_cast<int64_t>(code.rank_transfers.size()) *
+               RankTransfer::num_tags(view_.blocks) <=
            RankDevices::kTags;
   }
   // Whether all ranks have compiled the program. Throws TransportError where it is not the same

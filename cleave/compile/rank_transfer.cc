@@ -281,7 +281,7 @@ void RankTransfer::plan_chunks(const RankView& view) {
 void RankTransfer::link(RankDevices& ranks, int64_t number, std::vector<RankTransfer*> members) {
   ranks_ = &ranks;
   members_ = std::move(members);
-  const auto each = static_cast<int64_t>(ranks.own().size());
+  const int64_t each = ranks.blocks().largest();
   auto tag = [&](int round, int64_t from, int64_t to) {
     return ranks.first_tag() +
            static_cast<int>(((number * 2 + round) * each + from % each) * each + to % each);

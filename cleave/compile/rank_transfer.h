@@ -22,10 +22,10 @@ struct RankView {
     Shape shape;  // of the operand
   };
   int rank = 0;
-  int64_t each = 1;                                    // devices of a rank
+  DeviceBlocks blocks;
   std::map<std::pair<int64_t, uint32_t>, Part> parts;  // by own device and the Program's node
 
-  int rank_of(int64_t device) const { return static_cast<int>(device / each); }
+  int rank_of(int64_t device) const { return blocks.rank_of(device); }
   const Part& part(int64_t device, uint32_t origin) const { return parts.at({device, origin}); }
 };
 
@@ -53,7 +53,9 @@ class RankTransfer {
   // `members`: those of `near`, itself among them.
   void link(RankDevices& ranks, int64_t number, std::vector<RankTransfer*> members);
   // How many tags a transfer takes.
-  static int64_t num_tags(int64_t each) { return 2 * each * each; }
+  static int64_t num_tags(const DeviceBlocks& blocks) {
+    return 2 * blocks.largest() * blocks.largest();
+  }
 
   void start(std::byte* operand, std::byte* staging, std::byte* result);
   // Does what can be done now. True: the result is there, and nobody looks at the memory any more.

@@ -195,11 +195,13 @@ void Executor::share(MemoryUse& memory, RankTransport& ranks) const {
     own.data<int64_t>()[count + i] = memory.peak_at[own_[i]].index;
   }
   int64_t device = 0;
-  for (const auto& arrays : ranks.gather_ranks({own}, "the gathering of memory peaks"))
-    for (int64_t i = 0; i < count; ++i, ++device) {
+  for (const auto& arrays : ranks.gather_ranks({own}, "the gathering of memory peaks")) {
+    const int64_t theirs = arrays[0].shape()[1];
+    for (int64_t i = 0; i < theirs; ++i, ++device) {
       memory.peaks[device] = arrays[0].data<int64_t>()[i];
-      memory.peak_at[device].index = static_cast<uint32_t>(arrays[0].data<int64_t>()[count + i]);
+      memory.peak_at[device].index = static_cast<uint32_t>(arrays[0].data<int64_t>()[theirs + i]);
     }
+  }
 }
 
 // Every device makes the same transfers in the same order; only the bytes differ.

@@ -35,13 +35,11 @@ std::string name_of(int64_t device) { return fmt::format("device {}", device); }
 RankTransport::RankTransport(World& world, int64_t num_devices, Life life)
     : world_(world),
       world_life_(world.life()),
-      num_devices_(num_devices),
-      each_(num_devices / world.size()),
+      blocks_{num_devices, world.size()},
       session_(world.open_session(life == Life::Run ? num_devices : 0)) {
-  if (life == Life::Run) world_.count_running(each_);
+  counted_ = life == Life::Run ? blocks_.count(world.rank()) : 0;
+  world_.count_running(counted_);
   begin();
-  counted_ = life == Life::Run ? each_ : 0;
-  internal_check(each_ * world.size() == num_devices, "devices that ranks cannot share evenly");
 }
 
 RankTransport::~RankTransport() {

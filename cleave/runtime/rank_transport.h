@@ -10,8 +10,8 @@
 
 namespace cleave {
 
-// The devices of a mesh, divided over the ranks of a world: blocks of equal size, in order. Every
-// rank makes one of these for every run, in the same order.
+// The devices of a mesh, divided over the ranks of a world in blocks. Every rank makes one of these
+// for every run, in the same order.
 //
 // Devices of one rank hand each other arrays; what goes to another rank is packed once, however
 // many ranks get it, and sent once to each, however many of its devices get it. Reductions combine
@@ -25,8 +25,9 @@ class RankTransport : public Transport {
   RankTransport(World& world, int64_t num_devices, Life life = Life::Run);
   ~RankTransport() override;
 
-  int64_t num_devices() const override { return num_devices_; }
-  int rank_of(int64_t device) const { return static_cast<int>(device / each_); }
+  int64_t num_devices() const override { return blocks_.devices; }
+  const DeviceBlocks& blocks() const { return blocks_; }
+  int rank_of(int64_t device) const { return blocks_.rank_of(device); }
 
   Array all_reduce(const Meeting& meeting, const Array& part, const PartReducer& reducer) override;
   std::vector<Array> gather(const Meeting& meeting, const Array& part) override;
@@ -57,7 +58,7 @@ class RankTransport : public Transport {
 
   World& world_;
   const std::weak_ptr<void> world_life_;
-  const int64_t num_devices_, each_;
+  const DeviceBlocks blocks_;
   std::shared_ptr<Session> session_;
   uint64_t circles_ = 0;             // of ranks that waited for each other, before this run
   std::atomic<int64_t> counted_{0};  // own devices that run

@@ -1,6 +1,7 @@
 #include "cleave/runtime/world.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "cleave/core/error.h"
 
@@ -67,19 +68,14 @@ World::~World() {
 }
 
 std::vector<int64_t> World::devices_of(const Mesh& mesh) const {
-  const int64_t count = mesh.num_devices();
-  if (count % size_ != 0) {
-    std::string fitting;
-    for (int64_t ranks = 1; ranks <= count; ++ranks)
-      if (count % ranks == 0) fitting += fmt::format("{}{}", fitting.empty() ? "" : ", ", ranks);
+  const DeviceBlocks blocks{mesh.num_devices(), size_};
+  if (blocks.devices < size_)
     throw_user(
-        "the mesh {} has {} devices, which cannot be divided evenly over {} ranks; start one of "
-        "these numbers of ranks: {}; or take a mesh of a multiple of {} devices",
-        to_string(mesh), count, size_, fitting, size_);
-  }
-  const int64_t each = count / size_;
-  std::vector<int64_t> devices;
-  for (int64_t i = 0; i < each; ++i) devices.push_back(rank_ * each + i);
+        "the mesh {} has {} devices, fewer than the {} ranks: some would have none; start at most "
+        "{} ranks, or take a mesh of at least {} devices",
+        to_string(mesh), blocks.devices, size_, blocks.devices, size_);
+  std::vector<int64_t> devices(static_cast<size_t>(blocks.count(rank_)));
+  std::iota(devices.begin(), devices.end(), blocks.first(rank_));
   return devices;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -32,11 +33,31 @@ class WorldListener {
   virtual bool waits(std::string& where) = 0;
 };
 
+// Devices divided over ranks: blocks, in order; where they do not divide, the first ranks have one
+// more.
+//   8 devices over 4 ranks:  0 1 | 2 3 | 4 5 | 6 7
+//   8 devices over 3 ranks:  0 1 2 | 3 4 5 | 6 7
+struct DeviceBlocks {
+  int64_t devices = 1;
+  int ranks = 1;
+
+  int64_t first(int rank) const {
+    return rank * (devices / ranks) + std::min<int64_t>(rank, devices % ranks);
+  }
+  int64_t count(int rank) const { return first(rank + 1) - first(rank); }
+  int64_t largest() const { return count(0); }
+  int rank_of(int64_t device) const {
+    const int64_t each = devices / ranks, more = devices % ranks, longer = more * (each + 1);
+    return static_cast<int>(device < longer ? device / (each + 1)
+                                            : more + (device - longer) / each);
+  }
+};
+
 // The processes that run one program together, each on its own part of every mesh's devices: the
 // ranks of mpirun. All ranks run the same program, and begin the same runs in the same order.
 //
-//   mesh of 8 devices, 4 ranks:  rank 0 has devices 0 and 1, rank 1 has 2 and 3, ...
-//   mesh of 6 devices, 4 ranks:  a UserError
+//   mesh of 8 devices, 3 ranks:  rank 0 has devices 0 to 2, rank 1 has 3 to 5, rank 2 has 6 and 7
+//   mesh of 3 devices, 4 ranks:  a UserError
 //   mesh of 1 device:            every rank runs it for itself
 //
 // When a rank dies, or ends before the others, everyone who waits for it gets a TransportError that
@@ -64,7 +85,7 @@ class World {
   int size() const { return size_; }
   bool one_host() const { return wire_->one_host(); }
 
-  // The devices of this rank. Throws UserError where they cannot be divided evenly.
+  // The devices of this rank. Throws UserError where there are fewer devices than ranks.
   std::vector<int64_t> devices_of(const Mesh& mesh) const;
 
   // Every rank's arrays, on every rank. `what` is for messages.

@@ -23,6 +23,7 @@
 #include "cleave/transforms/grad.h"
 #include "tests/compile/count_allocations.h"
 #include "tests/mpi/rank_inputs.h"
+#include "tests/support/error_of.h"
 
 namespace cleave {
 namespace {
@@ -255,20 +256,11 @@ TEST(Ranks, RunCompiledFunctions) {
 }
 
 // Run by two ranks with a short CLEAVE_DEADLOCK_TIMEOUT: see launch_test.cc.
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const TransportError& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
-
 TEST(Circle, OfDevicesThatReceiveWhatNobodySends) {
   World& world = *World::of_process();
   RankTransport transport(world, world.size());
   const std::vector<int64_t> own{world.rank()};
-  const std::string error = error_of([&] {
+  const std::string error = error_of<TransportError>([&] {
     run_devices(transport, own, [&](int64_t device) { transport.receive(device, 7, "test.recv"); });
   });
   EXPECT_THAT(error, HasSubstr(fmt::format("device {} waits in test.recv: ", world.rank())));
@@ -284,9 +276,10 @@ TEST(Circle, OfRanksThatRunDifferentPrograms) {
   auto shards =
       own_shards(mine, {make_array(mine.program()->entry_function().arg_types[0], "random:1")});
   std::vector<std::vector<Array>> results;
-  const std::string error = error_of([&] { mine.run_shards_into(shards, results); });
+  const std::string error =
+      error_of<TransportError>([&] { mine.run_shards_into(shards, results); });
   EXPECT_THAT(error, HasSubstr("every rank waits for another: rank 0: device 0 in all_reduce"));
-  EXPECT_THAT(error_of([&] { mine.run_shards_into(shards, results); }),
+  EXPECT_THAT(error_of<TransportError>([&] { mine.run_shards_into(shards, results); }),
               HasSubstr("a program that has failed"));
   // The world goes on.
   EXPECT_EQ(world.gather({}, "a test").size(), 2u);

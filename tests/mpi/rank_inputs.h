@@ -10,17 +10,17 @@
 // What the tests that ranks run share.
 namespace cleave::testing_ranks {
 
-// Meshes whose devices can be divided over the ranks of this process.
+// Meshes of at least as many devices as there are ranks; of some, the first ranks have one more.
 inline std::vector<std::string> meshes() {
   switch (World::of_process()->size()) {
     case 2:
-      return {"x=2", "x=4", "x=2,y=3", "x=2,y=2,z=2"};
+      return {"x=2", "x=5", "x=2,y=3", "x=2,y=2,z=2"};
     case 3:
-      return {"x=3", "x=3,y=2", "x=2,y=3,z=2"};
+      return {"x=3", "x=2,y=2", "x=2,y=4", "x=3,y=2"};
     case 4:
-      return {"x=4", "x=2,y=2", "x=8", "x=2,y=2,z=2"};
+      return {"x=4", "x=2,y=3", "x=2,y=2,z=2"};
     default:
-      return {"x=8", "x=2,y=4", "x=2,y=2,z=2"};
+      return {"x=8", "x=3,y=3", "x=2,y=2,z=2"};
   }
 }
 

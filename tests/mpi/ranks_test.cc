@@ -204,16 +204,42 @@ TEST(Ranks, LargePartsOfGroupsThatAreNotContiguous) {
   });
 }
 
-TEST(Ranks, AMeshThatCannotBeDividedIsAnError) {
+TEST(Ranks, AMeshOfFewerDevicesThanRanksIsAnError) {
   World& world = *World::of_process();
   try {
-    world.devices_of(Mesh{{"x", world.size() + 1}});
+    world.devices_of(Mesh{{"x", world.size() - 1}});
     FAIL();
   } catch (const UserError& error) {
-    EXPECT_THAT(error.what(),
-                HasSubstr(fmt::format("cannot be divided evenly over {} ranks", world.size())));
+    EXPECT_THAT(error.what(), HasSubstr(fmt::format("fewer than the {} ranks", world.size())));
   }
-  EXPECT_THROW(world.devices_of(Mesh{{"x", 1}}), UserError);
+}
+
+TEST(Ranks, TheFirstRanksHoldOneDeviceMore) {
+  World& world = *World::of_process();
+  for (int64_t n = world.size(); n < 3 * world.size(); ++n) {
+    const DeviceBlocks blocks{n, world.size()};
+    int64_t next = 0;
+    for (int rank = 0; rank < world.size(); ++rank) {
+      EXPECT_EQ(blocks.count(rank), n / world.size() + (rank < n % world.size()));
+      for (int64_t i = 0; i < blocks.count(rank); ++i) EXPECT_EQ(blocks.rank_of(next++), rank);
+    }
+    EXPECT_EQ(next, n);
+    const std::vector<int64_t> own = world.devices_of(Mesh{{"x", n}});
+    EXPECT_EQ(own.front(), blocks.first(world.rank()));
+    EXPECT_EQ(static_cast<int64_t>(own.size()), blocks.count(world.rank()));
+  }
+}
+
+TEST(Ranks, ComputeWithTensorsOverUnevenBlocks) {
+  const int n = World::of_process()->size(), devices = 2 * n - 1;
+  const Mesh mesh{{"x", devices}};
+  const Tensor x =
+      reshape(arange(0, 5 * devices * 3, 1, DType::I32), {5 * devices, 3}).shard(mesh, P("x", {}));
+  const Tensor y = (x + x).shard(mesh, P("x", {}));
+  EXPECT_EQ(y.addressable_shards().size(), World::of_process()->rank() < n - 1 ? 2u : 1u);
+  const Array host = y.to_host();
+  for (int32_t i = 0; i < 15 * devices; ++i) EXPECT_EQ(host.data<int32_t>()[i], 2 * i);
+  EXPECT_EQ(sum(x).item(), 15 * devices * (15 * devices - 1) / 2);
 }
 
 TEST(Ranks, ComputeWithTensors) {
