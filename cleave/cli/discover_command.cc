@@ -109,7 +109,10 @@ void list_operators() {
 
 // Runs the reproduction of a refutation again.
 void run_replay(const Options& options) {
-  const WitnessText text = parse_witness(read_text(options.replay));
+  constexpr const char* kWitness =
+      "a witness (what discover prints of a refutation: a line such as relu(1 f64)  P(sum) -> "
+      "P(sum)  on 2 devices, and one for each operand)";
+  const WitnessText text = parse_witness(read_text(options.replay, kWitness));
   OperatorText op = options.op;
   op.name = options.ops.empty() ? text.op : options.ops.front();
   if (!op.command.empty() && op.shapes.empty())

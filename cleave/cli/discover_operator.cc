@@ -1,12 +1,12 @@
 #include "cleave/cli/discover_operator.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 
 #include "cleave/cli/files.h"
 #include "cleave/cli/tensor_options.h"
 #include "cleave/core/error.h"
+#include "cleave/core/number_text.h"
 #include "cleave/discover/command_operator.h"
 #include "cleave/discover/library.h"
 #include "cleave/discover/module_operator.h"
@@ -29,15 +29,6 @@ std::vector<std::string> split_values(const std::string& text) {
     }
   }
   return parts;
-}
-
-template <typename Number>
-std::optional<Number> number_of(const std::string& text) {
-  Number number{};
-  const char* end = text.data() + text.size();
-  auto [next, error] = std::from_chars(text.data(), end, number);
-  return error == std::errc() && next == end && !text.empty() ? std::optional(number)
-                                                              : std::nullopt;
 }
 
 // "[1, 0]" or, as shapes are written, "1x0".

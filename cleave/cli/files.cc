@@ -29,7 +29,7 @@ std::string standard_input() {
 
 }  // namespace
 
-std::string read_text(const std::string& path) {
+std::string read_text(const std::string& path, std::string_view expected) {
   if (models::is_model_name(path)) return print_module(models::build_model(path).graph);
   std::string text;
   if (path == "-") {
@@ -41,7 +41,7 @@ std::string read_text(const std::string& path) {
     text.assign(std::istreambuf_iterator<char>(file), {});
   }
   if (text.find_first_not_of(" \t\r\n") == std::string::npos)
-    throw_user("'{}' is empty; a module was expected", path == "-" ? "standard input" : path);
+    throw_user("'{}' is empty; {} was expected", path == "-" ? "standard input" : path, expected);
   return text;
 }
 

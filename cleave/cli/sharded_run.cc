@@ -3,12 +3,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 
 #include "cleave/cli/ranks.h"
 #include "cleave/compile/executable.h"
 #include "cleave/core/error.h"
+#include "cleave/core/number_text.h"
 #include "cleave/plan/program_memory.h"
 #include "cleave/rules/sharding_passes.h"
 #include "cleave/runtime/compare.h"
@@ -31,12 +31,9 @@ class Clock {
 };
 
 uint64_t seed_of(const std::string& shard) {
-  const std::string digits = shard.substr(std::string("random:").size());
-  uint64_t seed = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), seed);
-  if (error != std::errc() || end != digits.data() + digits.size())
-    throw_user("--shard {}: the seed must be a number, such as random:1", shard);
-  return seed;
+  const auto seed = number_of<uint64_t>(shard.substr(std::string("random:").size()));
+  if (!seed) throw_user("--shard {}: the seed must be a number, such as random:1", shard);
+  return *seed;
 }
 
 MeshPtr mesh_of(const Graph& graph, const ShardingOptions& options) {

@@ -3,9 +3,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "cleave/core/error.h"
+#include "cleave/core/number_text.h"
 
 namespace cleave {
 namespace {
@@ -67,14 +67,6 @@ std::vector<std::string> split_list(std::string_view text, char separator) {
   }
   for (std::string& part : parts) part = trimmed(part);
   return parts;
-}
-
-template <typename Number>
-std::optional<Number> number_of(const std::string& text) {
-  Number number{};
-  const char* end = text.data() + text.size();
-  auto [next, error] = std::from_chars(text.data(), end, number);
-  return error == std::errc() && next == end ? std::optional(number) : std::nullopt;
 }
 
 template <typename Number>

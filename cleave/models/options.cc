@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <charconv>
-
 #include "cleave/core/error.h"
+#include "cleave/core/number_text.h"
 
 namespace cleave::models {
 
@@ -26,9 +25,9 @@ void Options::read(const char* name, int64_t& value) {
   known_.push_back(fmt::format("{}={}", name, value));
   const auto it = take(name);
   if (!it) return;
-  const auto [end, error] = std::from_chars(it->data(), it->data() + it->size(), value);
-  if (error != std::errc() || end != it->data() + it->size())
-    throw_user("model:{}: {}='{}' is not an integer", model_, name, *it);
+  const auto number = number_of<int64_t>(*it);
+  if (!number) throw_user("model:{}: {}='{}' is not an integer", model_, name, *it);
+  value = *number;
   if (value < 1 && std::string_view(name) != "seed")
     throw_user("model:{}: {}={} must be at least 1", model_, name, value);
 }
@@ -37,13 +36,10 @@ void Options::read(const char* name, double& value) {
   known_.push_back(fmt::format("{}={}", name, value));
   const auto it = take(name);
   if (!it) return;
-  try {
-    size_t used = 0;
-    value = std::stod(*it, &used);
-    if (used == it->size() && value > 0) return;
-  } catch (const std::exception&) {
-  }
-  throw_user("model:{}: {}='{}' is not a positive number", model_, name, *it);
+  const auto number = number_of<double>(*it);
+  if (!number || !(*number > 0))
+    throw_user("model:{}: {}='{}' is not a positive number", model_, name, *it);
+  value = *number;
 }
 
 void Options::read(const char* name, std::vector<int64_t>& values) {
@@ -53,11 +49,10 @@ void Options::read(const char* name, std::vector<int64_t>& values) {
   values.clear();
   for (size_t at = 0; at <= it->size();) {
     const size_t end = std::min(it->find(',', at), it->size());
-    int64_t value = 0;
-    const auto [stop, error] = std::from_chars(it->data() + at, it->data() + end, value);
-    if (error != std::errc() || stop != it->data() + end || value < 1)
+    const auto value = number_of<int64_t>(std::string_view(*it).substr(at, end - at));
+    if (!value || *value < 1)
       throw_user("model:{}: {}='{}' is not a list of positive integers", model_, name, *it);
-    values.push_back(value);
+    values.push_back(*value);
     at = end + 1;
   }
 }

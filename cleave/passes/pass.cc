@@ -1,10 +1,10 @@
 #include "cleave/passes/pass.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 
 #include "cleave/core/error.h"
+#include "cleave/core/number_text.h"
 
 namespace cleave {
 
@@ -24,12 +24,9 @@ bool PassOptions::get_bool(std::string_view name, bool fallback) const {
 int64_t PassOptions::get_int(std::string_view name, int64_t fallback) const {
   const auto it = values_.find(name);
   if (it == values_.end()) return fallback;
-  int64_t value = 0;
-  const std::string& text = it->second;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size())
-    throw_user("option '{}' must be an integer, not '{}'", name, text);
-  return value;
+  const auto value = number_of<int64_t>(it->second);
+  if (!value) throw_user("option '{}' must be an integer, not '{}'", name, it->second);
+  return *value;
 }
 
 void PassRegistry::add(Pass pass) {

@@ -1,11 +1,11 @@
 #include "cleave/runtime/fill.h"
 
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <numbers>
 
 #include "cleave/core/error.h"
+#include "cleave/core/number_text.h"
 #include "cleave/kernels/float16.h"
 #include "cleave/runtime/npy.h"
 
@@ -92,10 +92,7 @@ Array make_array(const Type& type, std::string_view text) {
   if (text == "iota")
     return fill(type, [](int64_t i, int64_t part) { return part ? 0.0 : static_cast<double>(i); });
   if (text.starts_with("random:")) {
-    uint64_t seed = 0;
-    const char* end = text.data() + text.size();
-    const auto [at, error] = std::from_chars(text.data() + 7, end, seed);
-    if (error == std::errc() && at == end) return fill_random(type, seed);
+    if (const auto seed = number_of<uint64_t>(text.substr(7))) return fill_random(type, *seed);
   }
   throw_user("'{}' says nothing about an array; zeros, ones, iota, random:SEED or FILE.npy do",
              text);

@@ -7,6 +7,7 @@
 #include "cleave/core/picture.h"
 #include "cleave/core/placement.h"
 #include "cleave/core/shard_layout.h"
+#include "tests/support/error_of.h"
 
 namespace cleave {
 namespace {
@@ -83,28 +84,20 @@ TEST(Placement, StridedShardIsWhatSplittingRightToLeftGives) {
 
 TEST(Placement, SaysWhatItCannotSay) {
   const auto mesh = std::make_shared<Mesh>(Mesh{{"x", 4}, {"y", 2}});
-  auto message = [&](auto&& call) -> std::string {
-    try {
-      call();
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "no error";
-  };
   EXPECT_EQ(
-      message([&] { to_placements(parse_sharding(R"([{"x":(1)2}])", mesh)); }),
+      error_of([&] { to_placements(parse_sharding(R"([{"x":(1)2}])", mesh)); }),
       R"(sharding [{"x":(1)2}]: "x":(1)2 is a part of an axis, and placements speak of whole )"
       R"(axes; split the axis "x" of the mesh in two)");
-  EXPECT_EQ(message([&] { from_placements(parse_placements("S(0), R"), mesh, 0); }),
+  EXPECT_EQ(error_of([&] { from_placements(parse_placements("S(0), R"), mesh, 0); }),
             R"(placement S(0) on axis "x": the tensor has 0 dimensions)");
   EXPECT_EQ(
-      message([&] { from_placements(parse_placements("SS(0,3), S(0)"), mesh, 1); }),
+      error_of([&] { from_placements(parse_placements("SS(0,3), S(0)"), mesh, 1); }),
       R"(placement SS(0,3) on axis "x": the later axes of dimension 0 do not split it into 3)");
-  EXPECT_EQ(message([&] { from_placements(parse_placements("P(sum), P(max)"), mesh, 1); }),
+  EXPECT_EQ(error_of([&] { from_placements(parse_placements("P(sum), P(max)"), mesh, 1); }),
             "placements P(sum), P(max): a spec has one reduction, not sum and max");
-  EXPECT_EQ(message([&] { from_placements(parse_placements("R"), mesh, 1); }),
+  EXPECT_EQ(error_of([&] { from_placements(parse_placements("R"), mesh, 1); }),
             R"(1 placements for the mesh <["x"=4, "y"=2]> with 2 axes)");
-  EXPECT_EQ(message([&] { parse_placements("Q(0)"); }),
+  EXPECT_EQ(error_of([&] { parse_placements("Q(0)"); }),
             "unknown placement 'Q'; expected R, S(dim), SS(dim,factor) or P(op)");
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cleave/core/error.h"
+#include "tests/support/error_of.h"
 
 namespace cleave {
 namespace {
@@ -18,12 +19,7 @@ TEST(ShardingSpec, PrintsAsParsed) {
 }
 
 std::string error_of(std::string_view text, const MeshPtr& m) {
-  try {
-    parse_sharding(text, m);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
+  return cleave::error_of([&] { parse_sharding(text, m); });
 }
 
 TEST(ShardingSpec, SaysWhichInvariantIsBroken) {

@@ -12,6 +12,7 @@
 #include "cleave/discover/module_operator.h"
 #include "cleave/discover/replay.h"
 #include "cleave/graph/text/text.h"
+#include "tests/support/error_of.h"
 
 namespace cleave {
 namespace {
@@ -165,21 +166,14 @@ TEST(Replay, SaysWhatHolds) {
 }
 
 TEST(Replay, ErrorsNameTheLine) {
-  auto error_of = [](const std::string& text) -> std::string {
-    try {
-      parse_witness(text);
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "";
-  };
-  EXPECT_THAT(error_of("hello"), HasSubstr("line 1: 'hello' is no line such as"));
-  EXPECT_THAT(error_of(""), HasSubstr("no witness"));
+  auto message = [](const std::string& text) { return error_of([&] { parse_witness(text); }); };
+  EXPECT_THAT(message("hello"), HasSubstr("line 1: 'hello' is no line such as"));
+  EXPECT_THAT(message(""), HasSubstr("no witness"));
   const std::string head = "relu(2 f64)  P(sum) -> P(sum)  on 2 devices\n";
-  EXPECT_THAT(error_of(head), HasSubstr("0 lines given"));
-  EXPECT_THAT(error_of(head + "operand 0 P(sum) = [1]"), HasSubstr("line 2: 1 numbers"));
-  EXPECT_THAT(error_of(head + "operand 0 P(sum) = [1, x]"), HasSubstr("'x' is not a number"));
-  EXPECT_THAT(error_of(head + "operand 0 P(sum) = [1, 2] as [1, 2]"), HasSubstr("1 parts for 2"));
+  EXPECT_THAT(message(head), HasSubstr("0 lines given"));
+  EXPECT_THAT(message(head + "operand 0 P(sum) = [1]"), HasSubstr("line 2: 1 numbers"));
+  EXPECT_THAT(message(head + "operand 0 P(sum) = [1, x]"), HasSubstr("'x' is not a number"));
+  EXPECT_THAT(message(head + "operand 0 P(sum) = [1, 2] as [1, 2]"), HasSubstr("1 parts for 2"));
 }
 
 }  // namespace

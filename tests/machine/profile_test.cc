@@ -13,6 +13,7 @@
 #include "cleave/machine/collective.h"
 #include "cleave/machine/host_profile.h"
 #include "h200_measured.h"
+#include "tests/support/error_of.h"
 
 namespace cleave {
 namespace {
@@ -146,14 +147,7 @@ TEST(Profile, JsonStartsFromABase) {
 }
 
 TEST(Profile, ErrorsNameTheField) {
-  auto message = [](std::string_view text) -> std::string {
-    try {
-      profile_from_json(text);
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "no error";
-  };
+  auto message = [](std::string_view text) { return error_of([&] { profile_from_json(text); }); };
   EXPECT_EQ(message(R"({"memory_gbs": 3})"), "machine profile: unknown field 'memory_gbs'");
   EXPECT_EQ(message(R"({"launch_us": -1})"), "machine profile: launch_us must not be negative");
   EXPECT_EQ(message(R"({"launch_us": "1"})"), "machine profile: launch_us must be a number");
@@ -185,12 +179,7 @@ TEST(Profile, ErrorsNameTheField) {
 }
 
 std::string load_error(const std::string& name) {
-  try {
-    load_profile(name);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
+  return error_of([&] { load_profile(name); });
 }
 
 TEST(Profile, FilesAreNamedInErrors) {

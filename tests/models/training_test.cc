@@ -9,6 +9,7 @@
 #include "cleave/models/training.h"
 #include "cleave/models/transformer.h"
 #include "cleave/runtime/comm_log.h"
+#include "tests/support/error_of.h"
 
 // A GPT trained for ten steps on one device and over meshes: the losses are the same, and a step
 // makes the collectives of the textbook.
@@ -200,12 +201,7 @@ TEST(Moe, ExpertsOverTheAxisOfExamplesAreReachedByAllToAll) {
 }
 
 std::string error_of(std::string_view name) {
-  try {
-    build_model(name);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
+  return cleave::error_of([&] { build_model(name); });
 }
 
 TEST(Models, SayWhichNameOrOptionDoesNotExist) {

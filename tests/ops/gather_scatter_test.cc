@@ -11,6 +11,7 @@
 #include "cleave/graph/text/text.h"
 #include "cleave/runtime/fill.h"
 #include "cleave/runtime/interpreter.h"
+#include "tests/support/error_of.h"
 
 namespace cleave {
 namespace {
@@ -187,15 +188,10 @@ TEST(Scatter, UpdatesAreAReductionWhereTheBodyIsOne) {
 }
 
 TEST(Gather, ErrorsNameTheShapes) {
-  auto message = [](std::string text) -> std::string {
+  auto message = [](std::string text) {
     const Graph graph = module(text);
     const Node& node = find(graph, "stablehlo.gather");
-    try {
-      node.def->infer(graph, node);
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "no error";
+    return error_of([&] { node.def->infer(graph, node); });
   };
   auto changed = [](std::string from, std::string to) {
     std::string text = kEmbedding;

@@ -7,19 +7,9 @@
 #include "cleave/graph/op_def.h"
 #include "cleave/kernels/array.h"
 #include "cleave/ops/eval.h"
+#include "tests/support/error_of.h"
 
 namespace cleave {
-
-// Runs `action`, which must throw a UserError, and returns its message.
-template <typename Action>
-std::string error_of(Action action) {
-  try {
-    action();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 // One op in a graph of its own: operands are arguments of a function.
 //   OneOp op("stablehlo.add", {f32({2}), f32({2})}, {f32({2})});

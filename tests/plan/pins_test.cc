@@ -8,6 +8,7 @@
 #include "cleave/plan/infeasible.h"
 #include "cleave/plan/verify_plan.h"
 #include "models.h"
+#include "tests/support/error_of.h"
 
 namespace cleave::plan {
 namespace {
@@ -16,15 +17,6 @@ using namespace test;
 using testing::HasSubstr;
 
 MeshPtr mesh_of(const char* text) { return std::make_shared<const Mesh>(parse_mesh(text)); }
-
-std::string error_of(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 PlannerOptions options_for(const char* mesh, const std::vector<const char*>& pins) {
   PlannerOptions options;

@@ -9,6 +9,7 @@
 
 #include "cleave/core/error.h"
 #include "tests/plan/random_problem.h"
+#include "tests/support/error_of.h"
 
 namespace cleave::plan {
 namespace {
@@ -26,12 +27,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 }
 
 std::string error_of(const std::string& text) {
-  try {
-    parse_problem(text, "file");
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
+  return cleave::error_of([&] { parse_problem(text, "file"); });
 }
 
 TEST(Problem, ReadsTheFormat) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cleave/core/error.h"
+#include "tests/support/error_of.h"
 
 namespace cleave {
 namespace {
@@ -63,13 +64,8 @@ TEST(Interpreter, SaysWhatIsWrongWithTheArguments) {
   Graph graph;
   Body main = function(graph, "main", {kI64}, {});
   main.ret("func.return", {});
-  auto message = [&](std::string_view name, std::vector<Array> args) -> std::string {
-    try {
-      run_function(graph, name, args);
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "no error";
+  auto message = [&](std::string_view name, std::vector<Array> args) {
+    return error_of([&] { run_function(graph, name, args); });
   };
   EXPECT_EQ(message("other", {}), "there is no function @other in the module");
   EXPECT_EQ(message("main", {}), "@main takes 1 arguments, 0 are given");

@@ -10,6 +10,7 @@
 #include "cleave/core/error.h"
 #include "cleave/kernels/array_text.h"
 #include "cleave/runtime/fill.h"
+#include "tests/support/error_of.h"
 
 namespace cleave {
 namespace {
@@ -53,12 +54,7 @@ TEST(Npy, ReadsColumnMajorFiles) {
 }
 
 std::string failure(const std::filesystem::path& path) {
-  try {
-    load_npy(path);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
+  return error_of([&] { load_npy(path); });
 }
 
 TEST(Npy, BadFilesAreNamed) {

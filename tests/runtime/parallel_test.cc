@@ -5,6 +5,7 @@
 #include "cleave/graph/text/text.h"
 #include "cleave/runtime/fill.h"
 #include "cleave/runtime/interpreter.h"
+#include "tests/support/error_of.h"
 
 namespace cleave {
 namespace {
@@ -17,12 +18,7 @@ std::vector<int64_t> ints(const Array& array) {
 }
 
 std::string failure(const std::string& text) {
-  try {
-    run_function(parse_module(text), "main", {});
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "no error";
+  return error_of<std::exception>([&] { run_function(parse_module(text), "main", {}); });
 }
 
 // Two devices: each gathers the numbers of all, sums them in a loop, and passes its sum on.

@@ -7,6 +7,7 @@
 #include "cleave/runtime/ops_stablehlo.h"
 #include "cleave/runtime/trace_scope.h"
 #include "cleave/transforms/flow.h"
+#include "tests/support/error_of.h"
 
 // Loops and branches, collectives by name, manual computations, and StableHLO's ops under their
 // names.
@@ -21,15 +22,6 @@ const Mesh kMesh{{"data", 2}, {"model", 4}};
 void expect_same(const Tensor& actual, const Tensor& expected) {
   const Comparison comparison = compare(actual.to_host(), expected.to_host());
   EXPECT_TRUE(comparison.same) << comparison.first;
-}
-
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(Control, loops_over_shards_carry_values_and_see_what_is_outside) {

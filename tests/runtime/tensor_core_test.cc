@@ -12,6 +12,7 @@
 #include "cleave/runtime/program_cache.h"
 #include "cleave/runtime/record.h"
 #include "cleave/runtime/trace_scope.h"
+#include "tests/support/error_of.h"
 
 namespace cleave {
 namespace {
@@ -23,15 +24,6 @@ const Mesh kMesh{{"data", 2}, {"model", 4}};
 
 Tensor floats(Shape shape, std::vector<float> values) {
   return Tensor::from(DType::F32, std::move(shape), values);
-}
-
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(Tensor, computes_when_someone_looks) {

@@ -10,6 +10,7 @@
 #include "cleave/core/error.h"
 #include "cleave/runtime/local_transport.h"
 #include "cleave/runtime/run_devices.h"
+#include "tests/support/error_of.h"
 
 namespace cleave {
 namespace {
@@ -167,15 +168,12 @@ TEST(LocalTransport, GroupsDoNotDisturbEachOtherOverManyRounds) {
 }
 
 std::string failure(int64_t n, const std::function<void(Transport&, Meeting)>& task) {
-  try {
+  return error_of<std::exception>([&] {
     on_devices(n, [&](Transport& t, Meeting m) {
       task(t, m);
       return Array();
     });
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "no error";
+  });
 }
 
 TEST(LocalTransport, AThrowReachesEveryoneAndIsReported) {

@@ -6,6 +6,7 @@
 #include "cleave/cleave.h"
 #include "cleave/core/error.h"
 #include "cleave/transforms.h"
+#include "tests/support/error_of.h"
 
 // Transforms of transforms, as somebody new writes them: every pair that people use, over shards of
 // uneven sizes, and what is said where it can not be.
@@ -32,15 +33,6 @@ Tensor each_row(const F& f, const Tensor& x) {
   std::vector<Tensor> all;
   for (int64_t i = 0; i < x.dim(0); ++i) all.push_back(f(row(x, i)));
   return stack(all);
-}
-template <typename F>
-std::string message_of(const F& f) {
-  try {
-    f();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 Tensor energy(const Tensor& w, const Tensor& x) { return sum(square(tanh(matmul(x, w)))); }
@@ -259,32 +251,31 @@ TEST(Compose, CustomVjp) {
 TEST(ComposeErrors, Grad) {
   const Tensor x = ramp({3}), whole = iota({3}, 0);
   EXPECT_EQ(
-      message_of([&] { grad([](const Tensor& v) { return v * v; })(x); }),
+      error_of([&] { grad([](const Tensor& v) { return v * v; })(x); }),
       "grad of @main: the first result must be one real number, tensor<f32> or the like, and is "
       "tensor<3xf64>; use vjp for others");
-  EXPECT_EQ(message_of([&] { grad([](const Tensor& v) { return sum(v); })(whole); }),
+  EXPECT_EQ(error_of([&] { grad([](const Tensor& v) { return sum(v); })(whole); }),
             "grad: the arguments hold no tensor of floats or complex numbers to differentiate by");
-  EXPECT_THAT(message_of([&] { grad([](const Tensor& v) { return sum(v > 0.0); })(x); }),
+  EXPECT_THAT(error_of([&] { grad([](const Tensor& v) { return sum(v > 0.0); })(x); }),
               HasSubstr("tensor<i32>"));
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_of([&] {
                 jvp([](const Tensor& v) { return v; }, std::tuple(x), std::tuple(ramp({4})));
               }),
               AllOf(HasSubstr("tensor<4xf64>"), HasSubstr("tensor<3xf64>")));
-  EXPECT_THAT(
-      message_of([&] { vjp([](const Tensor& v) { return v * 2.0; })(x).second(ramp({4})); }),
-      AllOf(HasSubstr("tensor<4xf64>"), HasSubstr("tensor<3xf64>")));
-  EXPECT_THAT(message_of([&] { jacfwd([](const Tensor& v) { return v; })(whole); }),
+  EXPECT_THAT(error_of([&] { vjp([](const Tensor& v) { return v * 2.0; })(x).second(ramp({4})); }),
+              AllOf(HasSubstr("tensor<4xf64>"), HasSubstr("tensor<3xf64>")));
+  EXPECT_THAT(error_of([&] { jacfwd([](const Tensor& v) { return v; })(whole); }),
               HasSubstr("Jacobian"));
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_of([&] {
                 grad([](const Tensor& v) { return sum(v).item() > 0 ? sum(v) : sum(v * v); })(x);
               }),
               HasSubstr("trace"));
-  EXPECT_EQ(message_of([&] {
+  EXPECT_EQ(error_of([&] {
               jvp([](const Tensor& v) { return v; }, std::tuple(whole), std::tuple(whole));
             }),
             "jvp: no tangent of a tensor of floats or complex numbers is given");
   EXPECT_THAT(
-      message_of([&] { compile([](const Tensor& v) { return sum(v).item() > 0 ? v : -v; })(x); }),
+      error_of([&] { compile([](const Tensor& v) { return sum(v).item() > 0 ? v : -v; })(x); }),
       AllOf(HasSubstr("inside a trace"), HasSubstr("look at it outside")));
   // Nothing depends on it: zeros, no error.
   expect_near(grad([](const Tensor& v) { return sum(zeros_like(v)); })(x), zeros({3}, DType::F64));
@@ -293,37 +284,37 @@ TEST(ComposeErrors, Grad) {
 TEST(ComposeErrors, ShardMap) {
   const Tensor x = ramp({6, 4});
   const auto twice = [](const Tensor& v) { return v * 2.0; };
-  EXPECT_THAT(message_of([&] { shard_map(twice, kMesh, {.in = {P("batch")}})(x); }),
+  EXPECT_THAT(error_of([&] { shard_map(twice, kMesh, {.in = {P("batch")}})(x); }),
               AllOf(HasSubstr("\"batch\""), HasSubstr("data")));
-  EXPECT_THAT(message_of([&] { shard_map(twice, kMesh, {.in = {P({}, {}, "data")}})(x); }),
+  EXPECT_THAT(error_of([&] { shard_map(twice, kMesh, {.in = {P({}, {}, "data")}})(x); }),
               HasSubstr("tensor<6x4"));
-  EXPECT_THAT(message_of([&] { shard_map(twice, kMesh, {.in = {P("data", "data")}})(x); }),
+  EXPECT_THAT(error_of([&] { shard_map(twice, kMesh, {.in = {P("data", "data")}})(x); }),
               HasSubstr("data"));
-  EXPECT_THAT(message_of([&] { shard_map(twice, kMesh, {.in = {}, .out = {P("batch")}})(x); }),
+  EXPECT_THAT(error_of([&] { shard_map(twice, kMesh, {.in = {}, .out = {P("batch")}})(x); }),
               HasSubstr("\"batch\""));
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_of([&] {
                 shard_map(twice, kMesh, {.in = {P(), P()}})(x);
               }),
               AllOf(HasSubstr("2 specs"), HasSubstr("1 argument")));
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_of([&] {
                 shard_map(twice, kMesh, {.in = {P()}, .out = {P(), P()}})(x);
               }),
               AllOf(HasSubstr("2 specs"), HasSubstr("1 result")));
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_of([&] {
                 shard_map(twice, kMesh,
                           {.in = {TreeSpec(std::map<std::string, PartitionSpec>{{"w", P()}})}})(x);
               }),
               HasSubstr("no such leaf"));
   const ShardMapOptions manual{.in = {P("data", {})}, .out = {P()}, .mode = ShardMapMode::Manual};
-  EXPECT_THAT(message_of([&] { shard_map(twice, kMesh, manual)(x); }),
+  EXPECT_THAT(error_of([&] { shard_map(twice, kMesh, manual)(x); }),
               AllOf(HasSubstr("may differ along axis \"data\""), HasSubstr("all_gather")));
   // A sum over the wrong axis is not the same along "data" either.
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_of([&] {
                 shard_map([](const Tensor& v) { return all_reduce(v, "model"); }, kMesh, manual)(x);
               }),
               HasSubstr("may differ along axis \"data\""));
   // Nor is what a branch or loop makes of the device's place.
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_of([&] {
                 shard_map(
                     [](const Tensor&) {
                       return fori_loop(
@@ -336,11 +327,11 @@ TEST(ComposeErrors, ShardMap) {
                     kMesh, manual)(x);
               }),
               HasSubstr("may differ along axis"));
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_of([&] {
                 shard_map(twice, kMesh, manual)(ramp({5, 4}));
               }),
               HasSubstr("no multiple of its 2 shards"));
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_of([&] {
                 shard_map([](const Tensor& v) { return all_reduce(v, "batch"); }, kMesh, manual)(x);
               }),
               HasSubstr("batch"));
@@ -349,41 +340,41 @@ TEST(ComposeErrors, ShardMap) {
 TEST(ComposeErrors, FlowAndVmap) {
   const Tensor x = ramp({3}), y = ramp({3, 4});
   const auto same = [](const Tensor& v) { return v; };
-  EXPECT_EQ(message_of([&] { cond(x > 0.0, same, same, x); }),
+  EXPECT_EQ(error_of([&] { cond(x > 0.0, same, same, x); }),
             "cond: the condition must be one boolean, tensor<i1>");
-  EXPECT_EQ(message_of([&] {
+  EXPECT_EQ(error_of([&] {
               cond(
                   sum(x) > 0.0, same, [](const Tensor& v) { return sum(v); }, x);
             }),
             "cond: one branch returns (tensor<3xf64>) and the other (tensor<f64>)");
-  EXPECT_EQ(message_of([&] {
+  EXPECT_EQ(error_of([&] {
               scan(
                   [](const Tensor& c, const std::pair<Tensor, Tensor>&) { return std::pair(c, c); },
                   x, std::pair(y, ramp({5, 4})));
             }),
             "scan: inputs have 3 and 5 elements along dimension 0");
-  EXPECT_EQ(message_of([&] {
+  EXPECT_EQ(error_of([&] {
               fori_loop(
                   0, 3, [](const Tensor&, const Tensor& h) { return sum(h); }, x);
             }),
             "while_loop: the body takes (tensor<i32>, tensor<3xf64>) and returns (tensor<i32>, "
             "tensor<f64>); they must be the same");
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_of([&] {
                 while_loop([](const Tensor& h) { return h > 0.0; },
                            [](const Tensor& h) { return h; }, x);
               }),
               HasSubstr("the condition returns (tensor<3xi1>)"));
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_of([&] {
                 scan([](const Tensor& c, const Tensor& r) { return std::pair(c + r, c); },
                      zeros({}, DType::F64), y);
               }),
               HasSubstr("scan: the body carries (tensor<f64>)"));
-  EXPECT_THAT(message_of([&] { vmap([](const Tensor& v) { return sum(v); }, {.out = {1}})(y); }),
+  EXPECT_THAT(error_of([&] { vmap([](const Tensor& v) { return sum(v); }, {.out = {1}})(y); }),
               AllOf(HasSubstr("vmap"), HasSubstr("1")));
   EXPECT_THAT(
-      message_of([&] { vmap([](const Tensor& v) { return v; }, {.out = {std::nullopt}})(y); }),
+      error_of([&] { vmap([](const Tensor& v) { return v; }, {.out = {std::nullopt}})(y); }),
       HasSubstr("vmap"));
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_of([&] {
                 grad([](const Tensor& v) {
                   return sum(while_loop([](const Tensor& h) { return sum(h) < 9.0; },
                                         [](const Tensor& h) { return h * 2.0; }, v));

@@ -13,6 +13,7 @@
 #include "cleave/spmd/random_shardings.h"
 #include "cleave/transforms/diff.h"
 #include "derivative_cases.h"
+#include "tests/support/error_of.h"
 
 namespace cleave {
 namespace {
@@ -134,12 +135,7 @@ INSTANTIATE_TEST_SUITE_P(Ops, Derivatives, testing::ValuesIn(derivative_cases())
 std::string error_of(const std::string& text,
                      std::string (*transform)(Graph&, std::string_view, const DiffOptions&)) {
   Graph graph = parse_module(text);
-  try {
-    transform(graph, "main", {});
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
+  return cleave::error_of([&] { transform(graph, "main", {}); });
 }
 
 TEST(DerivativeErrors, NameTheOpAndTheWayOut) {

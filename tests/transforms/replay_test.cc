@@ -9,6 +9,7 @@
 #include "cleave/runtime/compare.h"
 #include "cleave/runtime/fill.h"
 #include "cleave/transforms.h"
+#include "tests/support/error_of.h"
 
 // A trace replayed with other sizes and layouts: what it gives is what the function gives, and the
 // function does not run again.
@@ -30,16 +31,6 @@ void expect_same(const std::vector<Tensor>& actual, const std::vector<Tensor>& e
     const Comparison difference = compare(actual[i].to_host(), expected[i].to_host(), 1024);
     EXPECT_TRUE(difference.same) << "result " << i << ": " << difference.first;
   }
-}
-
-template <typename F>
-std::string message_of(const F& f) {
-  try {
-    f();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 // f traced with some arguments, replayed with others.
@@ -107,7 +98,7 @@ TEST(Replay, AGptWithAnotherBatchAndSequence) {
   expect_replay(value_and_grad(loss), std::tuple(params, tokens),
                 std::tuple(params, init.integers({8, 7}, config.vocab)));
   // The loss shifts the tokens by slices of the length that it was traced with.
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_of([&] {
                 trace(loss)(params, tokens)(params, init.integers({5, 9}, config.vocab));
               }),
               AllOf(HasSubstr("stablehlo.slice: limit_indices = [5, 7]"),
@@ -165,7 +156,7 @@ TEST(Replay, OtherLayouts) {
 
 TEST(Replay, NumbersThatDependOnSizesAreErrors) {
   const Tensor x = random({5, 3}, 1), y = random({8, 3}, 2);
-  const auto error = [&](const auto& f) { return message_of([&] { trace(f)(x)(y); }); };
+  const auto error = [&](const auto& f) { return error_of([&] { trace(f)(x)(y); }); };
   EXPECT_EQ(error([](const Tensor& a) { return slice_dim(a, 0, 1); }),
             "stablehlo.slice: limit_indices = [5, 3] is a number that may come from the size 5 of "
             "dimension 0, which is 8 now; trace the function again");
@@ -186,12 +177,12 @@ TEST(Replay, NumbersThatDependOnSizesAreErrors) {
               }),
               HasSubstr("stablehlo.reshape"));
   const auto product = [](const Tensor& a, const Tensor& b) { return matmul(a, b); };
-  EXPECT_EQ(message_of([&] {
+  EXPECT_EQ(error_of([&] {
               trace(product)(x, random({3, 2}, 4))(x, random({4, 2}, 5));
             }),
             "stablehlo.dot_general: with these arguments, dimension 1 of argument '[0]', "
             "tensor<5x3xf32>, would have to be 4 instead of 3");
-  EXPECT_EQ(message_of([&] {
+  EXPECT_EQ(error_of([&] {
               trace(product)(x, random({3, 2}, 4))(x);
             }),
             "a trace of 2 arguments is replayed with 1");
@@ -199,17 +190,17 @@ TEST(Replay, NumbersThatDependOnSizesAreErrors) {
   // Which of the two dimensions the count comes from, the gradient does not say.
   const auto halves =
       grad([](const Tensor& a) { return sum(square(sum(a))) + sum(mean(a * a, {0})); });
-  EXPECT_EQ(message_of([&] {
+  EXPECT_EQ(error_of([&] {
               trace(halves)(random({4, 4}, 1))(random({6, 4}, 1));
             }),
             "stablehlo.constant: a count of elements comes from the size 4, and of the dimensions "
             "that had this size some have 4 now and others 6; trace the function again");
   const auto spread = grad([](const Tensor& a) { return square(sum(a)); });
   EXPECT_EQ(
-      message_of([&] { trace(spread)(x)(y); }),
+      error_of([&] { trace(spread)(x)(y); }),
       "stablehlo.broadcast_in_dim: dimension 0 of tensor<5x3xf32> may come from the size 5 of "
       "an argument, which has another size now, or may not; trace the function again");
-  EXPECT_EQ(message_of([&] { trace([](const Tensor& a) { return a; })(x)(cast(x, DType::I32)); }),
+  EXPECT_EQ(error_of([&] { trace([](const Tensor& a) { return a; })(x)(cast(x, DType::I32)); }),
             "a trace is replayed with tensor<5x3xi32> for argument '', which was tensor<5x3xf32>: "
             "only sizes may change");
 }
@@ -218,7 +209,7 @@ TEST(Replay, NumbersThatDependOnSizesAreErrors) {
 TEST(Replay, WhatTheFunctionMakesOfASizeIsNoticed) {
   const Tensor x = random({5, 3}, 1), y = random({8, 3}, 2), wide = random({5, 4}, 3);
   const auto error = [&](const auto& f, const Tensor& other) {
-    return message_of([&] { trace(f)(x)(other); });
+    return error_of([&] { trace(f)(x)(other); });
   };
   EXPECT_EQ(error([](const Tensor& a) { return a / static_cast<double>(a.dim(0)); }, y),
             "a trace is replayed with tensor<8x3xf32> for argument '', which was tensor<5x3xf32>, "
@@ -289,7 +280,7 @@ TEST(Replay, SizesThatAreReadAndFollowMayChange) {
   expect_replay(f, std::tuple(random({5, 3}, 1)), std::tuple(random({6, 7}, 2)));
   // Which of two factors follows is not guessed.
   const auto halves = [](const Tensor& a) { return sum(reshape(a, {2, a.dim(0) / 2, 3}), {0}); };
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_of([&] {
                 trace(halves)(random({4, 3}, 1))(random({12, 3}, 2));
               }),
               HasSubstr("stablehlo.reshape: tensor<12x3xf32> has 36 elements"));
@@ -326,7 +317,7 @@ TEST(Replay, OneSizeOnly) {
   const Trace t = trace(f, {.other_sizes = false})(random({5}, 1));
   EXPECT_EQ(runs, 1);
   expect_same(t(random({5}, 2)), {random({5}, 2) * 2.0});
-  EXPECT_THAT(message_of([&] { t(random({6}, 2)); }), HasSubstr("other_sizes"));
+  EXPECT_THAT(error_of([&] { t(random({6}, 2)); }), HasSubstr("other_sizes"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "cleave/cleave.h"
 #include "cleave/core/error.h"
 #include "cleave/transforms.h"
+#include "tests/support/error_of.h"
 
 // What specs mean, and what the check of a manual function finds and lets pass.
 namespace cleave {
@@ -26,15 +27,6 @@ void expect_near(const Tensor& a, const Tensor& b, double tolerance = 1e-10) {
   ASSERT_EQ(a.shape(), b.shape());
   const auto x = a.to_vector<double>(), y = b.to_vector<double>();
   for (size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(x[i], y[i], tolerance) << i;
-}
-template <typename F>
-std::string message_of(const F& f) {
-  try {
-    f();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
 }
 std::string layout(const Tensor& x) { return x.mesh() ? to_string(x.sharding()) : "none"; }
 
@@ -163,7 +155,7 @@ TEST(ShardMapManual, ARingOfPermutes) {
   const auto total = [](const auto& f) { return [&](const Tensor& v) { return sum(f(v)); }; };
   expect_near(grad(total(mapped))(x), grad(total(whole))(x));
   // It goes along "model" alone: nothing that lies the same along "data" differs there.
-  EXPECT_EQ(message_of([&] { shard_map(local, kMesh, manual(P({}, "model"), P({}, "model")))(x); }),
+  EXPECT_EQ(error_of([&] { shard_map(local, kMesh, manual(P({}, "model"), P({}, "model")))(x); }),
             "no error");
 }
 
@@ -174,9 +166,9 @@ TEST(ShardMapManual, PlacesOfDevicesDifferAlongTheirAxis) {
   };
   const Tensor y = shard_map(by_place, kMesh, manual(P({}, "model"), P({}, "model")))(x);
   expect_near(slice_dim(y, 1, 2, 4), slice_dim(x, 1, 2, 4) * 2.0);
-  EXPECT_THAT(message_of([&] { shard_map(by_place, kMesh, manual(P(), P()))(x); }),
+  EXPECT_THAT(error_of([&] { shard_map(by_place, kMesh, manual(P(), P()))(x); }),
               HasSubstr("may differ along axis \"model\""));
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_of([&] {
                 shard_map(
                     [](const Tensor& v) {
                       return v * cast(axis_index(SpecEntry({"data", "model"})), DType::F64);
@@ -190,7 +182,7 @@ TEST(ShardMapManual, FindsWhatDiffersInsideOfControlFlow) {
   const Tensor x = ramp({6, 6});
   const auto differs = HasSubstr("may differ along axis \"model\"");
   const auto error = [&](const auto& f, PartitionSpec in) {
-    return message_of([&] { shard_map(f, kMesh, manual(std::move(in), P()))(x); });
+    return error_of([&] { shard_map(f, kMesh, manual(std::move(in), P()))(x); });
   };
   // The whole is the same everywhere; what a collective inside of a branch makes of it is not.
   EXPECT_THAT(error(

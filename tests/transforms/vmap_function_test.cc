@@ -7,6 +7,7 @@
 #include "cleave/runtime/fill.h"
 #include "cleave/transforms/flow.h"
 #include "cleave/transforms/grad.h"
+#include "tests/support/error_of.h"
 
 namespace cleave {
 namespace {
@@ -134,39 +135,29 @@ TEST(VmapTensors, ADerivativeOfItsOwn) {
   expect_same(vmap(grad<1>(f), axes)(x, w), x * 100.0);
 }
 
-template <typename F>
-std::string message_of(const F& f) {
-  try {
-    f();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(VmapTensors, Errors) {
   const Tensor x = random({3, 4}, 1), y = random({5, 4}, 2);
   const auto product = [](const Tensor& a, const Tensor& b) { return a * b; };
-  EXPECT_EQ(message_of([&] { vmap(product)(x, y); }),
+  EXPECT_EQ(error_of([&] { vmap(product)(x, y); }),
             "vmap: argument 0 has 3 examples, and argument 1, tensor<5x4xf32>, has 5 along axis 0");
-  EXPECT_EQ(message_of([&] {
+  EXPECT_EQ(error_of([&] {
               vmap(product, {.in = {2, 0}})(x, y);
             }),
             "vmap: axis 2 is outside of argument 0, tensor<3x4xf32>");
-  EXPECT_EQ(message_of([&] {
+  EXPECT_EQ(error_of([&] {
               vmap(product, {.in = {0, 0, 0}})(x, x);
             }),
             "vmap: in has 3 entries, and there are 2 arguments");
-  EXPECT_EQ(message_of([&] { vmap(product, {.in = {std::nullopt}})(x, x); }),
+  EXPECT_EQ(error_of([&] { vmap(product, {.in = {std::nullopt}})(x, x); }),
             "vmap: no argument has examples; give an axis of one, or the number as size");
-  EXPECT_EQ(message_of([&] {
+  EXPECT_EQ(error_of([&] {
               vmap(product)(zeros({0, 4}), zeros({0, 4}));
             }),
             "vmap: argument 0, tensor<0x4xf32>, has no example along axis 0; there must be one at "
             "least");
-  EXPECT_EQ(message_of([&] { vmap(product, {.in = {0}, .size = 2})(x, x); }),
+  EXPECT_EQ(error_of([&] { vmap(product, {.in = {0}, .size = 2})(x, x); }),
             "vmap: size is 2, and argument 0, tensor<3x4xf32>, has 3 examples along axis 0");
-  EXPECT_EQ(message_of([&] { vmap(product, {.spmd_axis = "data"})(x, x); }),
+  EXPECT_EQ(error_of([&] { vmap(product, {.spmd_axis = "data"})(x, x); }),
             "vmap: spmd_axis \"data\" is an axis of no mesh that an argument is laid out over; "
             "shard one of them");
 }

@@ -3,6 +3,7 @@
 #include "../support/op_coverage.h"
 #include "batch_harness.h"
 #include "cleave/transforms/derivative_support.h"
+#include "tests/support/error_of.h"
 
 namespace cleave {
 namespace {
@@ -118,12 +119,7 @@ TEST(Vmap, WhatAllExamplesShareIsComputedOnce) {
 
 std::string message_of(const std::string& text, const VmapOptions& options) {
   Graph graph = parse_module(text);
-  try {
-    vmap(graph, graph.functions.front().name, options);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
+  return error_of([&] { vmap(graph, graph.functions.front().name, options); });
 }
 
 TEST(Vmap, Errors) {

@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
+#include "cleave/core/number_text.h"
 #include "cleave/graph/text/attribute_printer.h"
 
 namespace cleave::text {
@@ -229,17 +228,14 @@ void parse_exponent_mantissa(ModuleParser& parser, ParsedOp& op) {
   const size_t pos = lex.next_pos();
   const std::string_view word = lex.word();
   const size_t m = word.find('m');
-  int32_t exponent = 0, mantissa = 0;
-  const auto read = [](std::string_view digits, int32_t& value) {
-    const char* end = digits.data() + digits.size();
-    const auto [stop, error] = std::from_chars(digits.data(), end, value);
-    return error == std::errc() && stop == end;
-  };
-  if (word[0] != 'e' || m == std::string_view::npos || !read(word.substr(1, m - 1), exponent) ||
-      !read(word.substr(m + 1), mantissa))
-    lex.fail_at(pos, "expected exponent and mantissa as e5m10");
-  op.attrs.set("exponent_bits", int_attr(exponent, DType::I32));
-  op.attrs.set("mantissa_bits", int_attr(mantissa, DType::I32));
+  std::optional<int32_t> exponent, mantissa;
+  if (word[0] == 'e' && m != std::string_view::npos) {
+    exponent = number_of<int32_t>(word.substr(1, m - 1));
+    mantissa = number_of<int32_t>(word.substr(m + 1));
+  }
+  if (!exponent || !mantissa) lex.fail_at(pos, "expected exponent and mantissa as e5m10");
+  op.attrs.set("exponent_bits", int_attr(*exponent, DType::I32));
+  op.attrs.set("mantissa_bits", int_attr(*mantissa, DType::I32));
 }
 
 void parse_attrs(ModuleParser& parser, ParsedOp& op) {
