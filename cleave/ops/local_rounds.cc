@@ -79,6 +79,10 @@ std::vector<ValueId> local_top_k(LocalOp& op) {
   return {in_front(op, found[0]), in_front(op, found[1])};
 }
 
+std::vector<Type> infer_first(const Graph& graph, const Node& node) {
+  return {graph.operand_type(node, 0)};
+}
+
 std::vector<ValueId> local_running_join(LocalOp& op) {
   const int64_t dim = op.attrs().get_int("dimension");
   const bool reverse = op.attrs().get_int("reverse") != 0;
@@ -176,7 +180,10 @@ std::optional<RoundsForm> rounds_form(const Graph& graph, const Node& node, int6
 
 void add_local_round_forms(OpRegistry& registry) {
   registry.extend("chlo.top_k", [](OpDef& def) { def.localize = local_top_k; });
-  registry.add({.name = "cleave.running_join", .traits = kPure, .localize = local_running_join});
+  registry.add({.name = "cleave.running_join",
+                .traits = kPure,
+                .infer = infer_first,
+                .localize = local_running_join});
 }
 
 }  // namespace cleave

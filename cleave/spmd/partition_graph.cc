@@ -22,6 +22,15 @@ bool usable(const ShardingSpec& spec, const MeshPtr& mesh) {
   return spec.mesh && spec.mesh->num_devices() == mesh->num_devices() && !spec.mesh->axes.empty();
 }
 
+// A broadcast to more elements: the row maxima of a softmax, the mean of a norm.
+bool spreads(const Graph& graph, const Node& node) {
+  return node.def && node.def->has(kViewLike) && node.operands.size() == 1 &&
+         node.results.size() == 1 && graph.operand_type(node, 0).has_static_shape() &&
+         graph.result_type(node).has_static_shape() &&
+         num_elements(graph.result_type(node).shape) >
+             num_elements(graph.operand_type(node, 0).shape);
+}
+
 void append_symbols(const Attribute& attribute, std::vector<std::string>& names) {
   if (const auto* symbol = attribute.as<SymbolRefAttr>()) names.push_back(symbol->root);
   if (const auto* list = attribute.as<ArrayAttr>())
@@ -236,7 +245,9 @@ void Partitioner::visit_plain(NodeId id, RegionId target) {
   for (ValueId operand : node.operands) {
     have.push_back(spec_of(current(operand)));
     // Completed once for all its users; pending for a single one, which may combine it with others.
-    if (!planned && has_several_users(operand)) have.back().partial.clear();
+    // What an op only spreads is completed before it, while it is small.
+    if (!planned && (has_several_users(operand) || spreads(source_, node)))
+      have.back().partial.clear();
   }
   const OpPartition how = partition_op(source_, node, program_.mesh, have, wanted);
   if (visit_in_rounds(node, how, have, wanted, target)) return;

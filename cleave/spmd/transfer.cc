@@ -65,9 +65,56 @@ Change change_of(const Layout& from, const Layout& to) {
   return change;
 }
 
-bool serves(const Change& change, int64_t sender, int64_t receiver) {
-  return strip(change.moved, change.mesh, change.mesh.position_of(sender)) ==
-         strip(change.moved, change.mesh, change.mesh.position_of(receiver));
+// A device that may send to `device` or get from it, with what it has and what it is to have.
+struct Member {
+  int64_t device;
+  ShardSlice source, target;
+};
+
+std::vector<Member> members_of(const Change& change, const Shape& shape, int64_t device) {
+  auto stripped = [&](int64_t d) {
+    return strip(change.moved, change.mesh, change.mesh.position_of(d));
+  };
+  std::vector<Member> members;
+  const int64_t own = stripped(device), devices = change.mesh.num_devices();
+  for (int64_t d = 0; d < devices; ++d)
+    if (stripped(d) == own)
+      members.push_back({d, change.from.box(shape, d), change.to.box(shape, d)});
+  return members;
+}
+
+size_t place_of(int64_t device, const std::vector<Member>& members) {
+  const auto it = std::find_if(members.begin(), members.end(),
+                               [&](const Member& member) { return member.device == device; });
+  return static_cast<size_t>(it - members.begin());
+}
+
+bool meet(const ShardSlice& a, const ShardSlice& b) {
+  for (size_t d = 0; d < a.offset.size(); ++d)
+    if (std::max(a.offset[d], b.offset[d]) >=
+        std::min(a.offset[d] + a.size[d], b.offset[d] + b.size[d]))
+      return false;
+  return true;
+}
+
+// The devices that are linked to a member by what is sent, directly or through others; in order.
+std::vector<int64_t> connected(const std::vector<Member>& members, size_t self) {
+  std::vector<size_t> reached{self}, others(members.size());
+  std::iota(others.begin(), others.end(), 0);
+  others.erase(others.begin() + static_cast<int64_t>(self));
+  for (size_t at = 0; at < reached.size(); ++at) {
+    const Member& from = members[reached[at]];
+    std::erase_if(others, [&](size_t other) {
+      const bool linked =
+          meet(from.source, members[other].target) || meet(members[other].source, from.target);
+      if (linked) reached.push_back(other);
+      return linked;
+    });
+  }
+  std::vector<int64_t> devices;
+  for (size_t member : reached) devices.push_back(members[member].device);
+  std::sort(devices.begin(), devices.end());
+  return devices;
 }
 
 }  // namespace
@@ -147,35 +194,23 @@ Transfer plan_transfer(const Layout& from, const Layout& to, const Shape& shape,
 
   plan.pads = !change.padded.empty();
 
-  const int64_t devices = mesh.num_devices();
-  std::vector<int64_t> links(devices);
-  std::iota(links.begin(), links.end(), 0);
-  auto root = [&](int64_t d) {
-    while (links[d] != d) d = links[d] = links[links[d]];
-    return d;
-  };
-  for (int64_t sender = 0; sender < devices; ++sender) {
-    const ShardSlice source = from.box(shape, sender);
-    for (int64_t receiver = 0; receiver < devices; ++receiver) {
-      if (sender == receiver && sender != device) continue;
-      if (!serves(change, sender, receiver)) continue;
-      const ShardSlice target = to.box(shape, receiver);
-      const Overlap part = overlap_of(source, target);
-      if (part.empty) continue;
-      if (sender != receiver) links[root(sender)] = root(receiver);
-      if (receiver == device) {
-        const int64_t index = coordinate(change.reduced, mesh, mesh.position_of(sender));
-        plan.receives.push_back({sender, index, minus(part.begin, target.offset), part.size,
-                                 minus(part.begin, source.offset)});
-        if (sender != device) plan.bytes_received += num_elements(part.size) * byte_size(dtype);
-      }
-      if (sender == device && receiver != device)
-        plan.sends.push_back({receiver, 0, minus(part.begin, source.offset), part.size, {}});
-    }
+  const std::vector<Member> members = members_of(change, shape, device);
+  const size_t self = place_of(device, members);
+  for (const Member& sender : members) {
+    const Overlap part = overlap_of(sender.source, wanted);
+    if (part.empty) continue;
+    const int64_t index = coordinate(change.reduced, mesh, mesh.position_of(sender.device));
+    plan.receives.push_back({sender.device, index, minus(part.begin, wanted.offset), part.size,
+                             minus(part.begin, sender.source.offset)});
+    if (sender.device != device) plan.bytes_received += num_elements(part.size) * byte_size(dtype);
+  }
+  for (const Member& receiver : members) {
+    const Overlap part = overlap_of(mine, receiver.target);
+    if (part.empty || receiver.device == device) continue;
+    plan.sends.push_back({receiver.device, 0, minus(part.begin, mine.offset), part.size, {}});
   }
   // Where a reduction meets an empty shard, its devices still agree on the group.
-  for (int64_t d = 0; d < devices; ++d)
-    if (root(d) == root(device)) plan.group.push_back(d);
+  plan.group = connected(members, self);
   if (plan.group.size() == 1) plan.group.clear();
   bool same_boxes = !from.boxes && !to.boxes && to.spec.mesh->same_devices(mesh);
   for (size_t d = 0; same_boxes && d < from.spec.dims.size(); ++d)

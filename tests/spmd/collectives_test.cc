@@ -189,6 +189,28 @@ TEST(Collectives, a_convolution_exchanges_borders_only) {
   EXPECT_EQ(run.log.bytes(), 2 * 8 * 3 * 4) << "a row from each neighbour";
 }
 
+// Maxima and sums of rows are completed while they are one number each, not when they have been
+// spread over the row.
+TEST(Collectives, a_softmax_over_a_cut_dimension_takes_two_small_all_reduces) {
+  const ShardedRun run(fmt::format(R"({}
+    func.func @main({}) -> (tensor<6x800xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{}}, {{"y"}}]>}}) {{
+      %lowest = stablehlo.constant dense<0xFF800000> : tensor<f32>
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %0 = stablehlo.reduce(%x init: %lowest) applies stablehlo.maximum across dimensions = [1] : (tensor<6x800xf32>, tensor<f32>) -> tensor<6xf32>
+      %1 = stablehlo.broadcast_in_dim %0, dims = [0] : (tensor<6xf32>) -> tensor<6x800xf32>
+      %2 = stablehlo.subtract %x, %1 : tensor<6x800xf32>
+      %3 = stablehlo.exponential %2 : tensor<6x800xf32>
+      %4 = stablehlo.reduce(%3 init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<6x800xf32>, tensor<f32>) -> tensor<6xf32>
+      %5 = stablehlo.broadcast_in_dim %4, dims = [0] : (tensor<6xf32>) -> tensor<6x800xf32>
+      %6 = stablehlo.divide %3, %5 : tensor<6x800xf32>
+      return %6 : tensor<6x800xf32>
+    }})",
+                                   kMesh, arg("x", "6x800xf32", R"([{}, {"y"}])")));
+  EXPECT_EQ(run.log.count("all_reduce"), 2);
+  EXPECT_EQ(run.log.count(), 2);
+  EXPECT_EQ(run.log.bytes(), 2 * 3 * 6 * 4);
+}
+
 // Every device has what its windows see already.
 TEST(Collectives, borders_of_a_whole_tensor_are_not_exchanged) {
   const std::string args = "%a: tensor<10x6xf32>, " + arg("b", "7x6xf32", R"([{"y"}, {}])");
