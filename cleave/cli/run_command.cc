@@ -9,6 +9,7 @@
 #include "cleave/cli/ranks.h"
 #include "cleave/cli/sharded_run.h"
 #include "cleave/core/error.h"
+#include "cleave/core/number_text.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/kernels/array_text.h"
 #include "cleave/models/registry.h"
@@ -58,14 +59,22 @@ std::vector<Array> make_arguments(const Graph& graph, const std::string& entry,
   for (const std::string& text : texts) {
     const size_t at = text.find('=');
     if (at == std::string::npos) throw_user("--arg {}: write INDEX=WHAT, such as 0=random:1", text);
-    what[text.substr(0, at)] = text.substr(at + 1);
+    const std::string key = text.substr(0, at);
+    const auto index = number_of<size_t>(key);
+    const size_t count = function->arg_types.size();
+    if (key != "*" && (!index || *index >= count))
+      throw_user("--arg {}: @{} has no argument '{}'; it takes {}", text, entry, key,
+                 count == 0   ? "none"
+                 : count == 1 ? "one, 0"
+                              : fmt::format("{}, 0 to {}", count, count - 1));
+    if (!what.emplace(index ? std::to_string(*index) : key, text.substr(at + 1)).second)
+      throw_user("--arg {}: '{}' is given twice", text, key);
   }
   std::vector<Array> args;
   for (size_t i = 0; i < function->arg_types.size(); ++i) {
     const Type& type = function->arg_types[i];
     auto it = what.find(std::to_string(i));
-    const bool listed = it != what.end();
-    if (!listed) it = what.find("*");
+    if (it == what.end()) it = what.find("*");
     if (it == what.end() && i < given.size()) {
       args.push_back(given[i].to_host());
       continue;
@@ -76,11 +85,7 @@ std::vector<Array> make_arguments(const Graph& graph, const std::string& entry,
           "--arg '*=random:1' for all",
           i, entry, to_string(type), i);
     args.push_back(type.is_tensor() ? make_array(type, it->second) : Array(DType::Bool, {0}));
-    if (listed) what.erase(it);
   }
-  what.erase("*");
-  if (!what.empty())
-    throw_user("--arg {}: @{} takes {} arguments", what.begin()->first, entry, args.size());
   return args;
 }
 

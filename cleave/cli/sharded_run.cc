@@ -40,6 +40,11 @@ MeshPtr mesh_of(const Graph& graph, const ShardingOptions& options) {
   if (!options.mesh.empty()) {
     Mesh mesh = parse_mesh(options.mesh);
     if (mesh.name.empty()) mesh.name = "mesh";
+    // Every device is made, with its own code; a slip of the hand should not take hours.
+    constexpr int64_t kMostDevices = 4096;
+    if (mesh.num_devices() > kMostDevices)
+      throw_user("--mesh {}: {} devices; at most {} are run. cleave plan takes larger meshes",
+                 options.mesh, mesh.num_devices(), kMostDevices);
     return std::make_shared<const Mesh>(std::move(mesh));
   }
   for (const MeshPtr& mesh : graph.meshes)

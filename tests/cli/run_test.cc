@@ -130,7 +130,12 @@ TEST(Run, SaysWhatIsMissing) {
   EXPECT_EQ(no_argument.status, 1);
   EXPECT_THAT(no_argument.text, HasSubstr("argument 0 of @main, tensor<2x2xi32>, is not given"));
   EXPECT_THAT(run(kDouble, "--arg 0=fives").text, HasSubstr("'fives' says nothing about an array"));
-  EXPECT_THAT(run(kDouble, "--arg 0=iota --arg 1=iota").text, HasSubstr("@main takes 1 arguments"));
+  EXPECT_THAT(run(kDouble, "--arg 0=iota --arg 1=iota").text,
+              HasSubstr("--arg 1=iota: @main has no argument '1'; it takes one, 0"));
+  EXPECT_THAT(run(kDouble, "--arg x=iota").text, HasSubstr("@main has no argument 'x'"));
+  EXPECT_THAT(run(kDouble, "--arg 0=iota --arg 0=ones").text, HasSubstr("'0' is given twice"));
+  EXPECT_THAT(run(kDouble, "--arg 0=iota --mesh x=1000000 --shard random:1").text,
+              HasSubstr("1000000 devices; at most 4096 are run"));
   EXPECT_THAT(run(kDouble, "--entry f --arg 0=iota").text, HasSubstr("there is no function @f"));
   const Outcome several = run(R"(
 func.func @f() { return }
