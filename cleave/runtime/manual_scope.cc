@@ -147,6 +147,13 @@ Tensor manual_all_to_all(const Tensor& x, const AxisList& axes, int64_t from, in
 
 Tensor manual_permute(const Tensor& x, const AxisList& axes,
                       const std::vector<std::pair<int64_t, int64_t>>& pairs) {
+  for (size_t i = 0; i < pairs.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (pairs[i].first == pairs[j].first || pairs[i].second == pairs[j].second)
+        throw_user(
+            "ppermute: ({}, {}) and ({}, {}): each part goes to one device, and each device "
+            "gets one part",
+            pairs[j].first, pairs[j].second, pairs[i].first, pairs[i].second);
   std::vector<std::vector<int64_t>> moves;
   for (const auto& group : groups_along(*current->mesh, axes))
     for (const auto& [source, target] : pairs) {

@@ -81,6 +81,9 @@ Tensor reduce_scatter(const Tensor& x, const SpecEntry& axes, int64_t dim) {
   const int64_t d = checked_dim("reduce_scatter", dim, x.rank());
   const AxisList list = axes_of(axes, mesh_of("reduce_scatter", x));
   ShardingSpec spec = x.sharding();
+  if (!without(list, spec.partial).empty())
+    throw_user("reduce_scatter: nothing is pending over {} in {}; use reshard to cut a dimension",
+               to_string(without(list, spec.partial), *x.mesh()), to_string(spec));
   spec.partial = without(spec.partial, list);
   for (const AxisRef& ref : list) append_axis(spec.dims[static_cast<size_t>(d)].axes, ref);
   return constrain(x, spec, "sdy.reshard");

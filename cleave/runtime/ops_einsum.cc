@@ -39,7 +39,11 @@ Equation parse_equation(const std::string& text) {
   equation.inputs.push_back(part);
   if (i < text.size()) {
     for (char c : text.substr(i + 2))
-      if (c != ' ') equation.output += c;
+      if (c != ' ') {
+        if (equation.output.find(c) != std::string::npos)
+          throw_user("einsum: '{}' names '{}' twice in the result", text, c);
+        equation.output += c;
+      }
     return equation;
   }
   // Without an output: the letters that come once, sorted.

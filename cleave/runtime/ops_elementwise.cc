@@ -286,6 +286,9 @@ Tensor bitcast(const Tensor& x, DType dtype) {
 }
 
 Tensor reduce_precision(const Tensor& x, int exponent_bits, int mantissa_bits) {
+  if (exponent_bits < 1 || mantissa_bits < 0)
+    throw_user("reduce_precision: {} bits of exponent and {} of mantissa; at least 1 and 0",
+               exponent_bits, mantissa_bits);
   const int64_t params[] = {exponent_bits, mantissa_bits};
   return record_one(
       [](GraphBuilder& b, Params params) -> Values {

@@ -119,6 +119,13 @@ Tensor scatter(const char* op, const Tensor& x, const Tensor& indices, const Ten
                int64_t dim, int64_t kind) {
   check_indices(op, indices);
   const int64_t params[] = {checked_dim(op, dim, x.rank()), kind};
+  Shape shape = x.shape();
+  shape.erase(shape.begin() + params[0]);
+  shape.insert(shape.begin() + params[0], indices.shape().begin(), indices.shape().end());
+  if (updates.shape() != shape)
+    throw_user("{}: indices <{}> along dimension {} of tensor<{}> take updates of <{}>, got <{}>",
+               op, to_string(indices.shape()), params[0], to_string(x.shape()), to_string(shape),
+               to_string(updates.shape()));
   const Tensor operands[] = {x, indices, updates};
   return record_one(scatter_form, params, operands);
 }
@@ -158,6 +165,7 @@ Tensor embedding(const Tensor& table, const Tensor& ids) {
 
 Tensor one_hot(const Tensor& indices, int64_t classes, DType dtype) {
   check_indices("one_hot", indices);
+  if (classes < 0) throw_user("one_hot: {} classes", classes);
   const int64_t params[] = {classes, static_cast<int64_t>(dtype)};
   return record_one(
       [](GraphBuilder& b, Params params) -> Values {

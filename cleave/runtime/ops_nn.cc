@@ -244,7 +244,16 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
   const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(q.dim(3))));
   const DType dtype = promote(q.dtype(), promote(k.dtype(), v.dtype()));
   std::vector<Tensor> operands{cast(q, dtype), cast(k, dtype), cast(v, dtype)};
-  if (options.mask.valid()) operands.push_back(options.mask);
+  if (const Tensor& mask = options.mask; mask.valid()) {
+    const Shape scores{q.dim(0), q.dim(1), q.dim(2), k.dim(2)};
+    if (mask.dtype() != DType::Bool)
+      throw_user("attention: the mask is {}; it must be of bools, true where a query may look",
+                 to_string(mask.type()));
+    if (mask.rank() > 4 || broadcast_shapes("attention: the mask", mask.shape(), scores) != scores)
+      throw_user("attention: the mask <{}> does not broadcast to the scores <{}>",
+                 to_string(mask.shape()), to_string(scores));
+    operands.push_back(mask);
+  }
   // A row of scores is whole where the keys are.
   bool library = is_float(dtype) && dtype != DType::F64 && trace_level() == 0 && k.dim(2) > 0 &&
                  (!k.mesh() || k.sharding().dims[2].axes.empty());

@@ -57,6 +57,8 @@ void check_float(std::string_view op, DType dtype) {
 Tensor draw(std::string_view op, FormFn form, const Tensor& key, const Shape& shape,
             std::vector<int64_t> params) {
   check_key(op, key);
+  for (int64_t size : shape)
+    if (size < 0) throw_user("{}: the shape <{}> has a negative size", op, to_string(shape));
   params.insert(params.end(), shape.begin(), shape.end());
   return record_one(form, params, {&key, 1});
 }
@@ -87,7 +89,10 @@ Tensor select_key(const Tensor& keys, int64_t index) {
   if (keys.dtype() != DType::U64 || keys.rank() != 2 || keys.shape()[1] != 2)
     throw_user("select_key: keys are tensor<Nx2xui64>, as split_key makes them, got {}",
                to_string(keys.type()));
-  const int64_t params[] = {checked_dim("select_key", index, keys.shape()[0])};
+  const int64_t count = keys.shape()[0];
+  if (index < -count || index >= count)
+    throw_user("select_key: key {} of {}; it must be in [{}, {})", index, count, -count, count);
+  const int64_t params[] = {index < 0 ? index + count : index};
   return record_one(
       [](GraphBuilder& b, Params params) -> Values {
         return {b.reshape(b.slice(b.arg(0), {params[0], 0}, {params[0] + 1, 2}), {2})};
@@ -144,11 +149,15 @@ Tensor normal(const Tensor& key, const Shape& shape, DType dtype) {
 }
 
 Tensor bernoulli(const Tensor& key, const Shape& shape, double probability) {
+  if (!(probability >= 0 && probability <= 1))
+    throw_user("bernoulli: the probability {} is not in [0, 1]", probability);
   return less(uniform(key, shape), probability);
 }
 
 Tensor randint(const Tensor& key, const Shape& shape, int64_t low, int64_t high, DType dtype) {
   if (high <= low) throw_user("randint: no integer in [{}, {})", low, high);
+  if (!is_integer(dtype))
+    throw_user("randint: {} is not a type of integers; cast the result", name(dtype));
   return draw("randint",
               [](GraphBuilder& b, Params params) -> Values {
                 const ValueId bits = draw_bits(b, b.arg(0), DType::U64, shape_from(params, 3));
@@ -166,7 +175,7 @@ Tensor randint(const Tensor& key, const Shape& shape, int64_t low, int64_t high,
 Tensor dropout(const Tensor& key, const Tensor& x, double rate) {
   check_key("dropout", key);
   check_float("dropout", x.dtype());
-  if (rate < 0 || rate > 1) throw_user("dropout: the rate {} is not in [0, 1]", rate);
+  if (!(rate >= 0 && rate <= 1)) throw_user("dropout: the rate {} is not in [0, 1]", rate);
   if (rate == 0) return x;
   const Tensor operands[] = {key, x};
   const int64_t params[] = {real_param(rate)};

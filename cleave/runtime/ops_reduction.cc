@@ -273,8 +273,8 @@ Tensor argsort(const Tensor& x, int64_t dim, bool descending) {
 
 TopK top_k(const Tensor& x, int64_t k) {
   if (x.rank() == 0 || k < 0 || k > x.dim(-1))
-    throw_user("top_k: the {} largest of tensor<{}> along its last dimension", k,
-               to_string(x.shape()));
+    throw_user("top_k: the {} largest along the last dimension of tensor<{}>, which has {}", k,
+               to_string(x.shape()), x.rank() == 0 ? 0 : x.dim(-1));
   const int64_t params[] = {k};
   const std::vector<Tensor> results = record(
       [](GraphBuilder& b, Params params) -> Values {

@@ -249,6 +249,7 @@ Tensor roll(const Tensor& x, int64_t shift, int64_t dim) {
 
 Tensor repeat(const Tensor& x, int64_t times, int64_t dim) {
   const int64_t d = checked_dim("repeat", dim, x.rank());
+  if (times < 0) throw_user("repeat: {} times", times);
   Shape wide = x.shape(), shape = x.shape();
   wide.insert(wide.begin() + d + 1, times);
   shape[static_cast<size_t>(d)] *= times;
@@ -259,6 +260,7 @@ Tensor tile(const Tensor& x, const std::vector<int64_t>& times) {
   check_rank("tile", "times", times.size(), x);
   Shape narrow, wide, shape;
   for (size_t d = 0; d < times.size(); ++d) {
+    if (times[d] < 0) throw_user("tile: dimension {} {} times", d, times[d]);
     narrow.insert(narrow.end(), {1, x.shape()[d]});
     wide.insert(wide.end(), {times[d], x.shape()[d]});
     shape.push_back(times[d] * x.shape()[d]);

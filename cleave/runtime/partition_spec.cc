@@ -15,9 +15,13 @@ AxisRef axis_ref(const std::string& text, const Mesh& mesh) {
   if (colon == std::string::npos) return whole_axis(mesh, text);
   const std::string quoted = fmt::format("\"{}\"{}", text.substr(0, colon), text.substr(colon));
   TextCursor cursor(quoted);
-  const AxisRef ref = parse_axis_ref(cursor, mesh);
-  verify(ref, mesh);
-  return ref;
+  try {
+    const AxisRef ref = parse_axis_ref(cursor, mesh);
+    verify(ref, mesh);
+    return ref;
+  } catch (const UserError& error) {
+    throw_user("axis '{}': {}; write a part of an axis as x:(1)2", text, error.what());
+  }
 }
 
 }  // namespace
