@@ -241,6 +241,7 @@ void Lowering::lower_node(NodeId id, CodeBlock& block) {
   if (node.name == "stablehlo.cholesky") return cholesky(node, block);
   if (node.name == "stablehlo.triangular_solve") return triangular_solve(node, block);
   if (node.name == "stablehlo.fft" && fft(node, block)) return;
+  if (node.name == "stablehlo.rng_bit_generator") return random_bits(node, block);
   if (node.name == "stablehlo.select_and_scatter" && select_and_scatter(node, block)) return;
   if (node.name == "stablehlo.sort" && sort(node, block)) return;
   if (node.name == "chlo.top_k" && top_k(node, block)) return;

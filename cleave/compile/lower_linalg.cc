@@ -2,6 +2,7 @@
 
 #include "cleave/compile/lowering.h"
 #include "cleave/ops/linalg_attr.h"
+#include "cleave/ops/random_attr.h"
 
 // Ops whose kernels work on packed arrays in memory that is given to them.
 namespace cleave {
@@ -71,6 +72,21 @@ void Lowering::triangular_solve(const Node& node, CodeBlock& block) {
   if (b.offset == 0) in_place.push_back({b.buffer, x.buffer});
   add(block, std::make_unique<CallStep>(call), {a, b}, {x}, std::move(in_place));
   finish_node(node, block, first, {as_dtype(block, x, type.dtype)});
+}
+
+void Lowering::random_bits(const Node& node, CodeBlock& block) {
+  const size_t first = block.steps.size();
+  const CodeView state = contiguous(block, views_[node.operands[0].index]);
+  const CodeView next = fresh(graph().type(node.results[0])),
+                 bits = fresh(graph().type(node.results[1]));
+  const auto generator =
+      std::make_shared<BitGenerator>(random_algorithm(node), state.num_bytes(), bits.type.dtype,
+                                     random_box(node, bits.type.shape));
+  auto call = [=](const Frame& frame) {
+    generator->run(frame.data(state), frame.data(next), frame.data(bits));
+  };
+  add(block, std::make_unique<CallStep>(call), {state}, {next, bits});
+  finish_node(node, block, first, {next, bits});
 }
 
 bool Lowering::fft(const Node& node, CodeBlock& block) {

@@ -112,6 +112,7 @@ class Lowering {
   void cholesky(const Node& node, CodeBlock& block);
   void triangular_solve(const Node& node, CodeBlock& block);
   bool fft(const Node& node, CodeBlock& block);
+  void random_bits(const Node& node, CodeBlock& block);
 
   // lower_flow.cc
   void loop(NodeId id, CodeBlock& block);

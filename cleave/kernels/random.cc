@@ -3,6 +3,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <numbers>
 #include <vector>
 
@@ -59,14 +60,17 @@ struct State {
   Counter128 counter;
 };
 
+State read_state(const uint64_t* data, size_t words) {
+  // A short state of Philox counts in the low half; the key is the high half, too.
+  return {data[0], {data[1], words == 3 ? data[2] : data[0]}};
+}
+
 State read_state(const Array& state) {
   const Array packed = state.contiguous();
   const size_t words = packed.num_bytes() / 8;
   if (words < 2 || words > 3)
     throw_user("a random state has 2 or 3 words of 64 bits, got {} bytes", packed.num_bytes());
-  const auto* data = packed.data<uint64_t>();
-  // A short state of Philox counts in the low half; the key is the high half, too.
-  return {data[0], {data[1], words == 3 ? data[2] : data[0]}};
+  return read_state(packed.data<uint64_t>(), words);
 }
 
 // Where ThreeFry takes two 32-bit numbers from one block, neighbours along one dimension share it:
@@ -91,11 +95,11 @@ struct Halving {
   }
 };
 
-// Calls visit(position in the box, index in the whole tensor) row by row.
+// Calls visit(position in the box, index in the whole tensor) row by row. `index` begins as the
+// box's offset, and ends so.
 template <typename Visit>
-void for_each_index(const RandomBox& box, Visit visit) {
+void for_each_index(const RandomBox& box, Shape& index, Visit visit) {
   const int64_t count = num_elements(box.size);
-  Shape index = box.offset;
   for (int64_t i = 0; i < count; ++i) {
     visit(i, index);
     for (size_t d = index.size(); d-- > 0;) {
@@ -103,6 +107,12 @@ void for_each_index(const RandomBox& box, Visit visit) {
       index[d] = box.offset[d];
     }
   }
+}
+
+template <typename Visit>
+void for_each_index(const RandomBox& box, Visit visit) {
+  Shape index = box.offset;
+  for_each_index(box, index, visit);
 }
 
 int64_t linear(const Shape& index, const Shape& shape) {
@@ -117,6 +127,10 @@ class Generator {
   Generator(RandomAlgorithm algorithm, const State& state, const Shape& shape, bool wide)
       : algorithm_(algorithm), state_(state), shape_(shape), halving_(shape), wide_(wide) {}
 
+  void start(const State& state) {
+    state_ = state;
+    block_ = -1;
+  }
   uint64_t operator()(const Shape& index) {
     return algorithm_ == RandomAlgorithm::Philox ? from_philox(linear(index, shape_))
                                                  : from_threefry(index);
@@ -179,7 +193,52 @@ Array draw(uint64_t stream, DType dtype, const RandomBox& box, Make make) {
 
 double number(const Array& scalar) { return *convert(scalar, DType::F64).data<double>(); }
 
+// Blocks of the algorithm that a tensor takes.
+uint64_t num_blocks(RandomAlgorithm algorithm, DType dtype, const Shape& shape) {
+  const int64_t count = num_elements(shape);
+  const bool wide = bit_width(dtype) == 64;
+  int64_t blocks = count;
+  if (algorithm == RandomAlgorithm::Philox) blocks = ceil_div(count, wide ? 2 : 4);
+  if (algorithm == RandomAlgorithm::ThreeFry && !wide) blocks = num_elements(Halving(shape).half);
+  return static_cast<uint64_t>(blocks);
+}
+
 }  // namespace
+
+struct BitGenerator::Plan {
+  Generator generator;
+  RandomBox box;
+  Shape index;
+  DType dtype;
+  size_t words;
+  uint64_t blocks;
+};
+
+BitGenerator::BitGenerator(RandomAlgorithm algorithm, int64_t state_bytes, DType dtype,
+                           const RandomBox& box)
+    : plan_(std::make_unique<Plan>(
+          Plan{Generator(algorithm, {}, box.shape, bit_width(dtype) == 64), box, box.offset, dtype,
+               static_cast<size_t>(state_bytes / 8), num_blocks(algorithm, dtype, box.shape)})) {}
+
+BitGenerator::~BitGenerator() = default;
+
+void BitGenerator::run(const std::byte* state, std::byte* advanced, std::byte* bits) const {
+  Plan& p = *plan_;
+  const State before = read_state(reinterpret_cast<const uint64_t*>(state), p.words);
+  const Counter128 after = before.counter.plus(p.blocks);
+  const uint64_t words[3] = {before.key, after.low, after.high};
+  std::memcpy(advanced, words, p.words * sizeof(uint64_t));
+  p.generator.start(before);
+  visit_size(p.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (std::is_integral_v<T>) {
+      auto* out = reinterpret_cast<T*>(bits);
+      for_each_index(p.box, p.index, [&](int64_t position, const Shape& index) {
+        out[position] = static_cast<T>(p.generator(index));
+      });
+    }
+  });
+}
 
 Array random_bits(RandomAlgorithm algorithm, const Array& state, DType dtype,
                   const RandomBox& box) {
@@ -202,12 +261,7 @@ Array random_bits(RandomAlgorithm algorithm, const Array& state, DType dtype,
 Array advanced_state(RandomAlgorithm algorithm, const Array& state, DType dtype,
                      const Shape& shape) {
   const State before = read_state(state);
-  const int64_t count = num_elements(shape);
-  const bool wide = bit_width(dtype) == 64;
-  int64_t blocks = count;
-  if (algorithm == RandomAlgorithm::Philox) blocks = ceil_div(count, wide ? 2 : 4);
-  if (algorithm == RandomAlgorithm::ThreeFry && !wide) blocks = num_elements(Halving(shape).half);
-  const Counter128 after = before.counter.plus(static_cast<uint64_t>(blocks));
+  const Counter128 after = before.counter.plus(num_blocks(algorithm, dtype, shape));
   const uint64_t words[3] = {before.key, after.low, after.high};
   return Array::from_bytes(state.dtype(), state.shape(), words);
 }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "cleave/kernels/array.h"
 
@@ -23,6 +25,18 @@ Array random_bits(RandomAlgorithm algorithm, const Array& state, DType dtype, co
 // The state after a whole tensor was drawn.
 Array advanced_state(RandomAlgorithm algorithm, const Array& state, DType dtype,
                      const Shape& shape);
+
+// Both, prepared once for states of `state_bytes`: nothing is allocated. `bits` is packed.
+class BitGenerator {
+ public:
+  BitGenerator(RandomAlgorithm algorithm, int64_t state_bytes, DType dtype, const RandomBox& box);
+  ~BitGenerator();
+  void run(const std::byte* state, std::byte* advanced, std::byte* bits) const;
+
+ private:
+  struct Plan;
+  std::unique_ptr<Plan> plan_;
+};
 
 // Numbers in [low, high), and normally distributed ones, of the stream with the given number.
 Array random_uniform(uint64_t stream, const Array& low, const Array& high, const RandomBox& box);

@@ -4,6 +4,7 @@
 #include "cleave/ops/eval.h"
 #include "cleave/ops/families.h"
 #include "cleave/ops/infer_util.h"
+#include "cleave/ops/random_attr.h"
 #include "cleave/ops/rule_util.h"
 
 namespace cleave {
@@ -15,10 +16,22 @@ constexpr const char* kWhole = "cleave.whole_shape";
 constexpr const char* kOffset = "cleave.offset";
 constexpr const char* kStream = "cleave.stream";
 
-RandomBox box_of(const Node& node, const Shape& size) {
+}  // namespace
+
+RandomBox random_box(const Node& node, const Shape& size) {
   if (!node.attrs.has(kWhole)) return {size, Shape(size.size(), 0), size};
   return {node.attrs.get_ints(kWhole), node.attrs.get_ints(kOffset), size};
 }
+
+RandomAlgorithm random_algorithm(const Node& node) {
+  const std::string_view name = node.attrs.get_string("rng_algorithm");
+  if (name == "THREE_FRY") return RandomAlgorithm::ThreeFry;
+  if (name == "PHILOX" || name == "DEFAULT") return RandomAlgorithm::Philox;
+  fail(node, "rng_algorithm must be DEFAULT, THREE_FRY or PHILOX, got {}", name);
+}
+
+namespace {
+
 AttrDict local_attrs(const LocalOp& op, size_t result) {
   AttrDict attrs = op.attrs();
   attrs.set(kWhole, ints_attr(op.result_shape(result)));
@@ -63,7 +76,7 @@ std::vector<ValueId> local_rng(LocalOp& op) {
 }
 std::vector<Array> eval_rng(EvalContext& context, const Node& node, std::span<const Array> in) {
   const Type& type = context.graph().result_type(node);
-  const RandomBox box = box_of(node, type.has_static_shape() ? type.shape : integers_of(in[2]));
+  const RandomBox box = random_box(node, type.has_static_shape() ? type.shape : integers_of(in[2]));
   const auto stream = static_cast<uint64_t>(node.attrs.get_int(kStream, node.results[0].index));
   if (node.attrs.get_string("rng_distribution") == "UNIFORM")
     return {random_uniform(stream, in[0], in[1], box)};
@@ -72,17 +85,11 @@ std::vector<Array> eval_rng(EvalContext& context, const Node& node, std::span<co
 
 // ---- rng_bit_generator ----
 
-RandomAlgorithm algorithm_of(const Node& node) {
-  const std::string_view name = node.attrs.get_string("rng_algorithm");
-  if (name == "THREE_FRY") return RandomAlgorithm::ThreeFry;
-  if (name == "PHILOX" || name == "DEFAULT") return RandomAlgorithm::Philox;
-  fail(node, "rng_algorithm must be DEFAULT, THREE_FRY or PHILOX, got {}", name);
-}
 std::vector<Type> infer_bit_generator(const Graph& graph, const Node& node) {
   require_operands(node, 1);
   const Type& state = tensor_operand(graph, node, 0);
   const Type& output = declared_result(graph, node, 1);
-  const RandomAlgorithm algorithm = algorithm_of(node);
+  const RandomAlgorithm algorithm = random_algorithm(node);
   const int64_t bytes = state.byte_count();
   require(state.rank() == 1 && state.has_static_shape() &&
               (bytes == 16 || (bytes == 24 && algorithm == RandomAlgorithm::Philox)),
@@ -110,8 +117,8 @@ OpCost bit_generator_cost(const Graph& graph, const Node& node) {
 std::vector<Array> eval_bit_generator(EvalContext& context, const Node& node,
                                       std::span<const Array> in) {
   const Type& output = context.graph().result_type(node, 1);
-  const RandomAlgorithm algorithm = algorithm_of(node);
-  const RandomBox box = box_of(node, output.shape);
+  const RandomAlgorithm algorithm = random_algorithm(node);
+  const RandomBox box = random_box(node, output.shape);
   return {advanced_state(algorithm, in[0], output.dtype, box.shape),
           random_bits(algorithm, in[0], output.dtype, box)};
 }

@@ -24,7 +24,6 @@ const std::map<std::string, std::string>& allowed() {
       {"stablehlo.dynamic_pad", "values say how much is padded"},
       {"stablehlo.real_dynamic_slice", "values say what is taken"},
       {"stablehlo.reduce_precision", "its kernel takes arrays"},
-      {"stablehlo.rng_bit_generator", "its kernel takes arrays"},
   };
   return ops;
 }
