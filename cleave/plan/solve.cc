@@ -59,7 +59,7 @@ class Solve {
       return finish();
     }
     order_ = program_order(problem_);
-    Model model = build_model(reduction, order_);
+    Model model = build_model(reduction, order_, [this] { return budget_.expired(kReduceShare); });
     if (!is_solved(reduction, model, "reduction", "elimination")) {
       const std::vector<int> x =
           result_.feasible ? from_choice(reduction, model, result_.choice) : std::vector<int>();
@@ -103,7 +103,7 @@ class Solve {
   // Where that is too little to be worth it, a dual that has paused goes on. True: nothing is left.
   bool thin_and_bound(Reduction& reduction, Model& model, Findings& findings) {
     if (findings.incumbent.found() && thin(reduction, model, findings)) {
-      Model smaller = build_model(reduction, order_);
+      Model smaller = build_model(reduction, order_, expired_);
       if (is_solved(reduction, smaller, "reduced costs", "reduced costs and elimination"))
         return true;
       const std::vector<double> prices =

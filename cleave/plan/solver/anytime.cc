@@ -163,7 +163,9 @@ class Anytime {
     const Incumbent& incumbent = findings_.incumbent;
     if (!incumbent.found()) return seek(search, quantum);
     if (apart()) {
-      if (!search.started() && (lineage == 0 || !launch(search))) search.start(incumbent.x);
+      if (!search.started() && (lineage == 0 || !begin_apart(search, lineage))) {
+        search.start(incumbent.x);
+      }
     } else {
       join(search);
     }
@@ -185,6 +187,15 @@ class Anytime {
       search.fuse(own);
     }
     for (const std::vector<int>& other : others_) search.fuse(other);
+  }
+
+  // From the dual, or from a solution that is partly destroyed, by turns.
+  bool begin_apart(Search<Real>& search, int lineage) {
+    if (!dual_finished_ || lineage % 2 == 0) return launch(search);
+    for (int tries = 0; tries < kLaunches && !budget_.expired(); ++tries) {
+      if (search.start_beside(findings_.incumbent.x, findings_.prices)) return true;
+    }
+    return false;
   }
 
   // A solution of its own: the messages rounded under higher and higher prices, with noise.

@@ -62,7 +62,7 @@ class Worker {
       const bool possible = reduction.run(expired_);
       result_.work += reduction.work() - before;
       if (!possible) return std::move(result_);
-      const Model model = build_model(reduction, order_);
+      const Model model = build_model(reduction, order_, expired_);
       if (model.n == 0) {
         offer(reduction, model, {}, model.constant);
         return std::move(result_);
@@ -89,7 +89,7 @@ class Worker {
       if (removed > 0) {
         reduction.run(expired_);
         if (reduction.infeasible()) return std::move(result_);
-        split(reduction, build_model(reduction, order_), prices, bound, node.depth);
+        split(reduction, build_model(reduction, order_, expired_), prices, bound, node.depth);
       } else {
         branch(reduction, model, dual, with, prices, bound, node.depth);
       }

@@ -123,7 +123,7 @@ void build_arcs(const Reduction& reduction, const std::vector<int>& index, Model
   model.tables_float.assign(model.tables.begin(), model.tables.end());
 }
 
-void build_times(const Reduction& reduction, Model& model) {
+void build_times(const Reduction& reduction, const std::function<bool()>& expired, Model& model) {
   model.first_memory.assign(model.n + 1, 0);
   if (!reduction.has_limit()) return;
   model.limit = reduction.limit();
@@ -133,7 +133,8 @@ void build_times(const Reduction& reduction, Model& model) {
       usages.push_back({i, atom.begin, atom.end, atom.usage});
     }
   }
-  const std::vector<char> kept = binding_times(reduction.base(), model.limit, usages, model.k);
+  const std::vector<char> kept =
+      binding_times(reduction.base(), model.limit, usages, model.k, expired);
   std::vector<int> place(kept.size() + 1, 0);
   for (std::size_t t = 0; t < kept.size(); ++t) {
     place[t + 1] = place[t] + kept[t];
@@ -165,13 +166,14 @@ void build_times(const Reduction& reduction, Model& model) {
 
 }  // namespace
 
-Model build_model(const Reduction& reduction, const std::vector<std::int64_t>& order) {
+Model build_model(const Reduction& reduction, const std::vector<std::int64_t>& order,
+                  const std::function<bool()>& expired) {
   Model model;
   build_nodes(reduction, order, model);
   std::vector<int> index(reduction.nodes().size(), -1);
   for (int i = 0; i < model.n; ++i) index[model.root[i]] = i;
   build_arcs(reduction, index, model);
-  build_times(reduction, model);
+  build_times(reduction, expired, model);
   return model;
 }
 

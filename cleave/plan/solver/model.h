@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -74,8 +75,10 @@ inline const float* Model::table<float>(std::size_t at) const {
   return tables_float.data() + at;
 }
 
-// `order[i]` sorts the reduction's nodes; equal keys keep their order.
-Model build_model(const Reduction& reduction, const std::vector<std::int64_t>& order);
+// `order[i]` sorts the reduction's nodes; equal keys keep their order. When `expired` says that
+// time is up, more times are kept than need be.
+Model build_model(const Reduction& reduction, const std::vector<std::int64_t>& order,
+                  const std::function<bool()>& expired = {});
 
 // For each node of the problem when it starts to live, or when its neighbours do.
 std::vector<std::int64_t> program_order(const Problem& problem);

@@ -90,6 +90,28 @@ void Search<Real>::start(const std::vector<int>& x) {
 }
 
 template <class Real>
+bool Search<Real>::start_beside(const std::vector<int>& x, const std::vector<double>& prices) {
+  state_.assign(x);
+  pick_region({1 + random_.below(2), std::max(1, model_.n / 4), 0, 0, 0});
+  price_region(prices);
+  const double noise = std::exp2(random_.below(4)) * std::abs(state_.cost()) / model_.n;
+  for (int i : region_) {
+    Real* row = &cost_[model_.offset[i]];
+    for (int s = 0; s < model_.k[i]; ++s) row[s] += static_cast<Real>(noise * random_.unit());
+  }
+  proposal_ = x;
+  elimination_.run(region_, cost_.data(), proposal_, 12, 3, random_);
+  for (int i : region_) state_.move(i, proposal_[i]);
+  if (!state_.repair(kBig, random_)) return false;
+  state_.descend(false, random_);
+  if (state_.cost() >= kBig / 4 || !state_.fits()) return false;
+  state_.refresh();
+  started_ = true;
+  best_ = {state_.x(), state_.cost()};
+  return true;
+}
+
+template <class Real>
 void Search<Real>::grow_from(int seed, int size) {
   const std::size_t first = region_.size();
   if (in_region_[seed]) return;

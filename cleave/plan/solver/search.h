@@ -37,6 +37,9 @@ class Search {
 
   // Moves on from `x`.
   void start(const std::vector<int>& x);
+  // Moves on from what is left of `x` when a large region of it is solved with much noise. False:
+  // that could not be made to fit, and nothing has begun.
+  bool start_beside(const std::vector<int>& x, const std::vector<double>& prices);
   bool started() const { return started_; }
   double cost() const { return state_.cost(); }
   void step(const std::vector<double>& prices, double threshold);
