@@ -81,6 +81,8 @@ class Solve {
   bool work_through_stage(Reduction& reduction, Model& model, Findings& findings) {
     for (int turn = 0; turn < kTurns && !over(); ++turn) {
       const bool paused = findings.dual_paused;
+      hurry();
+      if (over()) break;
       if (thin_and_bound(reduction, model, findings)) return true;
       if (turn >= 2 && !paused) break;
     }
