@@ -127,10 +127,27 @@ double Tensor::item() const {
   return *host.data<double>();
 }
 
-void Tensor::check_element_size(size_t bytes) const {
-  if (static_cast<size_t>(byte_size(dtype())) != bytes)
-    throw_user("to_vector: elements of {} have {} bytes, the C++ type has {}", name(dtype()),
-               byte_size(dtype()), bytes);
+void Tensor::check_bytes(DType dtype, const Shape& shape, size_t bytes) {
+  const auto needed = static_cast<size_t>(num_elements(shape) * byte_size(dtype));
+  if (bytes != needed)
+    throw_user("Tensor::from: {} takes {} bytes, {} are given",
+               cleave::to_string(Type::tensor(dtype, shape)), needed, bytes);
+}
+
+void Tensor::check_element(size_t bytes, bool floats, bool is_signed) const {
+  const auto size = static_cast<size_t>(byte_size(dtype()));
+  if (size != bytes)
+    throw_user("to_vector: elements of {} have {} bytes, the C++ type has {}", name(dtype()), size,
+               bytes);
+  const bool raw = !is_signed && (dtype() == DType::Bool || bytes == 2);
+  const bool fits = floats      ? is_float(dtype()) && bytes > 2
+                    : is_signed ? is_signed_integer(dtype())
+                                : raw || is_unsigned_integer(dtype());
+  if (!fits && !is_complex(dtype()))
+    throw_user("to_vector: elements of {} are not {}; cast the tensor", name(dtype()),
+               floats      ? "floats"
+               : is_signed ? "signed integers"
+                           : "unsigned integers");
 }
 
 std::vector<TensorShard> Tensor::addressable_shards() const {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -64,6 +65,7 @@ class Tensor {
   static Tensor from(Array array);
   template <typename T>
   static Tensor from(DType dtype, Shape shape, const std::vector<T>& values) {
+    check_bytes(dtype, shape, values.size() * sizeof(T));
     return from(Array::from_bytes(dtype, std::move(shape), values.data()));
   }
   // Parts of a value that are on their devices already, by device.
@@ -96,7 +98,7 @@ class Tensor {
   template <typename T>
   std::vector<T> to_vector() const {
     const Array host = to_host();
-    check_element_size(sizeof(T));
+    check_element(sizeof(T), std::is_floating_point_v<T>, std::is_signed_v<T>);
     return {host.data<T>(), host.data<T>() + host.num_elements()};
   }
   double item() const;                                  // of a tensor with one element
@@ -120,7 +122,10 @@ class Tensor {
  private:
   void retain() const;
   void release();
-  void check_element_size(size_t bytes) const;
+  static void check_bytes(DType dtype, const Shape& shape, size_t bytes);
+  // Floats are read as floats and signed integers as such; unsigned ones also take the bits of
+  // bools and of 16-bit floats.
+  void check_element(size_t bytes, bool is_float, bool is_signed) const;
 
   Record* record_ = nullptr;
   uint32_t index_ = 0;

@@ -165,8 +165,10 @@ const Partitioner::Special& Partitioner::specialize(const Function& function,
     if (spec_of(arg).mesh) copy.arg_attrs.resize(source_args.size());
     if (spec_of(arg).mesh) copy.arg_attrs[i].set("sdy.sharding", ShardingAttr{spec_of(arg)});
   }
-  region_nodes(function.body, copy.body);
   const Node& terminator = source_.node(source_.terminator(function.body));
+  for (size_t i = 0; i < results.size(); ++i)
+    if (results[i] && results[i]->is_partial()) pending_.insert(terminator.operands[i]);
+  region_nodes(function.body, copy.body);
   const bool keeps = options_.keep_results && function.name == options_.entry;
   std::vector<ShardingSpec> specs;
   for (size_t i = 0; i < terminator.operands.size(); ++i)
@@ -237,6 +239,13 @@ bool Partitioner::has_several_users(ValueId source) const {
   return false;
 }
 
+// What an op only spreads is completed before it, while it is small, unless the result is to be
+// pending.
+bool Partitioner::spreads_complete(const Node& node, const Wanted& wanted) const {
+  return spreads(source_, node) && !(wanted[0] && wanted[0]->is_partial()) &&
+         !pending_.contains(node.results[0]);
+}
+
 void Partitioner::visit_plain(NodeId id, RegionId target) {
   const Node& node = source_.node(id);
   const Wanted wanted = wanted_results(node);
@@ -245,8 +254,7 @@ void Partitioner::visit_plain(NodeId id, RegionId target) {
   for (ValueId operand : node.operands) {
     have.push_back(spec_of(current(operand)));
     // Completed once for all its users; pending for a single one, which may combine it with others.
-    // What an op only spreads is completed before it, while it is small.
-    if (!planned && (has_several_users(operand) || spreads(source_, node)))
+    if (!planned && (has_several_users(operand) || spreads_complete(node, wanted)))
       have.back().partial.clear();
   }
   const OpPartition how = partition_op(source_, node, program_.mesh, have, wanted);

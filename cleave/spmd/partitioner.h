@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ class Partitioner {
   MeshPtr mesh_in_use() const;
   void copy_scalar_functions();
   bool has_several_users(ValueId source) const;
+  bool spreads_complete(const Node& node, const Wanted& wanted) const;
 
   // A function specialised to layouts of its arguments.
   struct Special {
@@ -107,6 +109,7 @@ class Partitioner {
   ValueMap latest_;                             // the same, the last version only
   std::vector<ValueId> made_;                   // sources of versions in the order of their making
   std::map<std::string, Special> specials_;
+  std::set<ValueId> pending_;  // sources that functions are to return as pending
   Resharder resharder_;
   std::string asking_;  // the op that is being partitioned, for the log
 };

@@ -16,18 +16,23 @@ namespace {
 
 using namespace reshard;
 
-Tensor tensor_of(const ShardingSpec& from, const ShardingSpec& to, const Shape& shape,
-                 DType dtype) {
+// `spare`: where one dimension alone is sharded, a second one may be on the way.
+Tensor tensor_of(const ShardingSpec& from, const ShardingSpec& to, const Shape& shape, DType dtype,
+                 bool spare) {
   Tensor tensor;
   tensor.shape = shape;
   std::vector<bool> used(shape.size(), false);
-  bool any = false;
+  size_t count = 0, largest = shape.size();  // of those that neither shards
   for (size_t d = 0; d < shape.size(); ++d) {
     used[d] = !from.dims[d].axes.empty() || !to.dims[d].axes.empty();
-    any = any || used[d];
+    if (used[d]) {
+      ++count;
+    } else if (largest == shape.size() || shape[d] > shape[largest]) {
+      largest = d;
+    }
   }
-  if (!any && !shape.empty())  // a partial may be scattered on the way: over the largest dimension
-    used[std::max_element(shape.begin(), shape.end()) - shape.begin()] = true;
+  // A partial may be scattered on the way: over the largest dimension.
+  if ((count == 0 || (count == 1 && spare)) && largest < shape.size()) used[largest] = true;
   tensor.other_bytes = byte_size(dtype);
   for (size_t d = 0; d < shape.size(); ++d) {
     if (used[d]) {
@@ -111,8 +116,9 @@ struct Resharder::Impl {
 
   Result search(const ShardingSpec& from, const ShardingSpec& to, const Shape& shape, DType dtype) {
     Result result;
-    result.tensor = std::make_unique<Tensor>(tensor_of(from, to, shape, dtype));
     const bool shared = can_share_atoms(from, to);
+    const bool spare = shared && !options.whole_axes && spans_nodes(*from.mesh);
+    result.tensor = std::make_unique<Tensor>(tensor_of(from, to, shape, dtype, spare));
     const bool same_op =
         from.partial.empty() || to.partial.empty() || from.partial_op == to.partial_op;
     const ReduceOp source_op = from.partial.empty() ? to.partial_op : from.partial_op;
@@ -144,17 +150,18 @@ struct Resharder::Impl {
     return result;
   }
 
+  bool spans_nodes(const Mesh& mesh) const { return mesh.num_devices() > profile.devices_per_node; }
+
   // For one mesh: the axes of both specs, cut where either can use a part.
   AxisList shared_atoms(const ShardingSpec& from, const ShardingSpec& to) {
     const Mesh& mesh = *from.mesh;
     const AxisList plain = atoms_of(mesh, {&from, &to});
     if (options.whole_axes) return plain;
-    if (mesh.num_devices() <= profile.devices_per_node || plain.size() > 4)
-      return cut_moving_atoms(plain, from, to);
+    if (!spans_nodes(mesh) || plain.size() > 4) return cut_moving_atoms(plain, from, to);
     AxisList atoms = cut_at_nodes(plain, from.mesh);
-    if (atoms.size() > plain.size()) return atoms;
-    if (plain.size() <= 2) atoms = with_spare_axes(std::move(atoms), from.mesh);
-    return cut_moving_atoms(atoms, from, to);
+    const bool is_cut = atoms.size() > plain.size();
+    if (plain.size() <= 3) atoms = with_spare_axes(std::move(atoms), from.mesh);
+    return is_cut ? atoms : cut_moving_atoms(atoms, from, to);
   }
 
   // For two meshes: the axes of one's spec, and those that the other uses too where the meshes have
@@ -202,7 +209,6 @@ struct Resharder::Impl {
     for (size_t i = mesh.axes.size(); i-- > 0;) {
       const AxisRef spare = whole_axis(mesh, static_cast<int>(i));
       if (spare.size == 1 || overlaps_any(spare, atoms)) continue;
-      if (cache.links({spare}).nodes > 1) continue;
       atoms.push_back(spare);
       if (atoms.size() > 3) break;
     }

@@ -12,6 +12,9 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kTie = 1e-12;                            // seconds
 constexpr int kMostStepsBefore = 5, kMostStepsAfter = 3;  // a permute
 
+// A bound that a path of that cost is below, in spite of rounding.
+double just_above(double seconds) { return seconds * (1 + 1e-12) + kTie; }
+
 struct Visited {
   State state;
   double seconds;
@@ -183,7 +186,7 @@ class Search {
     std::optional<Path> found;
     if (best_ < kInfinity) {
       found = path();
-      bound_ = best_ + kTie;
+      bound_ = just_above(best_);
     }
     forward_ = {};
     best_ = kInfinity;
@@ -254,7 +257,7 @@ class Search {
       for (const Move& move : moves) {
         if (direct_only_ && !is_direct(node.state, move.state)) continue;
         if (same_space_ && move.state == problem_.to)
-          bound_ = std::min(bound_, node.seconds + move.seconds + kTie);
+          bound_ = std::min(bound_, just_above(node.seconds + move.seconds));
         forward_.relax(at, move, least_to_target(move.state), bound_);
       }
     }

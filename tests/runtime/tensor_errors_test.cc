@@ -23,6 +23,17 @@ TEST(TensorErrors, sizes_are_not_negative) {
   EXPECT_EQ(error_of([&] { tile(x, {2, -1}); }), "tile: dimension 1 -1 times");
 }
 
+TEST(TensorErrors, host_values_fit_their_type) {
+  EXPECT_EQ(error_of([] {
+              Tensor::from(DType::F32, {2, 3}, std::vector<float>(5));
+            }),
+            "Tensor::from: tensor<2x3xf32> takes 24 bytes, 20 are given");
+  EXPECT_EQ(error_of([] { zeros({3}).to_vector<int32_t>(); }),
+            "to_vector: elements of f32 are not signed integers; cast the tensor");
+  EXPECT_EQ(error_of([] { zeros({3}).to_vector<double>(); }),
+            "to_vector: elements of f32 have 4 bytes, the C++ type has 8");
+}
+
 TEST(TensorErrors, random_numbers_have_a_range) {
   const Tensor key = random_key(1);
   EXPECT_THAT(error_of([&] { bernoulli(key, {3}, 2); }), HasSubstr("2 is not in [0, 1]"));

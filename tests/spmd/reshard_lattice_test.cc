@@ -44,12 +44,13 @@ struct Question {
   ShardingSpec from, to;
 };
 
-// Sizes that some of the axes divide and others do not.
-Question random_question(const char* mesh) {
+// By default with sizes that some of the axes divide and others do not.
+Question random_question(const char* mesh,
+                         const std::vector<int>& sizes = {2, 4, 6, 8, 12, 16, 5}) {
   Question q;
   q.mesh = mesh_of(mesh);
   const auto rank = *rc::gen::inRange<size_t>(1, 5);
-  for (size_t d = 0; d < rank; ++d) q.shape.push_back(*rc::gen::element(2, 4, 6, 8, 12, 16, 5));
+  for (size_t d = 0; d < rank; ++d) q.shape.push_back(*rc::gen::elementOf(sizes));
   q.from = random_spec(q.mesh, rank);
   q.to = random_spec(q.mesh, rank);
   return q;
@@ -75,15 +76,19 @@ RC_GTEST_PROP(ReshardByWholeAxes, PutsEveryElementWhereTheTargetSays, ()) {
 }
 
 // A bound on memory that nothing reaches leaves the same question to the search of a single pair.
+// That one may pass through uneven layouts, which are not in the table; so dimensions have room for
+// all.
 RC_GTEST_PROP(ReshardByWholeAxes, IsNeverDearerThanTheSearchOfOnePair, ()) {
-  const Question q =
-      random_question(*rc::gen::element("x=2,y=2,z=2", "x=2,y=4,z=2", "x=3,y=2,z=2"));
+  const Question q = random_question(*rc::gen::element("x=2,y=2,z=2", "x=2,y=4,z=2", "x=3,y=2,z=2"),
+                                     {48, 96, 144});
   const MachineProfile profile = *rc::gen::element(default_profile(), slow_links());
   Resharder all(profile, ReshardOptions{.memory = {}, .max_states = 1000, .whole_axes = true});
   Resharder one(profile,
                 ReshardOptions{.memory = int64_t{1} << 50, .max_states = 1000, .whole_axes = true});
   const double seconds = all.seconds(q.from, q.to, q.shape, DType::F32);
-  RC_ASSERT(seconds <= one.seconds(q.from, q.to, q.shape, DType::F32) + 1e-12);
+  RC_LOG() << to_string_with_mesh(q.from) << " -> " << to_string(q.to) << " of <"
+           << to_string(q.shape) << ">\n";
+  RC_ASSERT(seconds <= one.seconds(q.from, q.to, q.shape, DType::F32) * (1 + 1e-9) + 1e-12);
 }
 
 TEST(ReshardByWholeAxes, ObeysTheTriangleInequality) {
