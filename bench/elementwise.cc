@@ -10,6 +10,7 @@
 #include <cstring>
 #include <functional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "cleave/compile/executable.h"
@@ -21,17 +22,10 @@ using namespace cleave;
 
 namespace {
 
-// The best of seven, or of as many as half a second holds; the first may wait for fresh memory.
-double best_seconds(const std::function<void()>& action) {
-  double best = 1e30, total = 0;
-  for (int repeat = 0; repeat < 7 && (repeat < 2 || total < 0.5); ++repeat) {
-    const auto start = std::chrono::steady_clock::now();
-    action();
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    best = std::min(best, elapsed.count());
-    total += elapsed.count();
-  }
-  return best;
+double seconds_of(const std::function<void()>& action) {
+  const auto start = std::chrono::steady_clock::now();
+  action();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 Array ramp(DType dtype, int64_t n, float low = -2, float high = 2) {
@@ -73,17 +67,28 @@ constexpr Function kFunctions[] = {
     {"chlo.digamma", UnaryOp::Digamma, 0, 4},
 };
 
+// Bandwidth on a shared machine changes from one second to the next, so each line has copies of its
+// own, in turns with what it measures: the best of seven each, or of as many as a second holds (the
+// first may wait for fresh memory).
 class Report {
  public:
-  explicit Report(double copy) : copy_(copy) {}
+  Report(double bytes, std::function<void()> copy) : bytes_(bytes), copy_(std::move(copy)) {}
   void line(std::string_view name, double bytes, const std::function<void()>& action) const {
-    const double rate = bytes / best_seconds(action);
-    fmt::print("  {:<34} {:>6.1f} GB/s  {:>5.0f}% of memcpy\n", name, rate / 1e9,
-               100 * rate / copy_);
+    double copy = 1e30, best = 1e30, total = 0;
+    for (int repeat = 0; repeat < 7 && (repeat < 2 || total < 1); ++repeat) {
+      const double copied = seconds_of(copy_), taken = seconds_of(action);
+      copy = std::min(copy, copied);
+      best = std::min(best, taken);
+      total += copied + taken;
+    }
+    const double rate = bytes / best, copy_rate = bytes_ / copy;
+    fmt::print("  {:<34} {:>6.1f} GB/s  {:>5.0f}% of memcpy's {:.1f}\n", name, rate / 1e9,
+               100 * rate / copy_rate, copy_rate / 1e9);
   }
 
  private:
-  double copy_;
+  double bytes_;
+  std::function<void()> copy_;
 };
 
 void compare_at(int64_t n) {
@@ -91,13 +96,11 @@ void compare_at(int64_t n) {
   const Array scalar = Array::scalar<float>(DType::F32, 1.5f);
   const auto bytes = static_cast<double>(a.num_bytes());
   // Copies into fresh memory, as every op returns fresh memory.
-  const double copy = 2 * bytes / best_seconds([&] {
-                        Array target(DType::F32, {n});
-                        std::memcpy(target.raw(), a.raw(), a.num_bytes());
-                      });
-  fmt::print("\n{} floats ({:.1f} MB an array); memcpy moves {:.1f} GB/s\n", n, bytes / 1e6,
-             copy / 1e9);
-  const Report report(copy);
+  const Report report(2 * bytes, [&] {
+    Array target(DType::F32, {n});
+    std::memcpy(target.raw(), a.raw(), a.num_bytes());
+  });
+  fmt::print("\n{} floats ({:.1f} MB an array)\n", n, bytes / 1e6);
   report.line("add", 3 * bytes, [&] { binary(BinaryOp::Add, a, b); });
   report.line("divide", 3 * bytes, [&] { binary(BinaryOp::Divide, a, b); });
   report.line("maximum", 3 * bytes, [&] { binary(BinaryOp::Maximum, a, b); });
@@ -192,11 +195,8 @@ void compare_compiled(int64_t n) {
   const Array a = ramp(DType::F32, n);
   const auto bytes = static_cast<double>(a.num_bytes());
   Array target(DType::F32, {n});
-  const double copy =
-      2 * bytes / best_seconds([&] { copy_by_all(target.raw(), a.raw(), a.num_bytes()); });
-  fmt::print("\nCompiled, all cores, {} floats; memcpy by as many threads moves {:.1f} GB/s\n", n,
-             copy / 1e9);
-  const Report report(copy);
+  const Report report(2 * bytes, [&] { copy_by_all(target.raw(), a.raw(), a.num_bytes()); });
+  fmt::print("\nCompiled, all cores, {} floats\n", n);
   auto run = [&](const std::string& name, DType dtype, double arrays, std::string ops, float low,
                  float high) {
     const std::string type = fmt::format("tensor<{}x{}>", n, cleave::name(dtype));
