@@ -237,7 +237,7 @@ void Lowering::lower_node(NodeId id, CodeBlock& block) {
   if (node.name == "stablehlo.pad") return pad(node, block);
   if (node.name == "stablehlo.reduce" && reduce(node, block)) return;
   if (node.name == "stablehlo.reduce_window" && reduce_window(node, block)) return;
-  if (node.name == "stablehlo.bitcast_convert") return bitcast(node, block);
+  if (node.name == "stablehlo.bitcast_convert" && bitcast(node, block)) return;
   if (node.name == "stablehlo.cholesky") return cholesky(node, block);
   if (node.name == "stablehlo.triangular_solve") return triangular_solve(node, block);
   if (node.name == "stablehlo.fft" && fft(node, block)) return;

@@ -23,9 +23,11 @@ CodeView Lowering::work_memory(size_t bytes) {
   return fresh(Type::tensor(DType::U8, {static_cast<int64_t>(bytes)}));
 }
 
-void Lowering::bitcast(const Node& node, CodeBlock& block) {
+bool Lowering::bitcast(const Node& node, CodeBlock& block) {
   CodeView from = views_[node.operands[0].index];
   const Type& type = graph().result_type(node);
+  // Bools are bits there and bytes here.
+  if ((type.dtype == DType::Bool) != (from.type.dtype == DType::Bool)) return false;
   if (byte_size(type.dtype) == byte_size(from.type.dtype)) {
     from.type.dtype = type.dtype;
     from.type.shape = type.shape;
@@ -34,6 +36,7 @@ void Lowering::bitcast(const Node& node, CodeBlock& block) {
     from.type = {type.dtype, type.shape, row_major_strides(type.shape)};
   }
   views_[node.results[0].index] = from;
+  return true;
 }
 
 void Lowering::cholesky(const Node& node, CodeBlock& block) {

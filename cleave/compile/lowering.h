@@ -108,7 +108,7 @@ class Lowering {
 
   // lower_linalg.cc
   CodeView work_memory(size_t bytes);  // of one step
-  void bitcast(const Node& node, CodeBlock& block);
+  bool bitcast(const Node& node, CodeBlock& block);
   void cholesky(const Node& node, CodeBlock& block);
   void triangular_solve(const Node& node, CodeBlock& block);
   bool fft(const Node& node, CodeBlock& block);

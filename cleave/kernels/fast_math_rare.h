@@ -201,7 +201,7 @@ inline float pow(float x, float y) {
 
 // ---- the complementary error function ----
 
-// e^-a^2 F(t) / (1 + 2 a), F a polynomial in t = (a - 2) / (a + 2).
+// e^-a^2 F(t) / (1 + 2 a), F a polynomial in t = (a - 2) / (a + 2); 1 - erf(x) near zero.
 inline float erfc(float x) {
   const float magnitude = std::abs(x);
   const float a = magnitude > 10.1f ? 10.1f : magnitude;
@@ -220,7 +220,13 @@ inline float erfc(float x) {
   const float square = a * a;
   const float rest = product_minus(a, a, square);
   const float tail = (quotient - quotient * rest) * exp(-square);
-  return x < 0.0f ? 2.0f - tail : tail;
+  const float far = x < 0.0f ? 2.0f - tail : tail;
+  float q = 0x1.565bcep-8f;  // the series of erf
+  q = q * square - 0x1.b82ce4p-6f;
+  q = q * square + 0x1.ce2f22p-4f;
+  q = q * square - 0x1.812746p-2f;
+  const float near = 1.0f - (x * square * q + x * 0x1.20dd76p0f);
+  return magnitude < 0.25f ? near : far;
 }
 
 }  // namespace cleave::fast

@@ -139,5 +139,16 @@ func.func @main(%q: tensor<2x6x3x8xD>, %k: tensor<2x5x3x8xD>, %w: tensor<3x8x7xD
   }
 }
 
+TEST(WindowSteps, BitcastsOfBoolsAreOfBits) {
+  expect_identical(R"(
+func.func @main(%a: tensor<3x8xi1>, %b: tensor<5xi8>, %c: tensor<4x2xf32>) -> (tensor<3xi8>, tensor<5x8xi1>, tensor<4xf64>) {
+  %0 = stablehlo.bitcast_convert %a : (tensor<3x8xi1>) -> tensor<3xi8>
+  %1 = stablehlo.bitcast_convert %b : (tensor<5xi8>) -> tensor<5x8xi1>
+  %2 = stablehlo.bitcast_convert %c : (tensor<4x2xf32>) -> tensor<4xf64>
+  return %0, %1, %2 : tensor<3xi8>, tensor<5x8xi1>, tensor<4xf64>
+})",
+                   2, 0, 1);
+}
+
 }  // namespace
 }  // namespace cleave
