@@ -102,6 +102,7 @@ PlannerOptions options_for(const char* mesh) {
   options.mesh = std::make_shared<const Mesh>(parse_mesh(mesh));
   options.profile = &builtin_profile("h100");
   options.memory = kLimit;
+  options.time_limit = 200;  // the effort decides, also where checks make everything slow
   return options;
 }
 
