@@ -47,11 +47,11 @@ std::vector<int64_t> checked_dims(std::string_view op, std::vector<int64_t> dims
 StructAttr struct_attr(std::string name,
                        std::vector<std::pair<const char*, std::vector<int64_t>>> fields);
 
-// A dot_general.
-struct DotDims {
+// Which dimensions a dot_general pairs, as recording code writes it.
+struct PairedDims {
   std::vector<int64_t> batch_a, batch_b, contract_a, contract_b;
 };
-ValueId emit_dot(GraphBuilder& b, ValueId x, ValueId y, const DotDims& dims);  // ops_linalg.cc
+ValueId emit_dot(GraphBuilder& b, ValueId x, ValueId y, const PairedDims& dims);  // ops_linalg.cc
 
 // An op with one region of scalar code, which `body` writes and ends by `finish`. Its arguments are
 // scalars of the given dtypes.

@@ -78,7 +78,7 @@ Labelled sum_out(GraphBuilder& b, Labelled x, const std::string& needed) {
 Labelled contract(GraphBuilder& b, Labelled x, Labelled y, const std::string& needed) {
   x = sum_out(b, std::move(x), needed + y.labels);
   y = sum_out(b, std::move(y), needed + x.labels);
-  DotDims dims;
+  PairedDims dims;
   std::string batch, rest;
   for (size_t i = 0; i < x.labels.size(); ++i) {
     const char c = x.labels[i];

@@ -15,7 +15,7 @@ using Params = std::span<const int64_t>;
 
 }  // namespace
 
-ValueId emit_dot(GraphBuilder& b, ValueId x, ValueId y, const DotDims& dims) {
+ValueId emit_dot(GraphBuilder& b, ValueId x, ValueId y, const PairedDims& dims) {
   AttrDict attrs;
   attrs.set("dot_dimension_numbers",
             struct_attr("stablehlo.dot", {{"lhs_batching_dimensions", dims.batch_a},
