@@ -161,6 +161,10 @@ ValueId LocalOp::splat(Type type, double value) {
 ValueId LocalOp::slice(ValueId value, const Shape& start, const Shape& size) {
   Type type = local_.type(value);
   if (type.shape == size) return value;
+  if (num_elements(size) == 0 && has_kernels(type.dtype)) {  // where it starts means nothing
+    type.shape = size;
+    return splat(std::move(type), 0);
+  }
   Shape limit(size.size());
   for (size_t d = 0; d < size.size(); ++d) limit[d] = start[d] + size[d];
   type.shape = size;
@@ -174,9 +178,10 @@ ValueId LocalOp::slice(ValueId value, const Shape& start, const Shape& size) {
 ValueId LocalOp::operand_part(size_t i, const ShardSlice& box) {
   const ShardSlice& held = operand_boxes[i];
   Shape start(box.offset.size());
+  const bool is_empty = num_elements(box.size) == 0;
   for (size_t d = 0; d < start.size(); ++d) {
-    start[d] = box.size[d] == 0 ? 0 : box.offset[d] - held.offset[d];
-    internal_check(start[d] >= 0 && start[d] + box.size[d] <= held.size[d],
+    start[d] = is_empty ? 0 : box.offset[d] - held.offset[d];
+    internal_check(is_empty || (start[d] >= 0 && start[d] + box.size[d] <= held.size[d]),
                    "a device lacks elements that its part of an op needs");
   }
   return slice(operands[i], start, box.size);

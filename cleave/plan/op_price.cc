@@ -26,6 +26,11 @@ OpPrice::OpPrice(const Graph& graph, const Node& node, const MeshPtr& mesh,
     function.arg_types.push_back(type);
     operands.push_back(alone.add_argument(function.body, type));
   }
+  // What a body takes from outside is whole on every device.
+  for (ValueId captured : captured_values(graph, node.regions)) {
+    function.arg_types.push_back(graph.type(captured));
+    map[captured.index] = alone.add_argument(function.body, graph.type(captured));
+  }
   std::vector<Type> types;
   for (ValueId result : node.results) types.push_back(graph.type(result));
   function.result_types = types;

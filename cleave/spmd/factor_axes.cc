@@ -39,10 +39,42 @@ FactorChooser::FactorChooser(const Graph& graph, const Node& node, const OpShard
     runs_sharded_.push_back(runs_sharded(static_cast<FactorIndex>(f)));
 }
 
-// Permutations with `needs` do; so do reductions along dimensions that `needs` overwrites.
+// Whether a shard of a factor that all tensors seem to share takes other elements of an operand
+// than those beside it: a pad by -1 and +1 keeps the size, but moves every element.
+bool FactorChooser::moves_elements(FactorIndex f) const {
+  const int64_t size = rule_.factors[f].size, half = size / 2;
+  if (half == 0) return false;
+  const size_t operands = rule_.operands.size();
+  auto is_along = [&](size_t t, size_t d) {
+    const DimFactors& dim = rule_.tensor(t)[d];
+    return dim.size() == 1 && dim[0] == f && shape(t)[d] == size;
+  };
+  for (const auto& [offset, count] : {std::pair{int64_t{0}, half}, std::pair{half, size - half}}) {
+    std::vector<ShardSlice> boxes;
+    for (size_t t = 0; t < rule_.num_tensors(); ++t) {
+      ShardSlice& box = boxes.emplace_back(ShardSlice{Shape(shape(t).size()), shape(t)});
+      for (size_t d = 0; d < box.size.size(); ++d) {
+        if (!is_along(t, d)) continue;
+        box.offset[d] = offset;
+        box.size[d] = count;
+      }
+    }
+    std::vector<ShardSlice> needed(boxes.begin(), boxes.begin() + operands);
+    node_.def->needs(graph_, node_, std::span(boxes).subspan(operands), needed);
+    for (size_t i = 0; i < operands; ++i)
+      for (size_t d = 0; d < needed[i].size.size(); ++d)
+        if (is_along(i, d) && (needed[i].offset[d] != offset || needed[i].size[d] != count))
+          return true;
+  }
+  return false;
+}
+
+// Permutations with `needs` do; so do reductions along dimensions that `needs` overwrites, and
+// factors whose elements move although the sizes stay.
 bool FactorChooser::is_borrowed(FactorIndex f) const {
   if (!node_.def || !node_.def->needs) return false;
   if (rule_.factors[f].kind == FactorKind::Permutation) return true;
+  if (rule_.factors[f].kind == FactorKind::PassThrough) return moves_elements(f);
   if (rule_.factors[f].kind != FactorKind::Reduction) return false;
   std::vector<ShardSlice> whole;
   for (size_t t = 0; t < rule_.num_tensors(); ++t)

@@ -42,6 +42,7 @@ class FactorChooser {
     double bytes;
   };
 
+  bool moves_elements(FactorIndex factor) const;
   bool is_borrowed(FactorIndex factor) const;
   bool all_borrow(const DimFactors& factors) const;
   bool runs_sharded(FactorIndex factor) const;

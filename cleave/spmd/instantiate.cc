@@ -110,8 +110,7 @@ class Instantiator {
     if (node.results.empty() || !node.def || !node.def->has(kPure)) return false;
     return std::all_of(node.results.begin(), node.results.end(), [&](ValueId result) {
       const Type& type = whole_.type(result);
-      return is_ranked(type) && has_kernels(type.dtype) && num_elements(box(result).size) == 0 &&
-             num_elements(type.shape) != 0;
+      return is_ranked(type) && has_kernels(type.dtype) && num_elements(box(result).size) == 0;
     });
   }
 

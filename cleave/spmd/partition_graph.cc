@@ -248,6 +248,9 @@ bool Partitioner::spreads_complete(const Node& node, const Wanted& wanted) const
 
 void Partitioner::visit_plain(NodeId id, RegionId target) {
   const Node& node = source_.node(id);
+  // The body of a reducer computes with whole values, whatever it takes from outside.
+  for (ValueId captured : captured_values(source_, node.regions))
+    use(captured, replicated(source_.type(captured)), target);
   const Wanted wanted = wanted_results(node);
   const bool planned = node.attrs.has("cleave.planned");
   std::vector<ShardingSpec> have;
@@ -373,7 +376,7 @@ NodeId Partitioner::emit(const Node& like, std::vector<ValueId> operands,
         source_.value(like.results[i]).name;
   const bool flows = like.def && like.def->has(kDataFlow);
   if (flows || like.regions.empty()) return id;
-  // Regions of scalar code see only their own arguments, and values from outside as they are.
+  // Regions of scalar code see only their own arguments, and values from outside as a whole.
   if (width == Width::Wide)
     add_sum_body(program_.graph, program_.graph.add_region(id));
   else
@@ -383,8 +386,17 @@ NodeId Partitioner::emit(const Node& like, std::vector<ValueId> operands,
 }
 
 void Partitioner::copy_regions(const Node& like, NodeId to) {
+  const std::vector<ValueId> captured = captured_values(source_, like.regions);
+  ValueMap before;
+  for (ValueId value : captured) {
+    before.push_back(latest_[value.index]);
+    const ShardingSpec whole = replicated(source_.type(value));
+    for (ValueId version : versions_[value.index])
+      if (!whole.mesh || spec_of(version).same_layout(whole)) latest_[value.index] = version;
+  }
   for (RegionId region : like.regions)
     copy_region(source_, region, program_.graph, program_.graph.add_region(to), latest_);
+  for (size_t i = 0; i < captured.size(); ++i) latest_[captured[i].index] = before[i];
   program_.layouts.resize(program_.graph.num_values());
 }
 

@@ -1,6 +1,5 @@
 #include "cleave/transforms/region_copy.h"
 
-#include <set>
 
 namespace cleave {
 
@@ -37,40 +36,6 @@ void copy_region_within(Graph& graph, RegionId source, RegionId target, ValueTab
   }
   const std::vector<NodeId> nodes = graph.region(source).nodes;
   for (NodeId node : nodes) copy_within(graph, node, target, table);
-}
-
-namespace {
-
-struct CaptureWalk {
-  const Graph& graph;
-  std::set<ValueId> defined, seen;
-  std::vector<ValueId> captured;
-
-  void region(RegionId id) {
-    for (ValueId arg : graph.region(id).args) defined.insert(arg);
-    for (NodeId node_id : graph.region(id).nodes) node(node_id);
-  }
-  void node(NodeId id) {
-    const Node& n = graph.node(id);
-    for (ValueId operand : n.operands)
-      if (!defined.contains(operand) && seen.insert(operand).second) captured.push_back(operand);
-    for (ValueId result : n.results) defined.insert(result);
-    for (RegionId inner : n.regions) region(inner);
-  }
-};
-
-}  // namespace
-
-std::vector<ValueId> captured_values(const Graph& graph, const std::vector<RegionId>& regions) {
-  CaptureWalk walk{graph, {}, {}, {}};
-  for (RegionId region : regions) walk.region(region);
-  return walk.captured;
-}
-
-std::vector<ValueId> captured_by_nodes(const Graph& graph, const std::vector<NodeId>& nodes) {
-  CaptureWalk walk{graph, {}, {}, {}};
-  for (NodeId node : nodes) walk.node(node);
-  return walk.captured;
 }
 
 void adopt(Graph& graph, RegionId region, std::vector<ValueId> args, std::vector<NodeId> nodes) {

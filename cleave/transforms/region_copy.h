@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "cleave/graph/builder.h"
+#include "cleave/graph/copy.h"
 #include "cleave/graph/graph.h"
 
 namespace cleave {
@@ -33,10 +34,6 @@ class ValueTable {
 NodeId copy_within(Graph& graph, NodeId source, RegionId target, ValueTable& table);
 // Arguments and nodes of a region into an empty one.
 void copy_region_within(Graph& graph, RegionId source, RegionId target, ValueTable& table);
-
-// The values that a region uses and does not define, each once, in order of use.
-std::vector<ValueId> captured_values(const Graph& graph, const std::vector<RegionId>& regions);
-std::vector<ValueId> captured_by_nodes(const Graph& graph, const std::vector<NodeId>& nodes);
 
 // Makes these arguments and nodes those of a region, taking them from where they were.
 void adopt(Graph& graph, RegionId region, std::vector<ValueId> args, std::vector<NodeId> nodes);

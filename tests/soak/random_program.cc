@@ -146,8 +146,9 @@ class Writer {
     const std::string number = dtype == DType::Bool   ? (value ? "true" : "false")
                                : is_float_type(dtype) ? fmt::format("{}.0", value)
                                                       : fmt::format("{}", value);
-    emit(dtype, shape, static_cast<double>(value), {},
-         fmt::format("stablehlo.constant dense<{}> : {}", number, type_text(dtype, shape)));
+    if (!emit(dtype, shape, static_cast<double>(value), {},
+              fmt::format("stablehlo.constant dense<{}> : {}", number, type_text(dtype, shape))))
+      add_arg(dtype, shape);  // too large for a step
     return values_.back();
   }
   bool same_type(const char* op, const Value& a, double bound, bool whole = true) {
@@ -271,10 +272,11 @@ class Writer {
     const Value* found = number();
     if (!found) return;
     const Value x = *found, y = like(x.dtype, x.shape);
-    emit(DType::Bool, x.shape, 1, {x, y},
-         fmt::format("stablehlo.compare {}, {}, {} : ({}, {}) -> {}",
-                     pick<const char*>({"LT", "LE", "EQ", "NE", "GT", "GE"}), x.name, y.name,
-                     type_text(x), type_text(y), type_text(DType::Bool, x.shape)));
+    if (!emit(DType::Bool, x.shape, 1, {x, y},
+              fmt::format("stablehlo.compare {}, {}, {} : ({}, {}) -> {}",
+                          pick<const char*>({"LT", "LE", "EQ", "NE", "GT", "GE"}), x.name, y.name,
+                          type_text(x), type_text(y), type_text(DType::Bool, x.shape))))
+      return;
     const Value predicate = values_.back();
     if (chance(0.3)) {
       const Value other = like(DType::Bool, x.shape);

@@ -46,7 +46,7 @@ int run_batch(const Options& options, uint64_t first, uint64_t last) {
     const auto fault = fault_of(program.text(), seed);
     if (!fault) continue;
     const RandomProgram small = shrink(program, seed);
-    save(options, seed, fault_of(small.text(), seed).value_or(*fault), small);
+    save(options, seed, fault_of(small.text(), seed, 8).value_or(*fault), small);
     failures = std::min(failures + 1, 100);
   }
   return failures;

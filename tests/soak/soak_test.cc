@@ -32,7 +32,7 @@ TEST(Soak, ModulesFoundBefore) {
     text << in.rdbuf();
     uint64_t seed = 0;
     ASSERT_EQ(std::sscanf(text.str().c_str(), "// seed %lu", &seed), 1) << file;
-    const auto fault = fault_of(text.str(), seed);
+    const auto fault = fault_of(text.str(), seed, 8);
     EXPECT_FALSE(fault) << file << ": " << *fault;
   }
 }
