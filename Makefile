@@ -1,5 +1,5 @@
 # Two commands do everything, set-up included: make demo, make test.
-.PHONY: all build demo test bench format setup
+.PHONY: all build demo test bench soak conformance format setup
 
 BUILD := build/release
 
@@ -22,6 +22,15 @@ test: build
 
 bench: build
 	@scripts/bench
+
+# 100,000 random programs in every way of running them: about half an hour.
+soak: setup
+	@scripts/soak --programs 100000 --seed 1
+
+# The public tests of StableHLO and Shardy: make conformance STABLEHLO=CHECKOUT SHARDY=CHECKOUT
+conformance: build
+	@scripts/conformance stablehlo "$(STABLEHLO)"
+	@scripts/conformance shardy "$(SHARDY)"
 
 format:
 	@git ls-files '*.cc' '*.h' | xargs clang-format -i

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cleave/compile/aligned.h"
 #include "cleave/compile/onednn_call.h"
 #include "cleave/kernels/convolution_onednn.h"
 
@@ -17,8 +18,6 @@ using Kind = EpilogueStep::Kind;
 ConvLayout layout_of(const CodeView& view) {
   return {view.type.dtype, view.type.shape, view.type.strides};
 }
-
-size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 class ReorderStep : public CodeStep {
  public:

@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 
+#include "cleave/compile/aligned.h"
 #include "cleave/compile/epilogue.h"
 #include "cleave/compile/fuse.h"
 #include "cleave/compile/fused_loop.h"
@@ -36,8 +37,6 @@ BinaryOp operator_of(Reducer reducer) {
       return BinaryOp::Xor;
   }
 }
-
-size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 }  // namespace
 

@@ -1,17 +1,12 @@
 #include "cleave/compile/memory_plan.h"
+#include "cleave/compile/aligned.h"
 
 #include <algorithm>
 #include <map>
 #include <numeric>
 
 namespace cleave {
-namespace {
-
-constexpr size_t kAlignment = 64;
-
-size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-}  // namespace
+namespace {}  // namespace
 
 MemoryPlan plan_memory(const std::vector<MemoryRequest>& requests) {
   MemoryPlan plan;

@@ -1,17 +1,10 @@
 #include "cleave/compile/rank_steps.h"
+#include "cleave/core/seconds_now.h"
 
 #include <algorithm>
 #include <chrono>
 
 namespace cleave {
-namespace {
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-}  // namespace
-
 CodeStep::Next RankStartStep::run(Frame& frame) const {
   if (frame.done) frame.done->push_back(node);
   transfer->start(frame.data(operand_), frame.data(staging_), frame.data(result_));

@@ -4,7 +4,9 @@
 #include <chrono>
 #include <thread>
 
+#include "cleave/compile/aligned.h"
 #include "cleave/core/error.h"
+#include "cleave/core/seconds_now.h"
 #include "cleave/kernels/combine.h"
 #include "cleave/runtime/executor.h"
 
@@ -13,12 +15,6 @@ namespace {
 
 // Below this many bytes per member every member gets all parts.
 constexpr size_t kChunkBytes = 1024;
-
-size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // Whether a box of a packed array is one run of elements.
 bool is_run(const Shape& whole, const Shape& box) {

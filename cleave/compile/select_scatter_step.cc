@@ -3,14 +3,13 @@
 #include <array>
 #include <cstring>
 
+#include "cleave/compile/aligned.h"
 #include "cleave/compile/strided_copy.h"
 
 namespace cleave {
 namespace {
 
 constexpr size_t kMostDims = 16;
-
-size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 // Where things lie in the work memory.
 struct Parts {

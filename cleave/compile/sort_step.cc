@@ -4,14 +4,13 @@
 #include <array>
 #include <atomic>
 
+#include "cleave/compile/aligned.h"
 #include "cleave/compile/steps.h"
 
 namespace cleave {
 namespace {
 
 constexpr size_t kMostKeys = 64;
-
-size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 }  // namespace
 

@@ -7,14 +7,11 @@
 
 #include "cleave/compile/rank_steps.h"
 #include "cleave/core/error.h"
+#include "cleave/core/seconds_now.h"
 #include "cleave/graph/op_def.h"
 
 namespace cleave {
 namespace {
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // Starts are moved so that the part lies inside; gives its offset in elements.
 int64_t clamped_offset(const Frame& frame, const std::vector<CodeView>& starts, const Shape& whole,

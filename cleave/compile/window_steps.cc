@@ -12,7 +12,7 @@
 namespace cleave {
 namespace {
 
-constexpr size_t kMostDims = 16;
+constexpr size_t kMostWindowDims = 16;
 
 bool contains(const std::vector<int64_t>& list, int64_t value) {
   return std::find(list.begin(), list.end(), value) != list.end();
@@ -75,7 +75,7 @@ class WindowWalk {
   void run(const Frame& frame, Place place, Visit visit) const {
     if (empty_) return;
     const std::byte* data = frame.data(indices_);
-    int64_t position[kMostDims] = {};
+    int64_t position[kMostWindowDims] = {};
     int64_t at = 0, slice = 0, batch_offset = 0;
     while (true) {
       int64_t offset = batch_offset;
@@ -261,7 +261,7 @@ class CutScatterStep : public CodeStep {
     std::byte* to = frame.data(result_);
     const std::byte* updates = frame.data(updates_);
     if (frame.data(operand_) != to) whole_.run(frame.data(operand_), to);
-    int64_t start[kMostDims] = {};
+    int64_t start[kMostWindowDims] = {};
     walk_.run(
         frame,
         [&](int64_t dim, int64_t index) {
@@ -279,7 +279,7 @@ class CutScatterStep : public CodeStep {
 
   void add_window(const int64_t* start, std::byte* to, const std::byte* update) const {
     const int64_t size = byte_size(result_.type.dtype);
-    int64_t low[kMostDims] = {}, count[kMostDims] = {}, at[kMostDims] = {};
+    int64_t low[kMostWindowDims] = {}, count[kMostWindowDims] = {}, at[kMostWindowDims] = {};
     int64_t a = 0, b = 0;
     for (size_t d = 0; d < in_window_.size(); ++d) {
       if (!in_window_[d] && (start[d] < 0 || start[d] >= result_.type.shape[d])) return;
@@ -378,7 +378,7 @@ std::optional<int64_t> one_run(const Shape& shape, const Shape& a, const Shape& 
 std::unique_ptr<CodeStep> make_gather_step(const Node& node, const std::vector<CodeView>& operands,
                                            const CodeView& result) {
   const WindowMap map = gather_map(node);
-  if (result.type.shape.size() > kMostDims) return nullptr;
+  if (result.type.shape.size() > kMostWindowDims) return nullptr;
   return std::make_unique<GatherStep>(map, node.attrs.get_ints("slice_sizes"), operands, result);
 }
 
@@ -387,8 +387,8 @@ std::unique_ptr<CodeStep> make_scatter_step(const Graph& graph, const Node& node
                                             const CodeView& result) {
   const DType dtype = result.type.dtype;
   if (operands.size() != 3 || operands[2].type.dtype != dtype ||
-      operands[2].type.shape.size() > kMostDims || result.type.shape.size() > kMostDims ||
-      num_elements(operands[2].type.shape) == 0)
+      operands[2].type.shape.size() > kMostWindowDims ||
+      result.type.shape.size() > kMostWindowDims || num_elements(operands[2].type.shape) == 0)
     return nullptr;
   const WindowMap map = scatter_map(node);
   LoopChoice choice;

@@ -9,16 +9,13 @@
 #include <numeric>
 
 #include "cleave/core/error.h"
+#include "cleave/core/seconds_now.h"
 #include "cleave/runtime/kernel_workspace.h"
 #include "cleave/runtime/local_transport.h"
 #include "cleave/runtime/run_devices.h"
 
 namespace cleave {
 namespace {
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // Not so where steps of their own run inside, or where devices work on one array together.
 bool allocates_for_itself(const Step& step, const Node& node) {
