@@ -1,12 +1,12 @@
 #include "cleave/compile/memory_plan.h"
-#include "cleave/compile/aligned.h"
 
 #include <algorithm>
 #include <map>
 #include <numeric>
 
+#include "cleave/compile/aligned.h"
+
 namespace cleave {
-namespace {}  // namespace
 
 MemoryPlan plan_memory(const std::vector<MemoryRequest>& requests) {
   MemoryPlan plan;
