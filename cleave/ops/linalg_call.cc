@@ -6,6 +6,7 @@
 #include "cleave/kernels/linalg.h"
 #include "cleave/ops/custom_call.h"
 #include "cleave/ops/infer_util.h"
+#include "cleave/ops/linalg_call_check.h"
 
 namespace cleave {
 namespace {
@@ -24,8 +25,13 @@ class Config {
     require(dict_ && dict_->has(name), node_, "mhlo.backend_config needs '{}'", name);
     return dict_->get_int(name);
   }
-  char letter(const char* name) const { return static_cast<char>(number(name)); }
-  const Shape& result_shape(size_t i) const { return graph_.result_type(node_, i).shape; }
+  char letter(const char* name, std::string_view known) const {
+    const auto letter = static_cast<char>(number(name));
+    check_linalg_letter(node_, name, letter, known);
+    return letter;
+  }
+  void check(bool good, const char* what) const { require(good, node_, "{}", what); }
+  const Shape& result_shape(size_t i) const { return declared_result(graph_, node_, i).shape; }
   bool flag(const char* name) const { return dict_ && dict_->get_bool(name, false); }
 
  private:
@@ -50,7 +56,8 @@ std::vector<Array> lu(Operands x) {
 
 const std::map<std::string_view, Call>& calls() {
   static const std::map<std::string_view, Call> table{
-      {"potrf", [](const Config& c, Operands x) { return lapack_potrf(x[0], c.letter("uplo")); }},
+      {"potrf",
+       [](const Config& c, Operands x) { return lapack_potrf(x[0], c.letter("uplo", "LU")); }},
       {"getrf", [](const Config&, Operands x) { return lapack_getrf(x[0]); }},
       {"geqrf", [](const Config&, Operands x) { return lapack_geqrf(x[0]); }},
       {"geqp3", [](const Config&, Operands x) { return lapack_geqp3(x[0], x[1]); }},
@@ -58,36 +65,48 @@ const std::map<std::string_view, Call>& calls() {
       {"ungqr", [](const Config&, Operands x) { return lapack_orgqr(x[0], x[1]); }},
       {"ormqr",
        [](const Config& c, Operands x) {
-         return lapack_ormqr(x[0], x[1], x[2], c.flag("left"), c.flag("transpose"));
+         const bool left = c.flag("left");
+         c.check(x[2].shape()[x[2].rank() - (left ? 2 : 1)] == x[0].shape()[x[0].rank() - 2],
+                 "the matrix does not fit the reflectors");
+         return lapack_ormqr(x[0], x[1], x[2], left, c.flag("transpose"));
        }},
       {"gesdd",
        [](const Config& c, Operands x) {
          // Where no vectors are asked for, their declared shape stays.
-         const bool square = c.result_shape(2).back() == x[0].shape()[x[0].rank() - 2];
-         return lapack_gesdd(x[0], c.letter("mode"), square);
+         const bool square = !c.result_shape(2).empty() &&
+                             c.result_shape(2).back() == x[0].shape()[x[0].rank() - 2];
+         return lapack_gesdd(x[0], c.letter("mode", "ASN"), square);
        }},
-      {"syevd", [](const Config& c,
-                   Operands x) { return lapack_syevd(x[0], c.letter("mode"), c.letter("uplo")); }},
+      {"syevd",
+       [](const Config& c, Operands x) {
+         return lapack_syevd(x[0], c.letter("mode", "NV"), c.letter("uplo", "LU"));
+       }},
       {"geev",
        [](const Config& c, Operands x) {
-         return lapack_geev(x[0], c.letter("compute_left"), c.letter("compute_right"));
+         return lapack_geev(x[0], c.letter("compute_left", "NV"), c.letter("compute_right", "NV"));
        }},
       {"gehrd",
        [](const Config& c, Operands x) {
-         return lapack_gehrd(x[0], static_cast<int>(c.number("low")),
-                             static_cast<int>(c.number("high")));
+         const int64_t low = c.number("low"), high = c.number("high"), n = x[0].shape().back();
+         c.check((n == 0 && low == 1 && high == 0) || (low >= 1 && low <= high && high <= n),
+                 "'low' and 'high' are outside of the matrix");
+         return lapack_gehrd(x[0], static_cast<int>(low), static_cast<int>(high));
        }},
-      {"sytrd", [](const Config& c, Operands x) { return lapack_sytrd(x[0], c.letter("uplo")); }},
+      {"sytrd",
+       [](const Config& c, Operands x) { return lapack_sytrd(x[0], c.letter("uplo", "LU")); }},
       {"gtsv", [](const Config&, Operands x) { return lapack_gtsv(x[0], x[1], x[2], x[3]); }},
       {"trsm",
        [](const Config& c, Operands x) {
-         const char form = c.letter("trans_x");
-         return std::vector{triangular_solve(
-             x[0], x[1],
-             {c.letter("side") == 'L', c.letter("uplo") == 'L', c.letter("diag") == 'U',
-              form == 'N'   ? MatrixForm::Plain
-              : form == 'T' ? MatrixForm::Transposed
-                            : MatrixForm::Adjoint})};
+         const char form = c.letter("trans_x", "NTC");
+         const bool left = c.letter("side", "LR") == 'L';
+         c.check(x[1].shape()[x[1].rank() - (left ? 2 : 1)] == x[0].shape().back(),
+                 "the right sides do not fit the matrix");
+         return std::vector{
+             triangular_solve(x[0], x[1],
+                              {left, c.letter("uplo", "LU") == 'L', c.letter("diag", "NU") == 'U',
+                               form == 'N'   ? MatrixForm::Plain
+                               : form == 'T' ? MatrixForm::Transposed
+                                             : MatrixForm::Adjoint})};
        }},
       {"Qr", [](const Config&, Operands x) { return lapack_geqrf(x[0]); }},
       {"QrDecompositionBlock", [](const Config&, Operands x) { return lapack_geqrf(x[0]); }},
@@ -120,6 +139,7 @@ bool is_linalg_call(std::string_view target) { return calls().contains(routine_o
 
 std::vector<Array> eval_linalg_call(const Graph& graph, const Node& node, std::string_view target,
                                     Operands operands) {
+  check_linalg_operands(node, routine_of(target), operands);
   return calls().at(routine_of(target))(Config(graph, node), operands);
 }
 

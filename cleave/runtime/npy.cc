@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cleave/core/error.h"
+#include "cleave/core/input_file.h"
 
 namespace cleave {
 namespace {
@@ -75,6 +76,7 @@ DType parse_dtype(std::string descriptor, std::optional<DType> expected, const s
 
 Array load_npy(const std::filesystem::path& path, std::optional<DType> expected) {
   const std::string file = path.string();
+  check_regular_file(file);
   std::ifstream in(path, std::ios::binary);
   if (!in) throw_user("{}: cannot be opened", file);
   char start[8] = {};
