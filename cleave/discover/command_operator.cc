@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -71,6 +72,8 @@ class Process {
       throw_user("cannot start '{}': no socket", command);
     id_ = fork();
     if (id_ == 0) {
+      std::signal(SIGPIPE, SIG_DFL);
+      std::signal(SIGXFSZ, SIG_DFL);
       dup2(ends[1], STDIN_FILENO);
       dup2(ends[1], STDOUT_FILENO);
       execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);

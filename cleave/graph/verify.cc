@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cleave/core/error.h"
+#include "cleave/graph/manual_axes.h"
 #include "cleave/graph/op_def.h"
 
 namespace cleave {
@@ -246,6 +247,7 @@ bool compatible_types(const Type& a, const Type& b) {
 
 void verify_graph(const Graph& graph, const VerifyOptions& options) {
   Verifier(graph, options).run();
+  if (options.shardings) verify_manual_axes(graph);
 }
 
 }  // namespace cleave

@@ -123,4 +123,13 @@ std::vector<Array> eval_linalg_call(const Graph& graph, const Node& node, std::s
   return calls().at(routine_of(target))(Config(graph, node), operands);
 }
 
+bool is_linalg_batch_dim(const Graph& graph, const Node& node, size_t tensor, size_t dim) {
+  const std::string_view routine = routine_of(node.attrs.get_string("call_target_name"));
+  const size_t matrix_dims = routine == "gtsv" ? 1 : 2;  // which begins with a diagonal
+  const size_t first = graph.operand_type(node, 0).rank();
+  if (dim + matrix_dims < first) return true;
+  if (routine != "trsm" || tensor == 0) return false;
+  return dim + 1 == first - (Config(graph, node).letter("side") == 'L' ? 0 : 1);
+}
+
 }  // namespace cleave

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cleave/core/error.h"
+#include "cleave/core/output_file.h"
 
 namespace cleave {
 namespace {
@@ -126,14 +127,16 @@ void save_npy(const std::filesystem::path& path, const Array& array) {
   const size_t unpadded = kMagic.size() + 4 + header.size() + 1;
   header.append((64 - unpadded % 64) % 64, ' ');
   header += '\n';
-  std::ofstream out(path, std::ios::binary);
-  if (!out) throw_user("{}: cannot be written", path.string());
-  out << kMagic << '\x01' << '\x00' << static_cast<char>(header.size() & 0xff)
-      << static_cast<char>(header.size() >> 8) << header;
+  std::string start(kMagic);
+  start += '\x01';
+  start += '\x00';
+  start += static_cast<char>(header.size() & 0xff);
+  start += static_cast<char>(header.size() >> 8);
+  start += header;
   const Array packed = array.contiguous();
-  out.write(reinterpret_cast<const char*>(packed.raw()),
-            static_cast<std::streamsize>(packed.num_bytes()));
-  if (!out.flush()) throw_user("{}: cannot be written", path.string());
+  const std::string_view parts[] = {
+      start, {reinterpret_cast<const char*>(packed.raw()), packed.num_bytes()}};
+  write_file(path, parts);
 }
 
 }  // namespace cleave
