@@ -247,7 +247,19 @@ std::vector<Array> eval_custom_call(EvalContext& context, const Node& node,
     const Array shifted = binary(BinaryOp::ShiftLeft, high, high_half_shift(high.shape()));
     return {convert(binary(BinaryOp::Or, low, shifted), result)};
   }
+  if (target.find("python") != std::string_view::npos &&
+      target.find("callback") != std::string_view::npos)
+    fail(node,
+         "@{} calls a Python function of the process that traced the module (jax.pure_callback, "
+         "io_callback, jax.debug.print, jax.debug.callback), and there is none here; trace without "
+         "it, and return the values that it needs",
+         target);
   fail(node, "custom call @{} has no CPU kernel", target);
+}
+
+void verify_custom_call(const Graph& graph, const Node& node) {
+  if (const std::string_view target = target_of(node); is_linalg_call(target))
+    verify_linalg_call(graph, node, target);
 }
 
 // ---- composite: the function that its decomposition names
@@ -280,6 +292,7 @@ void verify_composite(const Graph& graph, const Node& node) {
 void register_custom_call_ops(OpRegistry& registry) {
   registry.add({.name = "stablehlo.custom_call",
                 .infer = infer_declared,
+                .verify = verify_custom_call,
                 .rule = custom_call_rule,
                 .partial = custom_call_partial,
                 .eval = eval_custom_call,

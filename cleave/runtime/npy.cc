@@ -9,6 +9,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/core/output_file.h"
+#include "cleave/kernels/narrow.h"
 
 namespace cleave {
 namespace {
@@ -66,10 +67,24 @@ DType parse_dtype(std::string descriptor, std::optional<DType> expected, const s
   if (expected == DType::BF16 &&
       (descriptor == "<V2" || descriptor == "|V2" || descriptor == "<u2"))
     return DType::BF16;
+  if (expected && is_narrow(*expected) && (descriptor == "<V1" || descriptor == "|V1"))
+    return *expected;
   for (const auto& [dtype, text] : descriptors())
     if (descriptor.substr(1) == text.substr(1) && descriptor[0] != '>') return dtype;
   throw_user("{}: elements of type {} cannot be read; little-endian numbers and bools can", file,
              descriptor);
+}
+
+// Of elements that take less than their byte; the sign is extended.
+void clear_unused_bits(Array& array) {
+  const int unused = 8 - bit_width(array.dtype());
+  for (int64_t i = 0; i < array.num_elements(); ++i) {
+    auto& bits = array.data<uint8_t>()[i];
+    const auto high = static_cast<uint8_t>(bits << unused);
+    bits = is_signed_integer(array.dtype())
+               ? static_cast<uint8_t>(static_cast<int8_t>(high) >> unused)
+               : static_cast<uint8_t>(high >> unused);
+  }
 }
 
 }  // namespace
@@ -109,6 +124,7 @@ Array load_npy(const std::filesystem::path& path, std::optional<DType> expected)
   Array array(dtype, shape);
   in.read(reinterpret_cast<char*>(array.raw()), static_cast<std::streamsize>(wanted));
   if (!in) throw_user("{}: cannot be read", file);
+  if (is_narrow(dtype)) clear_unused_bits(array);
   if (!fortran) return array;
   Shape permutation;
   for (size_t d = shape.size(); d-- > 0;) permutation.push_back(static_cast<int64_t>(d));
@@ -117,13 +133,13 @@ Array load_npy(const std::filesystem::path& path, std::optional<DType> expected)
 
 void save_npy(const std::filesystem::path& path, const Array& array) {
   const auto descriptor = descriptors().find(array.dtype());
-  if (descriptor == descriptors().end())
+  if (descriptor == descriptors().end() && !is_narrow(array.dtype()))
     throw_user("{}: arrays of {} cannot be written as .npy", path.string(), name(array.dtype()));
   std::string shape;
   for (int64_t size : array.shape()) shape += std::to_string(size) + ",";
   if (array.rank() > 1) shape.pop_back();
   std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
-                                   descriptor->second, shape);
+                                   is_narrow(array.dtype()) ? "<V1" : descriptor->second, shape);
   const size_t unpadded = kMagic.size() + 4 + header.size() + 1;
   header.append((64 - unpadded % 64) % 64, ' ');
   header += '\n';
