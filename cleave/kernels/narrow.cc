@@ -101,7 +101,8 @@ uint8_t bits_of(const Format& format, double value) {
     (format.magnitude(middle) <= size ? low : high) = middle;
   }
   const double below = size - format.magnitude(low), above = format.magnitude(low + 1) - size;
-  unsigned bits = above < below || (above == below && low % 2 == 1) ? low + 1 : low;
+  const bool tie_up = low % 2 == 1 || format.mantissa_bits == 0;  // powers of two: the larger
+  unsigned bits = above < below || (above == below && tie_up) ? low + 1 : low;
   if (size < format.magnitude(0)) bits = 0;
   if (bits > largest) {
     if (format.specials == Specials::None) return static_cast<uint8_t>(sign | largest);
