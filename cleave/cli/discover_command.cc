@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "cleave/cli/commands.h"
@@ -21,6 +22,8 @@
 
 namespace cleave::cli {
 namespace {
+
+constexpr int64_t kMostDevices = 256;
 
 struct Options {
   std::vector<std::string> ops;
@@ -94,8 +97,11 @@ DiscoverOptions settings_of(const Options& options) {
   settings.progress = progress_line();
   settings.worlds.clear();
   for (const std::string& w : split(options.worlds, ',')) {
-    settings.worlds.push_back(static_cast<int>(parse_int(w, "--world")));
-    if (settings.worlds.back() < 2) throw_user("--world: a mesh axis needs at least 2 devices");
+    const int64_t world = parse_int(w, "--world");
+    if (world < 2) throw_user("--world: a mesh axis needs at least 2 devices");
+    if (world > kMostDevices)
+      throw_user("--world {}: at most {} devices are tried", world, kMostDevices);
+    settings.worlds.push_back(static_cast<int>(world));
   }
   return settings;
 }
@@ -116,8 +122,9 @@ void run_replay(const Options& options) {
   OperatorText op = options.op;
   op.name = options.ops.empty() ? text.op : options.ops.front();
   if (!op.command.empty() && op.shapes.empty())
-    fmt::print("{}", replay(operator_of_command(text.op, op.command, {text.witness.sample}),
-                            text.witness));
+    fmt::print("{}",
+               replay(operator_of_command(text.op, op.command, {text.witness.sample}, op.timeout),
+                      text.witness));
   else
     fmt::print("{}", replay(operator_of_text(op), text.witness));
 }
@@ -130,18 +137,32 @@ std::string emitted(const std::string& what, const Operator& op, const Discovery
                              : emit_dtensor_tests(discovery);
 }
 
+// "2x2"
+std::vector<int> mesh_sizes(const std::string& text) {
+  std::vector<int> sizes;
+  int64_t devices = 1;
+  for (int64_t size : parse_shape(text)) {
+    devices *= std::clamp<int64_t>(size, 0, kMostDevices);
+    if (size < 2 || devices > kMostDevices)
+      throw_user("--mesh {}: axes need at least 2 devices each, and at most {} in all", text,
+                 kMostDevices);
+    sizes.push_back(static_cast<int>(size));
+  }
+  if (sizes.size() != 2) throw_user("--mesh {}: two axes are needed, such as 2x2", text);
+  return sizes;
+}
+
 // What is asked for about one operator, as text.
 std::string report(const std::string& name, const Options& options,
                    const DiscoverOptions& settings) {
   OperatorText text = options.op;
   text.name = name;
+  if (!options.mesh.empty()) mesh_sizes(options.mesh);  // before the work that it would be for
   Operator op = operator_of_text(text);
   if (options.gradient) op = gradient_of(op);
   const Discovery discovery = discover(op, settings);
   if (!options.mesh.empty()) {
-    std::vector<int> sizes;
-    for (int64_t size : parse_shape(options.mesh)) sizes.push_back(static_cast<int>(size));
-    return report_mesh(check_mesh(op, discovery, sizes, settings));
+    return report_mesh(check_mesh(op, discovery, mesh_sizes(options.mesh), settings));
   }
   if (!options.emit.empty()) return emitted(options.emit, op, discovery);
   return options.format == "yaml"   ? report_yaml(discovery)
@@ -183,6 +204,10 @@ void add_discover_command(CLI::App& app) {
   command->add_option("--command", options->op.command,
                       "a program that computes the operator, asked over its standard input; see "
                       "docs/discovery.md");
+  command
+      ->add_option("--timeout", options->op.timeout, "seconds that --command has for each answer")
+      ->check(CLI::Range(0.001, 1e6))
+      ->capture_default_str();
   command
       ->add_option("--shape", options->op.shapes,
                    "a shape per operand, with its dtype where it is another: 8x3,8x3xi64; more "

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "cleave/cli/files.h"
+#include "cleave/cli/modules.h"
 #include "cleave/cli/tensor_options.h"
 #include "cleave/core/error.h"
 #include "cleave/core/number_text.h"
@@ -181,9 +181,21 @@ Operator command_of(const OperatorText& text) {
     throw_user("discover --command: give a shape per operand, such as --shape 8x3,8x3xi64");
   }
   Operator op = operator_of_command(text.name.empty() ? "command" : text.name, text.command,
-                                    std::move(samples));
+                                    std::move(samples), text.timeout);
   apply_attrs(op, text.attrs, true);
-  return operator_of_command(op.name, text.command, std::move(op.samples));
+  return operator_of_command(op.name, text.command, std::move(op.samples), text.timeout);
+}
+
+// An operator is run thousands of times.
+void check_sizes(const Operator& op) {
+  constexpr int64_t kMostElements = int64_t{1} << 24;
+  for (const Sample& sample : op.samples)
+    for (const TensorDesc& operand : sample.operands)
+      if (num_elements(operand.shape) > kMostElements)
+        throw_user(
+            "discover: an operand of {} has more than {} elements; rules do not depend on "
+            "sizes, so give a smaller --shape",
+            to_string(operand.shape), kMostElements);
 }
 
 bool is_file(const std::string& name) {
@@ -222,7 +234,7 @@ Operator operator_of_text(const OperatorText& text) {
       op = *known;
     } else if (is_file(text.name)) {
       op = operator_of_module(std::filesystem::path(text.name).stem().string(),
-                              parse_module(read_text(text.name), text.name));
+                              read_module(text.name));
     } else if (auto registered = find_registry_operator(text.name)) {
       op = std::move(*registered);
     } else {
@@ -232,6 +244,7 @@ Operator operator_of_text(const OperatorText& text) {
     apply_attrs(op, text.attrs, false);
   }
   if (!text.domains.empty()) apply_domains(op, text.domains);
+  check_sizes(op);
   return op;
 }
 

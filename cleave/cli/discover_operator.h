@@ -14,6 +14,7 @@ struct OperatorText {
   std::vector<std::string> shapes;  // "8x3,8x3xf32": one entry per call
   std::vector<std::string> attrs;   // "dim=0,1"
   std::string domains;              // "any,index:6"
+  double timeout = 60;              // seconds that a command has for an answer
 };
 
 // An operator of the library, an op of the registry, a module in a file, or a command. The shapes

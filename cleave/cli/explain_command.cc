@@ -97,7 +97,7 @@ void run(const ExplainCommand& command) {
   if (is_plan(text)) return explain_planned(command, text);
   if (!command.ops.empty() || !command.module.empty())
     throw_user("--op and --module are for plans, and '{}' is a module", command.file);
-  Graph graph = parse_module(text, command.file);
+  Graph graph = module_of_text(text, command.file);
   const std::vector<std::string> names = value_names(graph);
   std::vector<ValueId> values;
   for (const std::string& name : command.values)

@@ -2,11 +2,10 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iostream>
-#include <iterator>
 
 #include "cleave/cli/ranks.h"
 #include "cleave/core/error.h"
+#include "cleave/core/input_file.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/models/registry.h"
 #include "cleave/runtime/world.h"
@@ -18,7 +17,7 @@ namespace {
 // Of several ranks, only rank 0 has a standard input; the others get it from there.
 std::string standard_input() {
   std::string text;
-  if (speaks()) text.assign(std::istreambuf_iterator<char>(std::cin), {});
+  if (speaks()) text = read_standard_input();
   World* world = World::of_process();
   if (!world) return text;
   const auto size = static_cast<int64_t>(text.size());
@@ -35,10 +34,7 @@ std::string read_text(const std::string& path, std::string_view expected) {
   if (path == "-") {
     text = standard_input();
   } else {
-    if (std::filesystem::is_directory(path)) throw_user("cannot read '{}': it is a folder", path);
-    std::ifstream file(path, std::ios::binary);
-    if (!file) throw_user("cannot read '{}'", path);
-    text.assign(std::istreambuf_iterator<char>(file), {});
+    text = read_input_file(path);
   }
   if (text.find_first_not_of(" \t\r\n") == std::string::npos)
     throw_user("'{}' is empty; {} was expected", path == "-" ? "standard input" : path, expected);

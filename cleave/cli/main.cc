@@ -1,16 +1,22 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
+#include <iostream>
+#include <new>
 #include <sstream>
 
 #include "cleave/cli/commands.h"
 #include "cleave/cli/ranks.h"
 #include "cleave/cli/streams.h"
+#include "cleave/core/available_memory.h"
 #include "cleave/core/error.h"
+#include "cleave/discover/command_operator.h"
 #include "cleave/runtime/world.h"
 
 int main(int argc, char** argv) {
   cleave::cli::prepare_streams();
+  // Without a handler of ours, the allocator ends the process.
+  std::set_new_handler([] { throw std::bad_alloc(); });
   CLI::App app{
       "cleave: split tensor programs over a mesh of devices, and prove that nothing changed"};
   app.require_subcommand(1);
@@ -45,6 +51,14 @@ int main(int argc, char** argv) {
     outcome = {1, true, fmt::format("error: {}", error.what())};
   } catch (const cleave::UserError& error) {
     outcome = {1, false, fmt::format("error: {}", error.what())};
+  } catch (const cleave::CommandTimeout& error) {
+    outcome = {1, false, fmt::format("error: {}", error.what())};
+  } catch (const std::bad_alloc&) {
+    outcome = {1, false,
+               fmt::format("error: out of memory; {} are available now",
+                           cleave::memory_text(cleave::available_memory()))};
+  } catch (const std::length_error& error) {
+    outcome = {1, false, fmt::format("error: a size is beyond all memory ({})", error.what())};
   } catch (const std::exception& error) {
     outcome = {70, false, fmt::format("internal error (a bug in cleave): {}", error.what())};
   }

@@ -6,11 +6,11 @@
 
 #include "cleave/cli/commands.h"
 #include "cleave/cli/files.h"
+#include "cleave/cli/modules.h"
 #include "cleave/core/error.h"
 #include "cleave/core/output_file.h"
 #include "cleave/graph/json.h"
 #include "cleave/graph/text/text.h"
-#include "cleave/graph/verify.h"
 #include "cleave/passes/pass.h"
 
 namespace cleave::cli {
@@ -116,26 +116,13 @@ OptCommand parse_arguments(const std::vector<std::string>& args) {
   return command;
 }
 
-Graph read_graph(const OptCommand& command, const SourceChunk& chunk) {
-  // A module in JSON starts with a brace and a quote; no other text does.
-  const size_t brace = chunk.text.find_first_not_of(" \t\r\n");
-  if (brace != std::string_view::npos && chunk.text[brace] == '{') {
-    const size_t next = chunk.text.find_first_not_of(" \t\r\n", brace + 1);
-    if (next != std::string_view::npos && chunk.text[next] == '"')
-      return graph_from_json(chunk.text);
-  }
-  return parse_module(chunk.text, command.input == "-" ? "<stdin>" : command.input,
-                      chunk.first_line);
-}
-
 // Runs one module through the passes and returns its text.
 std::string run_chunk(const OptCommand& command, const SourceChunk& chunk,
                       std::vector<PassTiming>& timings) {
   const auto begin = std::chrono::steady_clock::now();
-  Graph graph = read_graph(command, chunk);
+  Graph graph = module_of_text(chunk.text, command.input, chunk.first_line, command.verify);
   const std::chrono::duration<double> parse = std::chrono::steady_clock::now() - begin;
   timings.push_back({"(parse)", parse.count()});
-  if (command.verify) verify_graph(graph);
   PassContext context;
   context.remark = [](std::string_view text) { fmt::print(stderr, "{}\n", text); };
   context.trace = command.trace;

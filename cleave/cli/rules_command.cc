@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "cleave/cli/commands.h"
-#include "cleave/cli/files.h"
+#include "cleave/cli/modules.h"
 #include "cleave/core/error.h"
 #include "cleave/core/sharding_rule_text.h"
 #include "cleave/graph/op_def.h"
@@ -18,7 +18,7 @@ std::string types_of(const Graph& graph, const std::vector<ValueId>& values) {
 }
 
 void run(const std::string& path, bool short_form, bool conservative) {
-  const Graph graph = parse_module(read_text(path), path);
+  const Graph graph = read_module(path);
   const std::vector<std::string> names = value_names(graph);
   graph.walk([&](NodeId id) {
     const Node& node = graph.node(id);

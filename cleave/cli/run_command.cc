@@ -4,8 +4,10 @@
 
 #include "cleave/cli/commands.h"
 #include "cleave/cli/files.h"
+#include "cleave/cli/modules.h"
 #include "cleave/cli/ranks.h"
 #include "cleave/cli/sharded_run.h"
+#include "cleave/core/available_memory.h"
 #include "cleave/core/error.h"
 #include "cleave/core/number_text.h"
 #include "cleave/core/output_file.h"
@@ -69,6 +71,11 @@ std::vector<Array> make_arguments(const Graph& graph, const std::string& entry,
     if (!what.emplace(index ? std::to_string(*index) : key, text.substr(at + 1)).second)
       throw_user("--arg {}: '{}' is given twice", text, key);
   }
+  double bytes = 0;  // of those that are made here
+  for (size_t i = given.size(); i < function->arg_types.size(); ++i)
+    bytes += static_cast<double>(function->arg_types[i].byte_count());
+  check_fits(static_cast<int64_t>(std::min(bytes, 9e18)),
+             fmt::format("the arguments of @{}", entry));
   std::vector<Array> args;
   for (size_t i = 0; i < function->arg_types.size(); ++i) {
     const Type& type = function->arg_types[i];
@@ -151,9 +158,9 @@ void run(const RunOptions& options) {
     return run_module(model.graph, options, model.arguments);
   }
   const std::string text = read_text(options.file);
-  if (!options.split) return run_module(parse_module(text, options.file), options);
+  if (!options.split) return run_module(module_of_text(text, options.file), options);
   for (const SourceChunk& chunk : split_input(text)) {
-    const Graph graph = parse_module(chunk.text, options.file, chunk.first_line);
+    const Graph graph = module_of_text(chunk.text, options.file, chunk.first_line);
     if (!graph.functions.empty()) run_module(graph, options);
   }
 }

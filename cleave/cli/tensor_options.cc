@@ -18,9 +18,11 @@ Shape parse_shape(std::string_view text) {
     if (error != std::errc() || size < 0 || (next != end && *next != 'x'))
       throw_user("shape '{}': expected sizes joined by x, such as 8x16", text);
     shape.push_back(size);
-    if (next == end) return shape;
+    if (next == end) break;
     at = next + 1;
   }
+  num_elements(shape);  // throws where they are too many
+  return shape;
 }
 
 DType parse_dtype(std::string_view text) {

@@ -10,6 +10,13 @@
 
 namespace cleave {
 
+namespace {
+
+// More than any installation has; what is kept for each device stays within memory.
+constexpr int64_t kMostDevices = int64_t{1} << 20;
+
+}  // namespace
+
 int64_t Mesh::num_devices() const {
   int64_t count = 1;
   for (const MeshAxis& axis : axes) count *= axis.size;
@@ -63,8 +70,8 @@ void normalize_and_verify(Mesh& mesh) {
   }
   int64_t count = 1;
   for (const MeshAxis& axis : mesh.axes)
-    if (__builtin_mul_overflow(count, axis.size, &count) || count > INT32_MAX)
-      throw_user("mesh {}: more than 2^31 - 1 devices", to_string(mesh));
+    if (__builtin_mul_overflow(count, axis.size, &count) || count > kMostDevices)
+      throw_user("mesh {}: more than {} devices", to_string(mesh), kMostDevices);
   for (int64_t id : mesh.device_ids)
     if (id < 0) throw_user("mesh {}: device ids must be non-negative", to_string(mesh));
   if (mesh.axes.empty()) {

@@ -1,15 +1,21 @@
 #include "cleave/discover/command_operator.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "cleave/core/error.h"
 
@@ -42,7 +48,11 @@ Array array_of(const Json& json) {
   const auto dtype_name = json.at("dtype").get<std::string>();
   const std::optional<DType> dtype = dtype_from_name(dtype_name);
   if (!dtype) throw_user("'{}' is no dtype", dtype_name);
-  Array array(*dtype, json.at("shape").get<Shape>());
+  if (!has_kernels(*dtype)) throw_user("there are no arrays of '{}'", dtype_name);
+  const Shape shape = json.at("shape").get<Shape>();
+  for (int64_t size : shape)
+    if (size < 0) throw_user("a shape with the size {}", size);
+  Array array(*dtype, shape);
   const auto& text = json.at("data").get_ref<const std::string&>();
   if (text.size() != 2 * array.num_bytes())
     throw_user("{} digits for {} bytes", text.size(), array.num_bytes());
@@ -66,7 +76,7 @@ std::string request_of(const AttrMap& attrs, std::span<const Array> operands) {
 // A running command; its input and output are one socket.
 class Process {
  public:
-  explicit Process(const std::string& command) {
+  explicit Process(const std::string& command) : command_(command) {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
       throw_user("cannot start '{}': no socket", command);
@@ -74,6 +84,8 @@ class Process {
     if (id_ == 0) {
       std::signal(SIGPIPE, SIG_DFL);
       std::signal(SIGXFSZ, SIG_DFL);
+      setpgid(0, 0);  // so that all that the shell starts can be ended
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
       dup2(ends[1], STDIN_FILENO);
       dup2(ends[1], STDOUT_FILENO);
       execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
@@ -90,25 +102,36 @@ class Process {
   Process& operator=(const Process&) = delete;
   ~Process() {
     close(socket_);
-    if (!ended_) waitpid(id_, nullptr, 0);
+    wait_or_kill();
   }
 
-  // The line that answers a line; nothing where the command has ended.
-  std::optional<std::string> ask(const std::string& request) {
+  // The line that answers a line; nothing where the command has ended. Throws UserError where it
+  // does not answer in time.
+  std::optional<std::string> ask(const std::string& request, double seconds) {
+    const Clock::time_point deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                                          std::chrono::duration<double>(seconds));
     for (size_t sent = 0; sent < request.size();) {
-      const ssize_t n = send(socket_, request.data() + sent, request.size() - sent, MSG_NOSIGNAL);
+      wait_for(POLLOUT, deadline, seconds);
+      const ssize_t n =
+          send(socket_, request.data() + sent, request.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (n < 0 && (errno == EAGAIN || errno == EINTR)) continue;
       if (n <= 0) return std::nullopt;
       sent += static_cast<size_t>(n);
     }
-    for (;;) {
-      const size_t end = received_.find('\n');
+    for (size_t looked = 0;;) {
+      const size_t end = received_.find('\n', looked);
       if (end != std::string::npos) {
         std::string line = received_.substr(0, end);
         received_.erase(0, end + 1);
         return line;
       }
-      char block[4096];
+      looked = received_.size();
+      if (looked > kMostAnswer)
+        throw_user("'{}' answered with more than {} bytes on one line", command_, kMostAnswer);
+      wait_for(POLLIN, deadline, seconds);
+      char block[1 << 16];
       const ssize_t n = read(socket_, block, sizeof block);
+      if (n < 0 && (errno == EAGAIN || errno == EINTR)) continue;
       if (n <= 0) return std::nullopt;
       received_.append(block, static_cast<size_t>(n));
     }
@@ -116,14 +139,47 @@ class Process {
 
   // How the command ended, in words.
   std::string end() {
-    int status = 0;
     shutdown(socket_, SHUT_RDWR);
-    ended_ = waitpid(id_, &status, 0) == id_;
+    const std::optional<int> found = wait_or_kill();
+    if (!found) return "neither an exit status nor a signal";
+    const int status = *found;
     return WIFSIGNALED(status) ? fmt::format("signal {}", WTERMSIG(status))
                                : fmt::format("exit status {}", WEXITSTATUS(status));
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr size_t kMostAnswer = size_t{1} << 28;
+
+  void wait_for(short what, Clock::time_point deadline, double seconds) {
+    for (;;) {
+      const auto left =
+          std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+      pollfd one{socket_, what, 0};
+      const int ready = poll(&one, 1, static_cast<int>(std::clamp<int64_t>(left, 0, 60'000)));
+      if (ready > 0) return;
+      if (left <= 0)
+        throw CommandTimeout(fmt::format(
+            "'{}' did not answer within {:g} s; --timeout gives it more", command_, seconds));
+    }
+  }
+
+  // Its status, if it ended by itself: a command that has read the end of its input has a second.
+  std::optional<int> wait_or_kill() {
+    if (ended_) return std::nullopt;
+    ended_ = true;
+    int status = 0;
+    for (int tries = 0; tries < 100; ++tries) {
+      if (waitpid(id_, &status, WNOHANG) == id_) return status;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    kill(-id_, SIGKILL);
+    kill(id_, SIGKILL);
+    waitpid(id_, &status, 0);
+    return std::nullopt;
+  }
+
+  std::string command_;
   pid_t id_ = -1;
   int socket_ = -1;
   bool ended_ = false;
@@ -133,11 +189,18 @@ class Process {
 // As many processes as threads call at the same time.
 class Command {
  public:
-  explicit Command(std::string command) : command_(std::move(command)) {}
+  Command(std::string command, double timeout) : command_(std::move(command)), timeout_(timeout) {}
 
   std::vector<Array> run(const AttrMap& attrs, std::span<const Array> operands) {
     std::unique_ptr<Process> process = take();
-    const std::optional<std::string> line = process->ask(request_of(attrs, operands));
+    if (silent_) throw CommandTimeout(fmt::format("'{}' did not answer", command_));
+    std::optional<std::string> line;
+    try {
+      line = process->ask(request_of(attrs, operands), timeout_);
+    } catch (const CommandTimeout&) {
+      silent_ = true;  // nobody waits for it again
+      throw;
+    }
     if (!line) throw_user("'{}' ended with {} instead of an answer", command_, process->end());
     {
       std::lock_guard lock(mutex_);
@@ -173,6 +236,8 @@ class Command {
   }
 
   std::string command_;
+  double timeout_;
+  std::atomic<bool> silent_ = false;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Process>> idle_;
 };
@@ -184,11 +249,12 @@ bool names_a_dim(const std::string& name) {
 
 }  // namespace
 
-Operator operator_of_command(std::string name, std::string command, std::vector<Sample> samples) {
+Operator operator_of_command(std::string name, std::string command, std::vector<Sample> samples,
+                             double timeout) {
   Operator op;
   op.name = std::move(name);
   op.samples = std::move(samples);
-  auto shared = std::make_shared<Command>(std::move(command));
+  auto shared = std::make_shared<Command>(std::move(command), timeout);
   op.run = [shared](const AttrMap& attrs, std::span<const Array> operands) {
     return shared->run(attrs, operands);
   };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,14 @@ namespace cleave {
 //   {"error": "sizes 2 and 3 differ"}       the operator does not accept these operands
 //
 // `data` are the bytes of the elements, row-major and little-endian, in hexadecimal. A command that
-// ends is started again; that it ended counts as not accepting the operands.
-Operator operator_of_command(std::string name, std::string command, std::vector<Sample> samples);
+// ends is started again; that it ended counts as not accepting the operands. One that does not
+// answer within `timeout` seconds says nothing about the operator, and ends the discovery.
+Operator operator_of_command(std::string name, std::string command, std::vector<Sample> samples,
+                             double timeout = 60);
+
+class CommandTimeout : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
 
 }  // namespace cleave

@@ -8,6 +8,7 @@
 #include "cleave/graph/op_def.h"
 #include "cleave/graph/text/resources.h"
 #include "cleave/graph/text/text.h"
+#include "cleave/graph/verify.h"
 
 namespace cleave {
 namespace {
@@ -339,6 +340,12 @@ std::string graph_to_json(const Graph& graph, const JsonOptions& options) {
 }
 
 Graph graph_from_json(std::string_view json) {
+  Graph graph = graph_from_json_unverified(json);
+  verify_graph(graph);
+  return graph;
+}
+
+Graph graph_from_json_unverified(std::string_view json) {
   Json root;
   try {
     root = Json::parse(json);

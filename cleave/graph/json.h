@@ -19,7 +19,9 @@ struct JsonOptions {
 std::string graph_to_json(const Graph& graph, const JsonOptions& options = {});
 
 // The other way. Rules become `sdy.sharding_rule` attributes where the op has no rule of its own;
-// costs are not kept, since ops state them. Throws UserError that names the field.
+// costs are not kept, since ops state them. The graph is verified, as that of parse_module is.
+// Throws UserError that names the field.
 Graph graph_from_json(std::string_view json);
+Graph graph_from_json_unverified(std::string_view json);
 
 }  // namespace cleave

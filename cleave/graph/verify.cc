@@ -6,6 +6,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/manual_axes.h"
+#include "cleave/graph/call_order.h"
 #include "cleave/graph/op_def.h"
 
 namespace cleave {
@@ -22,6 +23,11 @@ bool is_terminator(const Node& node) {
   return node.name == "func.return" || node.name == "stablehlo.return" || node.name == "sdy.return";
 }
 
+bool has_valid_sizes(const Type& type) {
+  return std::all_of(type.shape.begin(), type.shape.end(),
+                     [](int64_t size) { return size >= 0 || size == kDynamicSize; });
+}
+
 bool is_isolated(const Node& node) {
   return node.name == "sdy.manual_computation" || node.name == "sdy.named_computation" ||
          node.name == "chlo.scan";
@@ -33,6 +39,7 @@ class Verifier {
       : graph_(graph), options_(options), level_of_(graph.num_values(), kUndefined) {}
 
   void run() {
+    verify_call_order(graph_);
     for (const Function& function : graph_.functions) verify_function(function);
   }
 
@@ -130,16 +137,23 @@ class Verifier {
 
   void verify_types(const Node& node) const {
     if (!node.def) return;
+    if (node.def->infer) verify_inferred(node);
     if (node.def->verify) check_own(node, [&] { node.def->verify(graph_, node); });
-    if (!node.def->infer) return;
+  }
+
+  void verify_inferred(const Node& node) const {
     std::vector<Type> types;
     check_own(node, [&] { types = node.def->infer(graph_, node); });
     if (types.size() != node.results.size())
       fail(node, fmt::format("{} results, but the op has {}", node.results.size(), types.size()));
-    for (size_t i = 0; i < types.size(); ++i)
+    for (size_t i = 0; i < types.size(); ++i) {
+      if (!has_valid_sizes(types[i]))
+        fail(node,
+             fmt::format("result {} would be {}, of a negative size", i, to_string(types[i])));
       if (!compatible_types(types[i], graph_.type(node.results[i])))
         fail(node, fmt::format("result {} is declared as {}, but inferred as {}", i,
                                to_string(graph_.type(node.results[i])), to_string(types[i])));
+    }
   }
 
   template <typename Check>
@@ -233,9 +247,10 @@ class Verifier {
 bool compatible_types(const Type& a, const Type& b) {
   if (a == b) return true;
   // A quantized tensor may be given by its stored integers.
-  if (a.is_tensor() && b.is_tensor() && (a.dtype == DType::Other || b.dtype == DType::Other))
-    return a.rank() == b.rank();
-  if (a.kind != b.kind || a.dtype != b.dtype || a.text != b.text) return false;
+  const bool quantized =
+      a.is_tensor() && b.is_tensor() && (a.dtype == DType::Other || b.dtype == DType::Other);
+  if (a.kind != b.kind) return false;
+  if (!quantized && (a.dtype != b.dtype || a.text != b.text)) return false;
   if (a.kind == Type::Kind::Tuple)
     return std::equal(a.elements.begin(), a.elements.end(), b.elements.begin(), b.elements.end(),
                       compatible_types);

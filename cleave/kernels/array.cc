@@ -4,6 +4,7 @@
 #include <new>
 #include <optional>
 
+#include "cleave/core/available_memory.h"
 #include "cleave/core/error.h"
 #include "cleave/kernels/allocation_count.h"
 #include "cleave/kernels/buffer_pool.h"
@@ -15,6 +16,7 @@ namespace {
 // Arrays of this many bytes and more take blocks from the pool, which keeps at most kKeptBytes.
 constexpr size_t kPooledBytes = size_t{64} << 10;
 constexpr size_t kKeptBytes = size_t{1} << 30;
+constexpr size_t kMostBytes = size_t{1} << 62;
 
 // Never destroyed: arrays may outlive every other static object.
 BufferPool& pool() {
@@ -44,14 +46,19 @@ AllocationCount& thread_allocations() {
 }
 
 Buffer allocate(size_t bytes) {
-  count_allocated(bytes);
-  if (kUsePool && bytes >= kPooledBytes)
-    return Buffer(pool().take(bytes), [bytes](std::byte* p) {
+  if (bytes > kMostBytes) throw_user("an array of {} bytes: more than any memory holds", bytes);
+  if (kUsePool && bytes >= kPooledBytes) {
+    std::byte* data = pool().take(bytes);
+    count_allocated(bytes);
+    return Buffer(data, [bytes](std::byte* p) {
       count_freed(bytes);
       pool().give(p, bytes);
     });
+  }
+  check_fits(static_cast<int64_t>(bytes), "an array");
   auto* data =
       static_cast<std::byte*>(::operator new[](bytes == 0 ? 1 : bytes, std::align_val_t{64}));
+  count_allocated(bytes);
   return Buffer(data, [bytes](std::byte* p) {
     count_freed(bytes);
     ::operator delete[](p, std::align_val_t{64});

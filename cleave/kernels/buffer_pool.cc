@@ -8,10 +8,13 @@
 #include <new>
 #include <vector>
 
+#include "cleave/core/available_memory.h"
+
 namespace cleave {
 namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kLooked = size_t{64} << 20;  // from here on, the memory left is looked at first
 
 std::align_val_t alignment_of(size_t size) {
   return std::align_val_t{size >= kHugePage ? kHugePage : 64};
@@ -36,9 +39,14 @@ struct BufferPool::Lists {
 
 BufferPool::BufferPool(size_t limit) : lists_(std::make_unique<Lists>()) { lists_->limit = limit; }
 
-BufferPool::~BufferPool() {
+BufferPool::~BufferPool() { release(); }
+
+void BufferPool::release() {
+  std::lock_guard lock(lists_->mutex);
   for (auto& [size, blocks] : lists_->free)
     for (std::byte* block : blocks) give_to_system(block, size);
+  lists_->free.clear();
+  lists_->kept = 0;
 }
 
 size_t BufferPool::size_class(size_t bytes) {
@@ -59,6 +67,9 @@ std::byte* BufferPool::take(size_t bytes) {
       return block;
     }
   }
+  // Blocks that are kept for arrays of other sizes are memory too.
+  if (size >= kLooked && static_cast<int64_t>(size) > available_memory()) release();
+  check_fits(static_cast<int64_t>(size), "an array");
   return take_from_system(size);
 }
 

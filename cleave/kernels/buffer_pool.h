@@ -18,6 +18,7 @@ class BufferPool {
   std::byte* take(size_t bytes);
   void give(std::byte* block, size_t bytes);  // with the size that was asked for
   size_t kept_bytes() const;
+  void release();  // gives all that is kept to the system
 
   // What a block of at least this many bytes really holds: four steps between powers of two, so
   // that sizes that differ a little share blocks.  5 MB -> 5 MiB, 65 KB -> 80 KiB

@@ -5,8 +5,13 @@
 namespace cleave {
 namespace {
 
+// What no memory holds anyway; sums of it with paddings still fit.
+constexpr int64_t kHuge = int64_t{1} << 61;
+
 int64_t dilated(int64_t size, int64_t dilation) {
-  return size == 0 ? 0 : (size - 1) * dilation + 1;
+  int64_t span = 0;
+  if (size == 0) return 0;
+  return __builtin_mul_overflow(size - 1, dilation, &span) || span >= kHuge ? kHuge : span + 1;
 }
 
 int64_t padded_size(int64_t size, const Window::Dim& dim) {

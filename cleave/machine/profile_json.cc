@@ -1,10 +1,9 @@
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "cleave/core/error.h"
+#include "cleave/core/input_file.h"
 #include "cleave/machine/host_profile.h"
 #include "cleave/machine/profile.h"
 
@@ -42,11 +41,28 @@ constexpr ProtocolField kProtocolFields[] = {
     {"across_gbps", &CollectiveProtocol::across_gbps},
 };
 
+// What any machine could mean, and what sums and products of still are numbers.
+struct Limits {
+  std::string_view suffix;  // of the field's name
+  double least, most;       // where it is not 0
+};
+constexpr Limits kLimits[] = {
+    {"_us", 1e-9, 1e9},     {"gbps", 1e-6, 1e9},     {"tflops", 1e-9, 1e9},
+    {"_bytes", 1e-9, 1e18}, {"ramp_exponent", 0, 4}, {"", 1e-9, 1e18},
+};
+
 double number(const Json& json, const std::string& where) {
   if (!json.is_number()) throw_user("machine profile: {} must be a number", where);
   const double value = json.get<double>();
   if (!(value >= 0)) throw_user("machine profile: {} must not be negative", where);
   if (!std::isfinite(value)) throw_user("machine profile: {} must be finite", where);
+  for (const Limits& limits : kLimits)
+    if (where.ends_with(limits.suffix)) {
+      if (value != 0 && (value < limits.least || value > limits.most))
+        throw_user("machine profile: {} is {:g}; it must lie between {:g} and {:g}", where, value,
+                   limits.least, limits.most);
+      break;
+    }
   return value;
 }
 
@@ -308,17 +324,15 @@ MachineProfile load_profile(const std::string& name_or_path) {
     if (name == name_or_path) return builtin_profile(name);
   const bool is_host = name_or_path == "host";
   const std::string path = is_host ? host_profile_path() : name_or_path;
-  std::ifstream file(path);
-  if (!file && is_host)
+  std::error_code none;
+  const bool exists = std::filesystem::exists(std::filesystem::symlink_status(path, none));
+  if (!exists && is_host)
     throw_user("this host has not been measured: there is no {}; `cleave calibrate` writes it",
                path);
-  if (!file) return builtin_profile(name_or_path);
-  if (std::filesystem::is_directory(path))
-    throw_user("{} is a directory; a machine is a name or a JSON file", path);
-  std::stringstream text;
-  text << file.rdbuf();
+  if (!exists) return builtin_profile(name_or_path);
+  const std::string text = read_input_file(path);
   try {
-    return profile_from_json(text.str());
+    return profile_from_json(text);
   } catch (const UserError& error) {
     throw_user("{}: {}", path, error.what());
   }

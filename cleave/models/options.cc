@@ -21,6 +21,15 @@ Options::Options(std::string model, std::string_view text) : model_(std::move(mo
   }
 }
 
+// Products of a few sizes still fit into 64 bits, or are found not to by whoever makes a type.
+void Options::check_size(const char* name, int64_t value) const {
+  const std::string_view what = name;
+  if (what == "seed") return;
+  // Layers are written out one by one.
+  const int64_t most = what == "layers" || what == "blocks" ? 1 << 14 : 1 << 30;
+  if (value > most) throw_user("model:{}: {}={} must be at most {}", model_, name, value, most);
+}
+
 void Options::read(const char* name, int64_t& value) {
   known_.push_back(fmt::format("{}={}", name, value));
   const auto it = take(name);
@@ -30,6 +39,7 @@ void Options::read(const char* name, int64_t& value) {
   value = *number;
   if (value < 1 && std::string_view(name) != "seed")
     throw_user("model:{}: {}={} must be at least 1", model_, name, value);
+  check_size(name, value);
 }
 
 void Options::read(const char* name, double& value) {
@@ -52,6 +62,7 @@ void Options::read(const char* name, std::vector<int64_t>& values) {
     const auto value = number_of<int64_t>(std::string_view(*it).substr(at, end - at));
     if (!value || *value < 1)
       throw_user("model:{}: {}='{}' is not a list of positive integers", model_, name, *it);
+    check_size(name, *value);
     values.push_back(*value);
     at = end + 1;
   }

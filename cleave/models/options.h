@@ -28,6 +28,7 @@ class Options {
 
  private:
   std::optional<std::string> take(const char* name);
+  void check_size(const char* name, int64_t value) const;
 
   std::string model_;
   std::map<std::string, std::string, std::less<>> values_;

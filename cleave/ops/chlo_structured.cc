@@ -238,7 +238,8 @@ std::vector<Array> eval_ragged_dot(EvalContext& context, const Node& node,
 
 size_t num_inputs(const Node& node) {
   const std::vector<int64_t> segments = node.attrs.get_ints_or_empty("operandSegmentSizes");
-  return segments.size() == 2 ? static_cast<size_t>(segments[0]) : node.operands.size() / 2;
+  return segments.size() == 2 && segments[0] >= 0 ? static_cast<size_t>(segments[0])
+                                                  : node.operands.size() / 2;
 }
 void verify_scan(const Graph& graph, const Node& node) {
   const size_t inputs = num_inputs(node);
@@ -250,6 +251,34 @@ void verify_scan(const Graph& graph, const Node& node) {
   require(
       node.regions.size() == 1 && graph.region(node.regions[0]).args.size() == node.operands.size(),
       node, "the region must take one value per operand");
+  const Region& body = graph.region(node.regions[0]);
+  const size_t carries = node.operands.size() - inputs;
+  require(node.results.size() >= carries && !body.nodes.empty() &&
+              graph.node(body.nodes.back()).operands.size() == node.results.size(),
+          node, "the region must return one value per result, those that are carried last");
+  const int64_t steps = graph.operand_type(node, 0).shape[static_cast<size_t>(dim)];
+  // What the region sees of an input or gives of an output: one step of it.
+  auto check = [&](const Type& whole, const Type& inside, bool carried) {
+    Type expected = whole;
+    if (!carried) {
+      require(whole.is_tensor() && dim < static_cast<int64_t>(whole.rank()) &&
+                  compatible(whole.shape[static_cast<size_t>(dim)], steps),
+              node, "{} has no dimension {} of {} steps", to_string(whole), dim, steps);
+      expected.shape.erase(expected.shape.begin() + dim);
+    }
+    require(compatible(expected, inside), node, "the region has {} where the op has {}",
+            to_string(inside), to_string(whole));
+  };
+  const std::vector<ValueId>& returned = graph.node(body.nodes.back()).operands;
+  const size_t outputs = node.results.size() - carries;
+  for (size_t i = 0; i < node.operands.size(); ++i)
+    check(graph.operand_type(node, i), graph.type(body.args[i]), i >= inputs);
+  for (size_t i = 0; i < node.results.size(); ++i)
+    check(graph.result_type(node, i), graph.type(returned[i]), i >= outputs);
+  for (size_t i = 0; i < carries; ++i)
+    require(compatible(graph.operand_type(node, inputs + i), graph.result_type(node, outputs + i)),
+            node, "{} is carried in and {} out", to_string(graph.operand_type(node, inputs + i)),
+            to_string(graph.result_type(node, outputs + i)));
 }
 // What the body does to other dimensions is not known.
 OpShardingRule scan_rule(const Graph& graph, const Node& node) {

@@ -6,6 +6,7 @@
 #include "cleave/ops/infer_util.h"
 #include "cleave/ops/process_groups.h"
 #include "cleave/ops/reducer.h"
+#include "cleave/ops/region_check.h"
 #include "cleave/ops/rule_util.h"
 #include "cleave/ops/transport.h"
 
@@ -30,8 +31,12 @@ PartReducer reducer_of(EvalContext& context, const Node& node) {
 }
 
 void verify_reducer(const Graph& graph, const Node& node) {
-  require(node.regions.size() == 1 && graph.region(node.regions[0]).args.size() == 2, node,
-          "has no computation of two arguments");
+  require(!node.operands.empty() && node.operands.size() == node.results.size(), node,
+          "has {} operands and {} results", node.operands.size(), node.results.size());
+  for (size_t i = 0; i < node.operands.size(); ++i) {
+    const DType dtype = tensor_operand(graph, node, i).dtype;
+    require_scalar_region(graph, node, 0, "computation", {dtype, dtype}, {dtype});
+  }
 }
 
 // Bytes that leave and reach the device; the time of the way is the machine profile's business.
@@ -177,7 +182,9 @@ std::vector<Type> infer_all_to_all(const Graph& graph, const Node& node) {
     require(count > 0 && (is_dynamic(type.shape[split]) || type.shape[split] % count == 0), node,
             "dimension {} of {} cannot be split in {}", split, to_string(type), count);
     if (!is_dynamic(type.shape[split])) type.shape[split] /= count;
-    if (!is_dynamic(type.shape[concat])) type.shape[concat] *= count;
+    int64_t& joined = type.shape[concat];
+    require(is_dynamic(joined) || !__builtin_mul_overflow(joined, count, &joined), node,
+            "split_count {} is out of range", count);
     types.push_back(std::move(type));
   }
   return types;
@@ -192,6 +199,9 @@ std::vector<Array> eval_all_to_all(EvalContext& context, const Node& node,
   const int64_t split = node.attrs.get_int("split_dimension");
   std::vector<Array> results;
   for (const Array& arg : args) {
+    require(static_cast<int64_t>(group.size()) == node.attrs.get_int("split_count"), node,
+            "the group has {} devices, and split_count is {}", group.size(),
+            node.attrs.get_int("split_count"));
     const std::vector<int64_t> sizes(group.size(),
                                      arg.shape()[split] / static_cast<int64_t>(group.size()));
     results.push_back(context.transport().all_to_all({context.device(), group, node.name}, arg,
@@ -231,6 +241,12 @@ std::vector<Type> infer_broadcast(const Graph& graph, const Node& node) {
   std::vector<Type> types;
   for (size_t i = 0; i + has_dynamic_root(node) < node.operands.size(); ++i)
     types.push_back(tensor_operand(graph, node, i));
+  if (has_dynamic_root(node)) {
+    const Type& roots = tensor_operand(graph, node, node.operands.size() - 1);
+    require(roots.dtype == DType::I32 && roots.rank() == 1 &&
+                compatible(roots.shape[0], static_cast<int64_t>(types.size())),
+            node, "the roots are {}, and not a tensor<{}xi32>", to_string(roots), types.size());
+  }
   return types;
 }
 
@@ -295,6 +311,12 @@ std::vector<Array> eval_infeed(EvalContext& context, const Node&, std::span<cons
   std::vector<Array> results = context.infeed();
   results.push_back(token());
   return results;
+}
+// The last operand is the token.
+void verify_token_last(const Graph& graph, const Node& node) {
+  require(!node.operands.empty() &&
+              graph.operand_type(node, node.operands.size() - 1).kind == Type::Kind::Token,
+          node, "the last operand must be a token, got ({})", operand_types_text(graph, node));
 }
 std::vector<Array> eval_outfeed(EvalContext& context, const Node&, std::span<const Array> args) {
   context.outfeed(args.first(args.size() - 1));
@@ -371,9 +393,15 @@ void register_collective_ops(OpRegistry& registry) {
   registry.add({.name = "stablehlo.after_all", .infer = infer_token, .eval = eval_token});
   registry.add({.name = "stablehlo.create_token", .infer = infer_token, .eval = eval_token});
   registry.add({.name = "stablehlo.infeed", .infer = infer_declared, .eval = eval_infeed});
-  registry.add({.name = "stablehlo.outfeed", .infer = infer_token, .eval = eval_outfeed});
-  registry.add(
-      {.name = "stablehlo.send", .traits = kCollective, .infer = infer_token, .eval = eval_send});
+  registry.add({.name = "stablehlo.outfeed",
+                .infer = infer_token,
+                .verify = verify_token_last,
+                .eval = eval_outfeed});
+  registry.add({.name = "stablehlo.send",
+                .traits = kCollective,
+                .infer = infer_token,
+                .verify = verify_token_last,
+                .eval = eval_send});
   registry.add({.name = "stablehlo.recv",
                 .traits = kCollective,
                 .infer = infer_declared,

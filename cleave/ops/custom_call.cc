@@ -6,6 +6,7 @@
 #include "cleave/kernels/elementwise.h"
 #include "cleave/kernels/sort.h"
 #include "cleave/ops/check.h"
+#include "cleave/ops/custom_call_check.h"
 #include "cleave/ops/eval.h"
 #include "cleave/ops/families.h"
 #include "cleave/ops/infer_util.h"
@@ -110,7 +111,7 @@ OpShardingRule x64_combine_rule(const Graph& graph, const Node& node) {
     is_state |= user.name == "stablehlo.rng_bit_generator" &&
                 std::ranges::find(user.operands, node.results[0]) != user.operands.end();
   });
-  if (!is_state) return pointwise_rule(graph, node);
+  if (!is_state || graph.result_type(node).rank() == 0) return pointwise_rule(graph, node);
   return RuleBuilder(graph, node)
       .same_dim(0, graph.result_type(node).shape[0], FactorKind::NeedReplication, true)
       .build();
@@ -194,6 +195,8 @@ std::vector<Array> eval_approx_top_k(EvalContext& context, const Node& node,
   const AttrDict* config = dict_attr(node, "mhlo.backend_config");
   int64_t dim = config ? config->get_int("reduction_dim", -1) : -1;
   if (dim < 0) dim += static_cast<int64_t>(in.size());
+  require(dim >= 0 && dim < static_cast<int64_t>(in.size()), node,
+          "reduction_dim {} is outside of the operand", dim);
   const Array keys = sort_keys(operands[0], {.descending = prefers_greater(context.graph(), node)});
   std::vector<Array> results = sort_by_keys(operands.subspan(0, 2), {&keys, 1}, dim);
   Shape size = in;
@@ -228,6 +231,7 @@ Array high_half_shift(const Shape& shape) {
 std::vector<Array> eval_custom_call(EvalContext& context, const Node& node,
                                     std::span<const Array> operands) {
   const std::string_view target = target_of(node);
+  check_call_operands(context.graph(), node, operands);
   if (is_check_call(target)) return eval_check_call(target, operands);
   if (is_identity_call(target)) return {operands.begin(), operands.end()};
   if (is_linalg_call(target)) return eval_linalg_call(context.graph(), node, target, operands);
@@ -257,11 +261,6 @@ std::vector<Array> eval_custom_call(EvalContext& context, const Node& node,
   fail(node, "custom call @{} has no CPU kernel", target);
 }
 
-void verify_custom_call(const Graph& graph, const Node& node) {
-  if (const std::string_view target = target_of(node); is_linalg_call(target))
-    verify_linalg_call(graph, node, target);
-}
-
 // ---- composite: the function that its decomposition names
 
 std::vector<Array> eval_composite(EvalContext& context, const Node& node,
@@ -285,6 +284,14 @@ void verify_composite(const Graph& graph, const Node& node) {
           node, "decomposition @{} has {} arguments and {} results, the op {} and {}", name,
           function->arg_types.size(), function->result_types.size(), node.operands.size(),
           node.results.size());
+  for (size_t i = 0; i < node.operands.size(); ++i)
+    require(compatible(function->arg_types[i], graph.operand_type(node, i)), node,
+            "decomposition @{} takes {} as argument {}, {} is given", name,
+            to_string(function->arg_types[i]), i, to_string(graph.operand_type(node, i)));
+  for (size_t i = 0; i < node.results.size(); ++i)
+    require(compatible(function->result_types[i], graph.result_type(node, i)), node,
+            "decomposition @{} returns {} as result {}, and {} is declared", name,
+            to_string(function->result_types[i]), i, to_string(graph.result_type(node, i)));
 }
 
 }  // namespace

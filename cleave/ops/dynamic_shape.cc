@@ -192,8 +192,10 @@ std::vector<Type> infer_dynamic_iota(const Graph& graph, const Node& node) {
 }
 std::vector<Array> eval_dynamic_iota(EvalContext& context, const Node& node,
                                      std::span<const Array> in) {
-  return {iota(context.graph().result_type(node).dtype, integers_of(in[0]),
-               node.attrs.get_int("iota_dimension"))};
+  const Type& result = context.graph().result_type(node);
+  const Shape sizes = integers_of(in[0]);
+  require_sizes(node, sizes, result);
+  return {iota(result.dtype, sizes, node.attrs.get_int("iota_dimension"))};
 }
 // Sizes are needed everywhere; each dimension of the result is on its own.
 OpShardingRule result_alone_rule(const Graph& graph, const Node& node) {
@@ -228,8 +230,11 @@ OpShardingRule replicated_rule(const Graph& graph, const Node& node) {
       add(i, d, graph.result_type(node, i).shape[d], false);
   return builder.build();
 }
-std::vector<Array> eval_dynamic_reshape(EvalContext&, const Node& node, std::span<const Array> in) {
-  return {in[0].reshape(resolve_shape(node, integers_of(in[1]), in[0].num_elements()))};
+std::vector<Array> eval_dynamic_reshape(EvalContext& context, const Node& node,
+                                        std::span<const Array> in) {
+  Shape sizes = resolve_shape(node, integers_of(in[1]), in[0].num_elements());
+  require_sizes(node, sizes, context.graph().result_type(node));
+  return {in[0].reshape(std::move(sizes))};
 }
 
 std::vector<Type> infer_dynamic_broadcast(const Graph& graph, const Node& node) {
@@ -248,6 +253,7 @@ std::vector<Array> eval_dynamic_broadcast(EvalContext& context, const Node& node
   const Shape shape = integers_of(in[1]);
   const std::vector<int64_t> dims = node.attrs.get_ints("broadcast_dimensions");
   const DType dtype = context.graph().result_type(node).dtype;
+  require_sizes(node, shape, context.graph().result_type(node));
   require_broadcastable(node, Type::tensor(in[0].dtype(), in[0].shape()),
                         Type::tensor(dtype, shape), dims);
   return {in[0].broadcast(shape, dims)};
@@ -280,11 +286,12 @@ OpShardingRule dynamic_window_rule(const Graph& graph, const Node& node) {
   }
   return builder.build();
 }
-std::vector<Array> eval_dynamic_pad(EvalContext&, const Node& node, std::span<const Array> in) {
+std::vector<Array> eval_dynamic_pad(EvalContext& context, const Node& node,
+                                    std::span<const Array> in) {
   const Shape low = integers_of(in[2]), high = integers_of(in[3]), interior = integers_of(in[4]);
-  for (int64_t size : padded_shape(in[0].shape(), low, high, interior))
-    require(size >= 0, node, "padding {} and {} leaves less than nothing of {}", ints_text(low),
-            ints_text(high), to_string(in[0].shape()));
+  require_padding(node, in[0].shape(), low, high, interior);
+  require_sizes(node, padded_shape(in[0].shape(), low, high, interior),
+                context.graph().result_type(node));
   return {pad(in[0], in[1], low, high, interior)};
 }
 
@@ -297,7 +304,7 @@ std::vector<Type> infer_real_dynamic_slice(const Graph& graph, const Node& node)
   for (size_t i = 1; i < 4; ++i) require_integers(graph, node, i, operand.rank());
   return {result};
 }
-std::vector<Array> eval_real_dynamic_slice(EvalContext&, const Node& node,
+std::vector<Array> eval_real_dynamic_slice(EvalContext& context, const Node& node,
                                            std::span<const Array> in) {
   const Shape start = integers_of(in[1]), limit = integers_of(in[2]), step = integers_of(in[3]);
   Shape size(start.size());
@@ -305,8 +312,9 @@ std::vector<Array> eval_real_dynamic_slice(EvalContext&, const Node& node,
     require(start[d] >= 0 && start[d] <= limit[d] && limit[d] <= in[0].shape()[d] && step[d] > 0,
             node, "[{}:{}:{}] does not fit dimension {} of {}", start[d], limit[d], step[d], d,
             to_string(in[0].shape()));
-    size[d] = ceil_div(limit[d] - start[d], step[d]);
+    size[d] = (limit[d] - start[d]) / step[d] + ((limit[d] - start[d]) % step[d] != 0);
   }
+  require_sizes(node, size, context.graph().result_type(node));
   return {in[0].slice(start, size, step)};
 }
 

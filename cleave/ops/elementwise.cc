@@ -2,6 +2,7 @@
 
 #include "cleave/ops/elementwise_util.h"
 #include "cleave/ops/families.h"
+#include "cleave/ops/region_check.h"
 
 namespace cleave {
 namespace {
@@ -341,6 +342,9 @@ std::vector<Type> infer_map(const Graph& graph, const Node& node) {
   return {type};
 }
 void verify_map(const Graph& graph, const Node& node) {
+  std::vector<DType> args;
+  for (ValueId operand : node.operands) args.push_back(graph.type(operand).dtype);
+  require_scalar_region(graph, node, 0, "region", args, {graph.result_type(node).dtype});
   const std::vector<int64_t> dims = node.attrs.get_ints_or_empty("dimensions");
   const size_t rank = graph.operand_type(node, 0).rank();
   require(dims.size() == rank, node, "dimensions {} must list every dimension of rank {}",

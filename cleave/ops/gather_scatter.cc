@@ -8,6 +8,7 @@
 #include "cleave/ops/families.h"
 #include "cleave/ops/infer_util.h"
 #include "cleave/ops/reducer.h"
+#include "cleave/ops/region_check.h"
 #include "cleave/ops/rule_util.h"
 #include "cleave/ops/window_map.h"
 
@@ -41,6 +42,12 @@ void check_map(const Node& node, const WindowMap& map, const Type& operand, cons
           "indices {} have {} components, and {} dimensions are indexed", to_string(indices),
           components, map.index_map.size());
   require_distinct_dims(node, "indexed dimensions", map.index_map, operand.rank());
+  for (int64_t d : map.operand_batching_dims)
+    require(!contains(map.index_map, d), node, "dimension {} is a batching dimension and indexed",
+            d);
+  require(!contains(map.indices_batching_dims, map.index_vector_dim), node,
+          "dimension {} of the indices is a batching dimension and the index vector",
+          map.index_vector_dim);
   require(map.operand_batching_dims.size() == map.indices_batching_dims.size(), node,
           "{} batching dimensions of the operand, {} of the indices",
           map.operand_batching_dims.size(), map.indices_batching_dims.size());
@@ -57,6 +64,7 @@ void check_map(const Node& node, const WindowMap& map, const Type& operand, cons
 // Sizes of the indices without the index vector.
 Shape batch_sizes(const WindowMap& map, const Type& indices) {
   Shape sizes = indices.shape;
+  if (map.index_vector_dim < 0) return sizes;  // check_map refuses it
   if (map.index_vector_dim < static_cast<int64_t>(sizes.size()))
     sizes.erase(sizes.begin() + map.index_vector_dim);
   return sizes;
@@ -163,8 +171,9 @@ std::vector<Type> infer_gather(const Graph& graph, const Node& node) {
     require(window[d] >= 0 && (is_dynamic(size) || window[d] <= size), node,
             "slice size {} does not fit in dimension {} of {}", window[d], d, to_string(operand));
     if (contains(map.collapsed_dims, d) || contains(map.operand_batching_dims, d))
-      require(window[d] <= 1, node, "dimension {} is collapsed or batching, its slice size is {}",
-              d, window[d]);
+      require(window[d] == 1, node,
+              "dimension {} is collapsed or batching, its slice size is {} and must be 1", d,
+              window[d]);
   }
   Type result = Type::tensor(operand.dtype, Shape(rank));
   const std::vector<int64_t> dims = map.window_operand_dims(operand.rank());
@@ -229,6 +238,12 @@ std::vector<Array> eval_dynamic_gather(EvalContext& context, const Node& node,
     require(window[d] >= 0 && window[d] <= args[0].shape()[d], node,
             "slice size {} of dimension {} is not between 0 and {}", window[d], d,
             args[0].shape()[d]);
+  const WindowMap map = gather_map(node);
+  for (size_t d = 0; d < window.size(); ++d)
+    if (contains(map.collapsed_dims, d) || contains(map.operand_batching_dims, d))
+      require(window[d] == 1, node,
+              "dimension {} is collapsed or batching, its slice size is {} and must be 1", d,
+              window[d]);
   fixed.attrs.set("slice_sizes", ints_attr(std::move(window)));
   return eval_gather(context, fixed, args.first(2));
 }
@@ -277,15 +292,12 @@ std::vector<Type> infer_scatter(const Graph& graph, const Node& node) {
 }
 
 void verify_scatter(const Graph& graph, const Node& node) {
-  require(node.regions.size() == 1 && !graph.region(node.regions[0]).nodes.empty(), node,
-          "has no update computation");
-  const Region& body = graph.region(node.regions[0]);
   const size_t n = node.operands.size() / 2;
-  require(body.args.size() == 2 * n, node, "the update computation takes {} arguments, not {}",
-          body.args.size(), 2 * n);
-  require(graph.node(body.nodes.back()).operands.size() == n, node,
-          "the update computation returns {} values, not {}",
-          graph.node(body.nodes.back()).operands.size(), n);
+  std::vector<DType> args, results;
+  for (size_t i = 0; i < n; ++i) results.push_back(graph.operand_type(node, i).dtype);
+  args = results;
+  for (size_t i = 0; i < n; ++i) args.push_back(graph.operand_type(node, n + 1 + i).dtype);
+  require_scalar_region(graph, node, 0, "update computation", args, results);
 }
 
 // Window by window: no element of the inputs appears twice in one.

@@ -8,6 +8,7 @@
 #include "cleave/kernels/linalg.h"
 #include "cleave/ops/custom_call.h"
 #include "cleave/ops/infer_util.h"
+#include "cleave/ops/linalg_call_check.h"
 
 namespace cleave {
 namespace {
@@ -24,18 +25,13 @@ class Config {
     if (dict) dict_ = &dict->dict;
   }
   bool has(const char* name) const { return dict_ && dict_->has(name); }
-  int64_t number(const char* name, int64_t least, int64_t most) const {
+  int64_t number(const char* name) const {
     require(has(name), node_, "mhlo.backend_config needs '{}'", name);
-    const int64_t value = dict_->get_int(name);
-    require(value >= least && value <= most, node_,
-            "'{}' in mhlo.backend_config is {}, not {} to {}", name, value, least, most);
-    return value;
+    return dict_->get_int(name);
   }
   char letter(const char* name, std::string_view known) const {
-    const auto value = static_cast<char>(number(name, 0, 127));
-    require(known.find(value) != std::string_view::npos, node_,
-            "'{}' in mhlo.backend_config is the letter {}, not one of {}", name,
-            static_cast<int>(value), known);
+    const auto value = static_cast<char>(number(name));
+    check_linalg_letter(node_, name, value, known);
     return value;
   }
   char uplo() const {
@@ -46,6 +42,7 @@ class Config {
     if (has(gpu)) return flag(gpu) ? 'V' : 'N';
     return letter(cpu, "NV");
   }
+  void check(bool good, const char* what) const { require(good, node_, "{}", what); }
   const Type& result(size_t i) const { return graph_.result_type(node_, i); }
   bool flag(const char* name) const { return dict_ && dict_->get_bool(name, false); }
 
@@ -119,12 +116,14 @@ std::vector<Array> geev(const Config& c, Operands x) {
 
 std::vector<Array> solve_triangular(const Config& c, Operands x) {
   const char form = c.letter("trans_x", "NTC");
-  return {triangular_solve(
-      x[0], x[1],
-      {c.letter("side", "LR") == 'L', c.letter("uplo", "LU") == 'L', c.letter("diag", "NU") == 'U',
-       form == 'N'   ? MatrixForm::Plain
-       : form == 'T' ? MatrixForm::Transposed
-                     : MatrixForm::Adjoint})};
+  const bool left = c.letter("side", "LR") == 'L';
+  c.check(x[1].shape()[x[1].rank() - (left ? 2 : 1)] == x[0].shape().back(),
+          "the right sides do not fit the matrix");
+  return {triangular_solve(x[0], x[1],
+                           {left, c.letter("uplo", "LU") == 'L', c.letter("diag", "NU") == 'U',
+                            form == 'N'   ? MatrixForm::Plain
+                            : form == 'T' ? MatrixForm::Transposed
+                                          : MatrixForm::Adjoint})};
 }
 
 struct Routine {
@@ -146,7 +145,10 @@ const std::map<std::string_view, Routine>& routines() {
       {"orgqr", {q, {2, 1}, 1}},
       {"ormqr",
        {[](const Config& c, Operands x) {
-          return lapack_ormqr(x[0], x[1], x[2], c.flag("left"), c.flag("transpose"));
+          const bool left = c.flag("left");
+          c.check(x[2].shape()[x[2].rank() - (left ? 2 : 1)] == x[0].shape()[x[0].rank() - 2],
+                  "the matrix does not fit the reflectors");
+          return lapack_ormqr(x[0], x[1], x[2], left, c.flag("transpose"));
         },
         {2, 1, 2},
         1}},
@@ -164,10 +166,10 @@ const std::map<std::string_view, Routine>& routines() {
       {"complex_geev", {geev, {2}, 4, true}},
       {"gehrd",
        {[](const Config& c, Operands x) {
-          const int64_t n = x[0].shape().back();
-          const int64_t low = c.number("low", 1, std::max<int64_t>(1, n));
-          return lapack_gehrd(x[0], static_cast<int>(low),
-                              static_cast<int>(c.number("high", std::min(low, n), n)));
+          const int64_t low = c.number("low"), high = c.number("high"), n = x[0].shape().back();
+          c.check((n == 0 && low == 1 && high == 0) || (low >= 1 && low <= high && high <= n),
+                  "'low' and 'high' are outside of the matrix");
+          return lapack_gehrd(x[0], static_cast<int>(low), static_cast<int>(high));
         },
         {2},
         3,
@@ -266,6 +268,7 @@ void verify_linalg_call(const Graph& graph, const Node& node, std::string_view t
 std::vector<Array> eval_linalg_call(const Graph& graph, const Node& node, std::string_view target,
                                     Operands operands) {
   verify_linalg_call(graph, node, target);
+  check_linalg_operands(node, linalg_routine(target), operands);
   std::vector<Array> results =
       routines().at(linalg_routine(target)).call(Config(graph, node), operands);
   for (size_t i = 0; i < results.size(); ++i) {

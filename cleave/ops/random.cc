@@ -20,7 +20,14 @@ constexpr const char* kStream = "cleave.stream";
 
 RandomBox random_box(const Node& node, const Shape& size) {
   if (!node.attrs.has(kWhole)) return {size, Shape(size.size(), 0), size};
-  return {node.attrs.get_ints(kWhole), node.attrs.get_ints(kOffset), size};
+  const Shape whole = node.attrs.get_ints(kWhole), offset = node.attrs.get_ints(kOffset);
+  bool fits = whole.size() == size.size() && offset.size() == size.size();
+  for (size_t d = 0; fits && d < size.size(); ++d)
+    fits = offset[d] >= 0 && size[d] <= whole[d] && offset[d] <= whole[d] - size[d];
+  require(fits, node, "{} at {} is no part of {}", to_string(size), ints_text(offset),
+          ints_text(whole));
+  num_elements(whole);  // throws where they are too many
+  return {whole, offset, size};
 }
 
 RandomAlgorithm random_algorithm(const Node& node) {
@@ -76,7 +83,9 @@ std::vector<ValueId> local_rng(LocalOp& op) {
 }
 std::vector<Array> eval_rng(EvalContext& context, const Node& node, std::span<const Array> in) {
   const Type& type = context.graph().result_type(node);
-  const RandomBox box = random_box(node, type.has_static_shape() ? type.shape : integers_of(in[2]));
+  const Shape sizes = type.has_static_shape() ? type.shape : integers_of(in[2]);
+  for (int64_t size : sizes) require(size >= 0, node, "the size {} is negative", size);
+  const RandomBox box = random_box(node, sizes);
   const auto stream = static_cast<uint64_t>(node.attrs.get_int(kStream, node.results[0].index));
   if (node.attrs.get_string("rng_distribution") == "UNIFORM")
     return {random_uniform(stream, in[0], in[1], box)};

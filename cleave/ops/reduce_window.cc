@@ -7,6 +7,7 @@
 #include "cleave/ops/families.h"
 #include "cleave/ops/infer_util.h"
 #include "cleave/ops/reduction_body.h"
+#include "cleave/ops/region_check.h"
 #include "cleave/ops/rule_util.h"
 #include "cleave/ops/window_attr.h"
 
@@ -174,9 +175,10 @@ std::vector<Type> infer_select_and_scatter(const Graph& graph, const Node& node)
 
 void verify_select_and_scatter(const Graph& graph, const Node& node) {
   require(node.regions.size() == 2, node, "needs two regions, select and scatter");
-  for (RegionId region : node.regions)
-    require(graph.region(region).args.size() == 2, node,
-            "select and scatter must take two arguments");
+  const DType operand = graph.operand_type(node, 0).dtype;
+  const DType result = graph.result_type(node).dtype;
+  require_scalar_region(graph, node, 0, "select", {operand, operand}, {DType::Bool});
+  require_scalar_region(graph, node, 1, "scatter", {result, result}, {result});
 }
 
 OpShardingRule select_and_scatter_rule(const Graph& graph, const Node& node) {

@@ -38,6 +38,15 @@ void verify_reduction_body(const Graph& graph, const Node& node) {
           body.args.size());
   require(!body.nodes.empty() && graph.node(body.nodes.back()).operands.size() == n, node,
           "the body must return {} value(s)", n);
+  for (size_t i = 0; i < n; ++i) {
+    const Type& first = graph.type(body.args[i]);
+    const Type& second = graph.type(body.args[n + i]);
+    const Type& returned = graph.type(graph.node(body.nodes.back()).operands[i]);
+    require(first.is_tensor() && first.rank() == 0 && compatible(first, second) &&
+                compatible(first, returned),
+            node, "the body must take two scalars of a type and return one, got {} and {} -> {}",
+            to_string(first), to_string(second), to_string(returned));
+  }
 }
 
 std::optional<std::vector<Reducer>> recognise_reducers(const Graph& graph, RegionId region) {

@@ -41,6 +41,20 @@ void verify_collective(const Graph& graph, const Node& node) {
   verify_sharding(graph, node, "out_sharding");
 }
 
+// ---- data_flow_edge ----
+
+// An edge stands on a value that flows out of or into the regions of an op.
+void verify_edge(const Graph& graph, const Node& node) {
+  require_operands(node, 1);
+  const Value& value = graph.value(node.operands[0]);
+  const NodeId op = value.producer.valid() ? value.producer : graph.region(value.region).owner;
+  require(op.valid() && graph.node(op).def && graph.node(op).def->has(kDataFlow), node,
+          "stands on {}, and not on a result or region argument of an op that data flows through, "
+          "such as stablehlo.while",
+          value.producer.valid() ? "a result of " + graph.node(op).name
+                                 : std::string("an argument of a function"));
+}
+
 // ---- constant ----
 
 std::vector<Type> infer_constant(const Graph&, const Node& node) {
@@ -59,6 +73,15 @@ std::vector<Type> infer_returned(const Graph& graph, const Node& node) {
   for (ValueId value : graph.node(graph.terminator(node.regions[0])).operands)
     types.push_back(graph.type(value));
   return types;
+}
+void verify_named(const Graph& graph, const Node& node) {
+  const std::vector<ValueId>& args = graph.region(node.regions[0]).args;
+  require(args.size() == node.operands.size(), node, "the body takes {} arguments, the op {}",
+          args.size(), node.operands.size());
+  for (size_t i = 0; i < args.size(); ++i)
+    require(compatible(graph.type(args[i]), graph.operand_type(node, i)), node,
+            "the body takes {} as argument {}, {} is given", to_string(graph.type(args[i])), i,
+            to_string(graph.operand_type(node, i)));
 }
 std::vector<Array> eval_body(EvalContext& context, const Node& node, std::span<const Array> args) {
   return context.run_region(node.regions[0], args);
@@ -106,9 +129,22 @@ void verify_manual(const Graph& graph, const Node& node) {
     const Type& type = graph.operand_type(node, i);
     if (!type.has_static_shape() || !in[i].mesh) continue;
     const Shape local = local_shape(manual_part(in[i], manual), type.shape);
-    require(compatible(local, graph.type(body.args[i]).shape), node,
-            "operand {}, {}, is tensor<{}> on a device, and the body takes {}", i, to_string(type),
-            to_string(local), to_string(graph.type(body.args[i])));
+    require(graph.type(body.args[i]).dtype == type.dtype &&
+                compatible(local, graph.type(body.args[i]).shape),
+            node, "operand {}, {}, is tensor<{}> on a device, and the body takes {}", i,
+            to_string(type), to_string(local), to_string(graph.type(body.args[i])));
+  }
+  const std::vector<ValueId>& returned = graph.node(graph.terminator(node.regions[0])).operands;
+  require(returned.size() == out.size(), node,
+          "the body returns {} values, and there are {} results", returned.size(), out.size());
+  for (size_t i = 0; i < out.size(); ++i) {
+    const Type& type = graph.result_type(node, i);
+    if (!type.has_static_shape() || !out[i].mesh) continue;
+    const Shape local = local_shape(manual_part(out[i], manual), type.shape);
+    require(graph.type(returned[i]).dtype == type.dtype &&
+                compatible(local, graph.type(returned[i]).shape),
+            node, "result {}, {}, is tensor<{}> on a device, and the body returns {}", i,
+            to_string(type), to_string(local), to_string(graph.type(returned[i])));
   }
 }
 
@@ -210,8 +246,15 @@ void register_sdy_ops(OpRegistry& registry) {
                 .infer = infer_identity,
                 .cost = no_cost,
                 .eval = eval_identity});
-  for (const char* name : {"sdy.data_flow_edge", "sdy.func_data_flow_edge"})
-    registry.add({.name = name, .infer = infer_identity, .cost = no_cost, .eval = eval_identity});
+  registry.add({.name = "sdy.data_flow_edge",
+                .infer = infer_identity,
+                .verify = verify_edge,
+                .cost = no_cost,
+                .eval = eval_identity});
+  registry.add({.name = "sdy.func_data_flow_edge",
+                .infer = infer_identity,
+                .cost = no_cost,
+                .eval = eval_identity});
   registry.add({.name = "sdy.sharding_group", .infer = infer_no_result, .eval = eval_no_result});
   registry.add({.name = "sdy.constant",
                 .traits = kPure | kConstantLike,
@@ -220,6 +263,7 @@ void register_sdy_ops(OpRegistry& registry) {
   registry.add({.name = "sdy.named_computation",
                 .traits = kDataFlow,
                 .infer = infer_returned,
+                .verify = verify_named,
                 .eval = eval_body});
   registry.add({.name = "sdy.manual_computation",
                 .traits = kDataFlow,

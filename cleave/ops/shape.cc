@@ -177,8 +177,10 @@ OpShardingRule broadcast_in_dim_rule(const Graph& graph, const Node& node) {
 }
 std::vector<Array> eval_broadcast_in_dim(EvalContext& context, const Node& node,
                                          std::span<const Array> in) {
-  return {in[0].broadcast(context.graph().result_type(node).shape,
-                          node.attrs.get_ints("broadcast_dimensions"))};
+  const Type& result = context.graph().result_type(node);
+  require(result.has_static_shape(), node, "the sizes of the result {} are not known",
+          to_string(result));
+  return {in[0].broadcast(result.shape, node.attrs.get_ints("broadcast_dimensions"))};
 }
 
 std::vector<Type> infer_broadcast(const Graph& graph, const Node& node) {
@@ -221,7 +223,8 @@ std::vector<Type> infer_slice(const Graph& graph, const Node& node) {
                 (is_dynamic(type.shape[d]) || limit[d] <= type.shape[d]) && step[d] > 0,
             node, "[{}:{}:{}] does not fit dimension {} of {}", start[d], limit[d], step[d], d,
             to_string(type));
-    type.shape[d] = ceil_div(limit[d] - start[d], step[d]);
+    const int64_t span = limit[d] - start[d];  // strides may be as large as they like
+    type.shape[d] = span / step[d] + (span % step[d] != 0);
   }
   type.encoding.clear();
   return {type};
@@ -232,7 +235,10 @@ OpShardingRule slice_rule(const Graph& graph, const Node& node) {
 std::vector<Array> eval_slice(EvalContext&, const Node& node, std::span<const Array> in) {
   const Shape start = node.attrs.get_ints("start_indices"), step = node.attrs.get_ints("strides");
   Shape size = node.attrs.get_ints("limit_indices");
-  for (size_t d = 0; d < size.size(); ++d) size[d] = ceil_div(size[d] - start[d], step[d]);
+  for (size_t d = 0; d < size.size(); ++d) {
+    const int64_t span = size[d] - start[d];
+    size[d] = span / step[d] + (span % step[d] != 0);
+  }
   return {in[0].slice(start, size, step)};
 }
 
@@ -271,9 +277,8 @@ std::vector<Type> infer_pad(const Graph& graph, const Node& node) {
   require(low.size() == type.rank() && high.size() == type.rank() && interior.size() == type.rank(),
           node, "low {}, high {} and interior {} must have one entry per dimension of {}",
           ints_text(low), ints_text(high), ints_text(interior), to_string(type));
+  require_padding(node, type.shape, low, high, interior);
   for (size_t d = 0; d < type.rank(); ++d) {
-    require(interior[d] >= 0, node, "interior padding {} must not be negative",
-            ints_text(interior));
     int64_t& size = type.shape[d];
     if (is_dynamic(size)) continue;
     const int64_t padded = low[d] + high[d] + size + std::max<int64_t>(size - 1, 0) * interior[d];

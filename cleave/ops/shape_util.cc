@@ -10,6 +10,8 @@ namespace cleave {
 
 Shape resolve_shape(const Node& node, Shape shape, int64_t elements) {
   auto open = std::find(shape.begin(), shape.end(), kDynamicSize);
+  for (int64_t size : shape)
+    require(size >= 0 || size == kDynamicSize, node, "the size {} is negative", size);
   if (open == shape.end()) {
     require(num_elements(shape) == elements, node, "{} elements don't fill the shape {}", elements,
             to_string(shape));
@@ -22,6 +24,30 @@ Shape resolve_shape(const Node& node, Shape shape, int64_t elements) {
           "can't tell the sizes of the result {} from {} elements", to_string(shape), elements);
   *open = elements / rest;
   return shape;
+}
+
+void require_padding(const Node& node, const Shape& shape, const Shape& low, const Shape& high,
+                     const Shape& interior) {
+  constexpr int64_t kMost = int64_t{1} << 60;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    require(interior[d] >= 0, node, "interior padding {} must not be negative",
+            ints_text(interior));
+    int64_t inside = 0;
+    const bool fits =
+        low[d] >= -kMost && low[d] <= kMost && high[d] >= -kMost && high[d] <= kMost &&
+        interior[d] <= kMost &&
+        (is_dynamic(shape[d]) ||
+         (!__builtin_mul_overflow(shape[d], interior[d], &inside) && inside <= kMost));
+    require(fits, node, "padding {}, {} and {} of dimension {} of {} is out of range", low[d],
+            high[d], interior[d], d, to_string(shape));
+  }
+}
+
+void require_sizes(const Node& node, const Shape& sizes, const Type& declared) {
+  for (int64_t size : sizes) require(size >= 0, node, "the size {} is negative", size);
+  num_elements(sizes);  // throws where they are too many
+  require(declared.unranked || compatible(sizes, declared.shape), node,
+          "the sizes are {}, and {} is declared", ints_text(sizes), to_string(declared));
 }
 
 void require_broadcastable(const Node& node, const Type& operand, const Type& result,

@@ -10,6 +10,7 @@
 #include "cleave/ops/eval.h"
 #include "cleave/ops/families.h"
 #include "cleave/ops/infer_util.h"
+#include "cleave/ops/region_check.h"
 #include "cleave/ops/rule_util.h"
 
 namespace cleave {
@@ -42,11 +43,9 @@ std::vector<Type> infer_sort(const Graph& graph, const Node& node) {
 }
 
 void verify_sort(const Graph& graph, const Node& node) {
-  require(node.regions.size() == 1, node, "needs a comparator region");
-  const Region& comparator = graph.region(node.regions[0]);
-  require(comparator.args.size() == 2 * node.operands.size(), node,
-          "the comparator must take {} arguments, got {}", 2 * node.operands.size(),
-          comparator.args.size());
+  std::vector<DType> pairs;
+  for (ValueId operand : node.operands) pairs.insert(pairs.end(), 2, graph.type(operand).dtype);
+  require_scalar_region(graph, node, 0, "comparator", pairs, {DType::Bool});
 }
 
 OpShardingRule sort_rule(const Graph& graph, const Node& node) {

@@ -3,6 +3,11 @@
 #include "cleave/ops/infer_util.h"
 
 namespace cleave {
+namespace {
+
+constexpr int64_t kMostEntry = int64_t{1} << 40;
+
+}  // namespace
 
 std::vector<int64_t> window_entries(const Node& node, const char* name, size_t count,
                                     int64_t fallback) {
@@ -10,6 +15,9 @@ std::vector<int64_t> window_entries(const Node& node, const char* name, size_t c
   if (values.empty()) values.assign(count, fallback);
   require(values.size() == count, node, "{} {} must have {} entries", name, ints_text(values),
           count);
+  for (int64_t value : values)
+    require(value >= -kMostEntry && value <= kMostEntry, node, "{} {} is out of range", name,
+            ints_text(values));
   return values;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cleave/core/error.h"
+#include "cleave/plan/check_plan.h"
 #include "cleave/plan/layouts.h"
 #include "cleave/plan/names.h"
 #include "cleave/rules/graph_rewrite.h"
@@ -22,6 +23,7 @@ class Applier {
         mesh_(named_mesh()) {}
 
   void run() {
+    check_fits(plan_, graph_, names_);
     // Arguments come first, in order; printing a module may change their names.
     const std::vector<ValueId> args = graph_.region(body()).args;
     for (size_t i = 0; i < plan_.values.size(); ++i) {

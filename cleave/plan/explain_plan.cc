@@ -7,6 +7,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/plan/apply.h"
+#include "cleave/plan/check_plan.h"
 #include "cleave/plan/explain_groups.h"
 #include "cleave/plan/formulation.h"
 #include "cleave/plan/program_cost.h"
@@ -31,6 +32,7 @@ class Surroundings {
         layouts_(plan.mesh, profile, {.parts = plan.parts}),
         book_(flat_, layouts_),
         formulation_(flat_, names_, layouts_, book_, FormulationOptions{plan.entry, {}}) {
+    check_fits(plan, flat_, names_);
     planned_ = plan.find_op(op);
     const auto it = names_.node_of.find(op);
     if (!planned_ || it == names_.node_of.end()) {

@@ -9,6 +9,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/core/placement.h"
+#include "cleave/plan/check_plan.h"
 
 namespace cleave::plan {
 namespace {
@@ -196,6 +197,7 @@ void mesh_words(const Mesh& mesh, std::string& sizes, std::string& names) {
 std::string to_jax(const Plan& plan, const Graph& graph) {
   const Function* function = graph.find_function(plan.entry);
   if (!function) throw_user("the module has no function @{}, which was planned", plan.entry);
+  check_fits(plan, graph);
   std::string sizes, names;
   const CutMesh cut(plan);
   mesh_words(cut.mesh(), sizes, names);

@@ -4,10 +4,10 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "cleave/core/error.h"
 #include "cleave/core/output_file.h"
+#include "cleave/core/input_file.h"
 
 namespace cleave::plan {
 namespace {
@@ -33,13 +33,22 @@ Json json_of(const PlanTotals& totals) {
   return json;
 }
 
+// What is counted in seconds, bytes or times.
+double amount(const Json& json, const char* field, double fallback = -1) {
+  const double value = fallback >= 0 ? json.value(field, fallback) : json.at(field).get<double>();
+  constexpr double kMost = 9e18;  // what a 64-bit count holds
+  if (!(value >= 0) || value > kMost)
+    throw_user("plan: {} is {}, not an amount from 0 to {:g}", field, value, kMost);
+  return value;
+}
+
 PlanTotals totals_from(const Json& json) {
   PlanTotals totals;
-  totals.seconds = json.at("seconds");
-  totals.compute_seconds = json.at("compute_seconds");
+  totals.seconds = amount(json, "seconds");
+  totals.compute_seconds = amount(json, "compute_seconds");
   for (const Json& c : json.at("collectives"))
     totals.collectives.push_back(
-        {c.at("kind"), c.at("axes"), c.at("count"), c.at("bytes"), c.at("seconds")});
+        {c.at("kind"), c.at("axes"), amount(c, "count"), amount(c, "bytes"), amount(c, "seconds")});
   return totals;
 }
 
@@ -90,10 +99,11 @@ Plan plan_of(const Json& json) {
   plan.bound = {bound.at("solver"), bound.at("lower_bound"), bound.at("gap"), bound.at("proven"),
                 bound.at("cut")};
   const Json& memory = json.at("memory");
-  if (!memory.at("limit").is_null()) plan.memory.limit = memory.at("limit").get<int64_t>();
-  plan.memory.peak = memory.at("peak");
+  if (!memory.at("limit").is_null())
+    plan.memory.limit = static_cast<int64_t>(amount(memory, "limit"));
+  plan.memory.peak = static_cast<int64_t>(amount(memory, "peak"));
   plan.memory.peak_at = memory.at("peak_at");
-  plan.memory.arguments = memory.at("arguments");
+  plan.memory.arguments = static_cast<int64_t>(amount(memory, "arguments"));
   // Layouts repeat; each text is parsed once.
   std::map<std::string, ShardingSpec> specs;
   auto spec = [&](const Json& text) -> const ShardingSpec& {
@@ -112,8 +122,8 @@ Plan plan_of(const Json& json) {
     for (const Json& operand : entry.at("operands"))
       op.operands.push_back({operand.at(0), spec(operand.at(1))});
     for (const Json& result : entry.at("results")) op.results.push_back(spec(result));
-    op.seconds = entry.at("seconds");
-    op.times = entry.value("times", 1.0);
+    op.seconds = amount(entry, "seconds");
+    op.times = amount(entry, "times", 1);
     plan.ops.push_back(std::move(op));
   }
   for (const Json& note : json.at("notes")) plan.notes.push_back(note);
@@ -249,12 +259,9 @@ Plan plan_from_json(std::string_view text) {
 }
 
 Plan read_plan(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw_user("{}: cannot be read", path);
-  std::stringstream text;
-  text << file.rdbuf();
+  const std::string text = read_input_file(path);
   try {
-    return plan_from_json(text.str());
+    return plan_from_json(text);
   } catch (const UserError& error) {
     throw_user("{}: {}", path, error.what());
   }

@@ -8,7 +8,9 @@
 #include <limits>
 #include <memory>
 
+#include "cleave/core/available_memory.h"
 #include "cleave/core/error.h"
+#include "cleave/core/input_file.h"
 #include "cleave/plan/problem.h"
 
 namespace cleave::plan {
@@ -16,16 +18,26 @@ namespace {
 
 namespace ondemand = simdjson::ondemand;
 
+// A few kilobytes can inflate without end; the largest problems of the contest have 1 GiB.
+constexpr std::size_t kMostText = std::size_t{4} << 30;
+
 // zlib's reader takes plain files as they are.
 std::string read_text(const std::string& path) {
+  check_regular_file(path);
   std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);
   if (!file) throw_user("{}: cannot be opened for reading", path);
   gzbuffer(file.get(), 1 << 18);
   std::string text;
   std::size_t used = 0;
   while (true) {
-    if (text.size() - used < (1u << 20))
-      text.resize(std::max<std::size_t>(1u << 22, text.size() * 2));
+    if (text.size() - used < (1u << 20)) {
+      const std::size_t next = std::max<std::size_t>(1u << 22, text.size() * 2);
+      if (next > kMostText)
+        throw_user("{}: more than {} of text; a problem has less", path,
+                   memory_text(static_cast<int64_t>(kMostText)));
+      check_fits(static_cast<int64_t>(next), path);
+      text.resize(next);
+    }
     const unsigned room =
         static_cast<unsigned>(std::min<std::size_t>(text.size() - used, 1u << 30));
     const int got = gzread(file.get(), text.data() + used, room);

@@ -81,6 +81,7 @@ class Builder {
     for (NodeId id : pre_order_) {
       const Node& node = graph_.node(id);
       if (node.name != "sdy.data_flow_edge") continue;
+      if (edge_owner(graph_, node.operands[0]) != node.operands[0]) continue;
       has_edges_ = true;
       if (tables_.use_count[node.operands[0].index] == 1) edge_on_[node.operands[0].index] = id;
     }

@@ -23,6 +23,10 @@ RuleBuilder& RuleBuilder::factor(std::vector<int> operand_dims, std::vector<int>
   rule_.factors.push_back({size, kind, blocked, reduce});
   auto map = [&](std::vector<TensorFactors>& tensors, const std::vector<int>& dims) {
     for (size_t i = 0; i < dims.size(); ++i)
+      if (dims[i] != kNoDim && (dims[i] < 0 || dims[i] >= static_cast<int>(tensors[i].size())))
+        throw_user("a sharding rule for dimension {} of a tensor of rank {}", dims[i],
+                   tensors[i].size());
+    for (size_t i = 0; i < dims.size(); ++i)
       if (dims[i] != kNoDim && (size != 1 || tensors[i][dims[i]].empty()))
         tensors[i][dims[i]].push_back(index);
   };

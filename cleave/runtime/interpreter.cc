@@ -9,6 +9,8 @@
 #include <numeric>
 
 #include "cleave/core/error.h"
+#include "cleave/graph/verify.h"
+#include "cleave/ops/infer_util.h"
 #include "cleave/runtime/kernel_workspace.h"
 #include "cleave/runtime/local_transport.h"
 #include "cleave/runtime/run_devices.h"
@@ -184,6 +186,7 @@ void Interpreter::run_step(const Step& step) {
   std::vector<Array> results;
   {
     const std::vector<Array> operands = take_operands(step);
+    if (step.dynamic) check_operands(node, operands);
     results = step.kind == Step::Kind::Call ? run_function_body(step.callee, operands)
               : options_.kernels            ? options_.kernels->call(*this, node, operands)
                                             : step.eval(*this, node, operands);
@@ -202,7 +205,26 @@ void Interpreter::run_step(const Step& step) {
   for (uint32_t value : schedule_->frees(step)) drop(value);
 }
 
+// Once more what the verifier did, now that the sizes are known.
+void Interpreter::check_operands(const Node& node, std::span<const Array> operands) {
+  if (!sized_) sized_ = std::make_unique<Graph>(graph());
+  for (size_t i = 0; i < operands.size(); ++i) {
+    Type& type = sized_->value(node.operands[i]).type;
+    if (!type.is_tensor()) continue;
+    type.unranked = false;
+    type.shape = operands[i].shape();
+  }
+  const std::vector<Type> types = node.def->infer(*sized_, node);
+  for (size_t i = 0; i < types.size() && i < node.results.size(); ++i)
+    if (!compatible_types(types[i], graph().type(node.results[i])))
+      throw_user("{}: result {} is declared as {}, and is {} for the sizes at hand", node.name, i,
+                 to_string(graph().type(node.results[i])), to_string(types[i]));
+}
+
 void Interpreter::check_results(const Node& node, std::span<const Array> results) const {
+  if (results.size() != node.results.size() && node.def && node.def->infer == infer_declared)
+    throw_user("{}: gives {} results, and {} were declared", node.name, results.size(),
+               node.results.size());
   if (results.size() != node.results.size())
     throw_internal("{}: the kernel gave {} results of {}", node.name, results.size(),
                    node.results.size());
@@ -215,6 +237,11 @@ void Interpreter::check_results(const Node& node, std::span<const Array> results
       for (size_t d = 0; fits && d < type.rank(); ++d)
         fits &= type.shape[d] == kDynamicSize || type.shape[d] == results[i].shape()[d];
     }
+    // What the op itself does not know was the module's to say.
+    if (!fits && node.def && (node.def->infer == infer_declared || !type.has_static_shape()))
+      throw_user("{}: result {} is tensor<{}{}{}>, and {} was declared", node.name, i,
+                 to_string(results[i].shape()), results[i].rank() ? "x" : "",
+                 name(results[i].dtype()), to_string(type));
     if (!fits)
       throw_internal("{}: the kernel gave tensor<{}{}{}> where {} was declared", node.name,
                      to_string(results[i].shape()), results[i].rank() ? "x" : "",

@@ -121,6 +121,7 @@ class Interpreter : public EvalContext {
   void release_operands(const Step& step, std::span<const Array> operands);
   int64_t taken_over(const Step& step, const Node& node, std::span<const Array> operands,
                      std::span<const Array> results) const;
+  void check_operands(const Node& node, std::span<const Array> operands);
   void check_results(const Node& node, std::span<const Array> results) const;
 
   std::shared_ptr<const Schedule> schedule_;
@@ -128,7 +129,9 @@ class Interpreter : public EvalContext {
   bool observes_ops_ = false;
   std::shared_ptr<InterpreterState> state_;  // what all devices of a run share
   std::unique_ptr<Transport> own_transport_;
-  std::vector<Array> values_;    // by ValueId
+  std::vector<Array> values_;  // by ValueId
+  std::unique_ptr<Graph>
+      sized_;  // the graph with the sizes that values have, where they are dynamic
   std::vector<bool> executing_;  // by RegionId, of functions: a second call needs other values
 };
 

@@ -10,6 +10,7 @@
 #include "cleave/core/error.h"
 #include "cleave/core/output_file.h"
 #include "cleave/kernels/narrow.h"
+#include "cleave/core/input_file.h"
 
 namespace cleave {
 namespace {
@@ -91,6 +92,7 @@ void clear_unused_bits(Array& array) {
 
 Array load_npy(const std::filesystem::path& path, std::optional<DType> expected) {
   const std::string file = path.string();
+  check_regular_file(file);
   std::ifstream in(path, std::ios::binary);
   if (!in) throw_user("{}: cannot be opened", file);
   char start[8] = {};

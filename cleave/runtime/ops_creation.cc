@@ -63,7 +63,11 @@ Tensor arange(const Scalar& start, const Scalar& stop, const Scalar& step,
   const DType type = dtype.value_or(floats ? DType::F32 : DType::I32);
   const double from = start.number.real(), to = stop.number.real(), by = step.number.real();
   if (by == 0) throw_user("arange: the step is 0");
-  const auto count = static_cast<int64_t>(std::max(0.0, std::ceil((to - from) / by)));
+  const double steps = std::max(0.0, std::ceil((to - from) / by));
+  if (!(steps < 0x1p59))
+    throw_user("arange: from {} to {} by {} are {} numbers, more than any memory holds", from, to,
+               by, steps);
+  const auto count = static_cast<int64_t>(steps);
   if (!is_float(type)) {
     Tensor index = iota({count}, 0, type);
     if (step.integer != 1) index = mul(index, scalar(step, type));

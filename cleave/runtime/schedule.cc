@@ -27,6 +27,12 @@ bool has_opaque_elements(const Graph& graph, const Node& node) {
          std::any_of(node.results.begin(), node.results.end(), is_opaque);
 }
 
+bool has_dynamic_operand(const Graph& graph, const Node& node) {
+  return std::any_of(node.operands.begin(), node.operands.end(), [&](ValueId value) {
+    return graph.type(value).is_tensor() && !graph.type(value).has_static_shape();
+  });
+}
+
 bool is_small_constant(const Graph& graph, const Node& node) {
   if (!node.def || !node.def->has(kConstantLike) || !node.operands.empty()) return false;
   return node.results.size() == 1 && !has_opaque_elements(graph, node) &&
@@ -126,6 +132,7 @@ class Schedule::Builder {
       step.eval = narrow_eval(graph_, node);
     else if (!has_opaque_elements(graph_, node))
       step.eval = node.def->eval;
+    step.dynamic = node.def->infer && has_dynamic_operand(graph_, node);
     if (node.def->has(kTerminator)) {
       step.kind = Step::Kind::Return;
     } else if (is_small_constant(graph_, node)) {

@@ -18,6 +18,7 @@ struct Step {
     Return,    // ends the region with its operands
   };
   Kind kind = Kind::Eval;
+  bool dynamic = false;  // sizes of operands are known only now: the op is checked before it runs
   NodeId node;
   RegionId callee;  // of a Call
   EvalFn eval = nullptr;

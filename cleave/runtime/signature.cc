@@ -178,6 +178,19 @@ class Comparison {
 
 }  // namespace
 
+namespace {
+
+// Every Tensor gets its type here.
+void check_sizes(const Type& type) {
+  if (!type.is_tensor() || type.unranked) return;
+  for (int64_t size : type.shape)
+    if (size < 0 && size != kDynamicSize)
+      throw_user("{}: a tensor of a negative size", to_string(type));
+  if (type.has_static_shape()) num_elements(type.shape);  // throws where they are too many
+}
+
+}  // namespace
+
 AvalPtr shared_aval(Type type, ShardingSpec spec) {
   static std::mutex mutex;
   static std::unordered_multimap<uint64_t, AvalPtr>& known =
@@ -198,6 +211,7 @@ AvalPtr shared_aval(Type type, ShardingSpec spec) {
     if (it->second->type == aval.type && it->second->spec == aval.spec) return it->second;
   if (known.size() >= kMaxEntries)
     std::erase_if(known, [](const auto& entry) { return entry.second.use_count() == 1; });
+  check_sizes(aval.type);
   return known.emplace(hash, std::make_shared<const Aval>(std::move(aval)))->second;
 }
 

@@ -186,7 +186,7 @@ TEST(Profile, FilesAreNamedInErrors) {
   const std::string path = testing::TempDir() + "bad_profile.json";
   std::ofstream(path) << R"({"launch_us": -1})";
   EXPECT_EQ(load_error(path), path + ": machine profile: launch_us must not be negative");
-  EXPECT_EQ(load_error("/"), "/ is a directory; a machine is a name or a JSON file");
+  EXPECT_EQ(load_error("/"), "cannot read '/': it is a folder");
   EXPECT_THAT(load_error("h1000"), testing::StartsWith("unknown machine 'h1000'; built in are"));
 }
 

@@ -105,7 +105,7 @@ TEST(Launch, ErrorsArePrintedOnce) {
   EXPECT_THAT(few.err, HasSubstr("start at most 2 ranks"));
   const Outcome missing = shell("launch -n 2 -- cleave run no_such_file.mlir");
   EXPECT_NE(missing.status, 0);
-  EXPECT_EQ(missing.err, "error: cannot read 'no_such_file.mlir'\n");
+  EXPECT_EQ(missing.err, "error: cannot read 'no_such_file.mlir': No such file or directory\n");
   const Outcome option = shell("launch -n 2 -- cleave run x.mlir --no-such-option");
   EXPECT_NE(option.status, 0);
   EXPECT_EQ(count(option.err, "no-such-option"), 1u) << option.err;

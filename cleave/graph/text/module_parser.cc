@@ -7,6 +7,7 @@
 #include "cleave/core/mesh_text.h"
 #include "cleave/graph/text/source.h"
 #include "cleave/graph/text/text.h"
+#include "cleave/graph/verify.h"
 
 namespace cleave::text {
 
@@ -348,6 +349,13 @@ Attribute parse_attribute(std::string_view text, const MeshLookup& meshes) {
 }
 
 Graph parse_module(std::string_view text, std::string_view file_name, size_t first_line) {
+  Graph graph = parse_module_unverified(text, file_name, first_line);
+  verify_graph(graph);
+  return graph;
+}
+
+Graph parse_module_unverified(std::string_view text, std::string_view file_name,
+                              size_t first_line) {
   try {
     return text::ModuleParser(text).parse();
   } catch (const ParseError& error) {

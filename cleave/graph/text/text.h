@@ -11,13 +11,17 @@ namespace cleave {
 
 // Reads one module in MLIR's textual form: StableHLO, chlo, sdy, func and check ops in pretty or
 // generic syntax, as JAX, Shardy and StableHLO's tests write them. Text without a `module` around
-// it is a module too. `file_name` and `first_line` are for messages. Throws UserError:
+// it is a module too. The module is verified (cleave/graph/verify.h): what comes back, every pass
+// and kernel can take. `file_name` and `first_line` are for messages. Throws UserError:
 //
 //   model.mlir:3:10: use of an undefined value %1
 //       %2 = stablehlo.add %0, %1 : tensor<2xf32>
 //                              ^
 Graph parse_module(std::string_view text, std::string_view file_name = "<text>",
                    size_t first_line = 1);
+// Only reads it: for `cleave opt --no-verify`, and for tests of the parser.
+Graph parse_module_unverified(std::string_view text, std::string_view file_name = "<text>",
+                              size_t first_line = 1);
 
 // One of several modules in a file.
 struct SourceChunk {
