@@ -2,10 +2,12 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 
 #include "cleave/cli/commands.h"
 #include "cleave/compile/measure_host.h"
 #include "cleave/core/error.h"
+#include "cleave/core/output_file.h"
 #include "cleave/machine/fit.h"
 #include "cleave/machine/host_profile.h"
 #include "cleave/plan/program_cost.h"
@@ -83,12 +85,14 @@ void run(const CalibrateCommand& command) {
     last = percent;
     std::fflush(stderr);
   };
+  const std::string path = command.out.empty() ? host_profile_path() : command.out;
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (folder.empty() || std::filesystem::is_directory(folder)) check_writable(path);
   HostTimings timings = measure_host(options);
   if (terminal) fmt::print(stderr, "\r\x1b[K");
   timings.name = command.name;
   const MachineProfile profile = fit_profile(timings);
   print_table(timings, profile);
-  const std::string path = command.out.empty() ? host_profile_path() : command.out;
   write_profile(path, profile);
   fmt::print("wrote {}; use it as --machine {}\n", path, command.out.empty() ? "host" : path);
 }

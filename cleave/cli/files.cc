@@ -41,11 +41,4 @@ std::string read_text(const std::string& path, std::string_view expected) {
   return text;
 }
 
-void check_writable(const std::string& path) {
-  const bool exists = std::filesystem::exists(path);
-  const bool opens = std::ofstream(path, std::ios::app).is_open();
-  if (!opens) throw_user("{}: cannot be written", path);
-  if (!exists) std::filesystem::remove(path);
-}
-
 }  // namespace cleave::cli

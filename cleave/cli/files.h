@@ -10,8 +10,4 @@ namespace cleave::cli {
 // where there is nothing but white space in it: "'x.mlir' is empty; a module was expected".
 std::string read_text(const std::string& path, std::string_view expected = "a module");
 
-// Throws UserError where a file cannot be written, before the work that would be lost. Nothing is
-// changed.
-void check_writable(const std::string& path);
-
 }  // namespace cleave::cli

@@ -1,17 +1,20 @@
 #include <CLI/CLI.hpp>
 
+#include <cstdio>
 #include <iostream>
 #include <new>
 #include <sstream>
 
 #include "cleave/cli/commands.h"
 #include "cleave/cli/ranks.h"
+#include "cleave/cli/streams.h"
 #include "cleave/core/available_memory.h"
 #include "cleave/core/error.h"
 #include "cleave/discover/command_operator.h"
 #include "cleave/runtime/world.h"
 
 int main(int argc, char** argv) {
+  cleave::cli::prepare_streams();
   // Without a handler of ours, the allocator ends the process.
   std::set_new_handler([] { throw std::bad_alloc(); });
   CLI::App app{
@@ -34,11 +37,16 @@ int main(int argc, char** argv) {
   cleave::cli::add_ops_command(app);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::RuntimeError& error) {
+    outcome.status = error.get_exit_code();
+  } catch (const CLI::Success& help) {
+    std::ostringstream out;
+    outcome.status = app.exit(help, out, out);
+    if (cleave::World::rank_of_process() == 0) std::fputs(out.str().c_str(), stdout);
   } catch (const CLI::ParseError& error) {
-    std::ostringstream out, err;
-    outcome.status = app.exit(error, out, err);
-    if (cleave::World::rank_of_process() == 0) std::cout << out.str() << std::flush;
-    if (cleave::World::rank_of_process() == 0) std::cerr << err.str();
+    const auto commands = app.get_subcommands();
+    outcome =
+        cleave::cli::wrong_arguments(error.what(), commands.empty() ? "" : commands[0]->get_name());
   } catch (const cleave::TransportError& error) {
     outcome = {1, true, fmt::format("error: {}", error.what())};
   } catch (const cleave::UserError& error) {
@@ -54,5 +62,6 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     outcome = {70, false, fmt::format("internal error (a bug in cleave): {}", error.what())};
   }
+  cleave::cli::finish_output(outcome);
   return cleave::cli::conclude(outcome);
 }

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 
 #include "cleave/cli/commands.h"
 #include "cleave/cli/files.h"
 #include "cleave/cli/modules.h"
 #include "cleave/core/error.h"
+#include "cleave/core/output_file.h"
 #include "cleave/graph/json.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/passes/pass.h"
@@ -109,7 +109,7 @@ OptCommand parse_arguments(const std::vector<std::string>& args) {
     } else if (pass_registry().find(name)) {
       command.calls.push_back({name, parse_pass_options(value)});
     } else if (!is_tolerated(name)) {
-      throw_user("unknown pass or option '{}'; see cleave opt --help and --list-passes", arg);
+      throw_user("unknown pass or option '{}' (cleave opt --list-passes lists the passes)", arg);
     }
   }
   if (command.input.empty()) command.input = "-";
@@ -175,7 +175,14 @@ void run(const std::vector<std::string>& args) {
       return;
     }
   }
-  const OptCommand command = parse_arguments(args);
+  const OptCommand command = [&] {
+    try {
+      return parse_arguments(args);
+    } catch (const UserError& error) {
+      throw CLI::ParseError(error.what(), CLI::ExitCodes::ArgumentMismatch);
+    }
+  }();
+  if (!command.output.empty() && command.output != "-") check_writable(command.output);
   const std::string input = read_text(command.input);
   const std::vector<SourceChunk> chunks =
       command.split ? split_input(input) : std::vector<SourceChunk>{{input, 1}};
@@ -204,9 +211,7 @@ void run(const std::vector<std::string>& args) {
   if (command.output.empty() || command.output == "-") {
     std::fwrite(text.data(), 1, text.size(), stdout);
   } else {
-    std::ofstream file(command.output, std::ios::binary);
-    if (!file.write(text.data(), static_cast<std::streamsize>(text.size())))
-      throw_user("cannot write '{}'", command.output);
+    write_file(command.output, text);
   }
   if (failures) throw CLI::RuntimeError(1);
 }

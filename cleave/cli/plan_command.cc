@@ -10,6 +10,7 @@
 #include "cleave/cli/modules.h"
 #include "cleave/cli/tensor_options.h"
 #include "cleave/core/error.h"
+#include "cleave/core/output_file.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/models/registry.h"
 #include "cleave/plan/apply.h"

@@ -28,6 +28,9 @@ Outcome decode(const std::string& text) {
   return {json[0], json[1], json[2]};
 }
 
+// Without an exception if standard error cannot be written either.
+void print_line(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }
+
 void print(const std::map<int, Outcome>& outcomes, int size) {
   bool cause = false;
   for (const auto& [rank, outcome] : outcomes) cause |= !outcome.consequence;
@@ -43,10 +46,10 @@ void print(const std::map<int, Outcome>& outcomes, int size) {
     const size_t colon = error.find(": ");
     const bool all = ranks.size() == static_cast<size_t>(size);
     if (all || colon == std::string::npos)
-      fmt::print(stderr, "{}\n", error);
+      print_line(error);
     else
-      fmt::print(stderr, "{}: rank {}{}{}\n", error.substr(0, colon), ranks[0],
-                 ranks.size() > 1 ? " and others" : "", error.substr(colon));
+      print_line(fmt::format("{}: rank {}{}{}", error.substr(0, colon), ranks[0],
+                             ranks.size() > 1 ? " and others" : "", error.substr(colon)));
   }
   std::fflush(stderr);
 }
@@ -82,7 +85,7 @@ int conclude(const Outcome& outcome) {
   } catch (const std::exception&) {  // that is the outcome
   }
   if (!world) {
-    if (!outcome.error.empty()) fmt::print(stderr, "{}\n", outcome.error);
+    if (!outcome.error.empty()) print_line(outcome.error);
     return outcome.status;
   }
   std::fflush(stdout);

@@ -1,6 +1,4 @@
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 
@@ -12,6 +10,7 @@
 #include "cleave/core/available_memory.h"
 #include "cleave/core/error.h"
 #include "cleave/core/number_text.h"
+#include "cleave/core/output_file.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/kernels/array_text.h"
 #include "cleave/models/registry.h"
@@ -96,12 +95,6 @@ std::vector<Array> make_arguments(const Graph& graph, const std::string& entry,
   return args;
 }
 
-void write_file(const std::filesystem::path& path, std::string_view text) {
-  std::ofstream out(path, std::ios::binary | std::ios::app);
-  out << text;
-  if (!out.flush()) throw_user("{}: cannot be written", path.string());
-}
-
 void listen(Recorder& recorder, const RunOptions& options) {
   recorder.record_ops = options.stats || !options.timeline.empty();
   recorder.on_print = [](std::string_view text) { fmt::print("{}", text); };
@@ -115,7 +108,7 @@ void listen(Recorder& recorder, const RunOptions& options) {
         if (c == '/' || c == '\\') c = '_';
       file += fmt::format("_{}.npy", iteration);
       save_npy(dir / file, value);
-      write_file(
+      append_file(
           dir / "index.csv",
           fmt::format("{},{},{}\n", name, to_string(Type::tensor(value.dtype(), value.shape())),
                       (dir / file).string()));
@@ -147,10 +140,7 @@ void run_module(const Graph& graph, const RunOptions& options,
       save_npy(std::filesystem::path(options.out) / fmt::format("result_{}.npy", i), results[i]);
   }
   if (options.stats) fmt::print(stderr, "{}", recorder.stats());
-  if (!options.timeline.empty()) {
-    std::filesystem::remove(options.timeline);
-    write_file(options.timeline, recorder.timeline());
-  }
+  if (!options.timeline.empty()) write_file(options.timeline, recorder.timeline());
 }
 
 void run(const RunOptions& options) {
@@ -160,6 +150,7 @@ void run(const RunOptions& options) {
     std::filesystem::create_directories(options.out, error);
     if (error) throw_user("--out {}: {}", options.out, error.message());
   }
+  if (!options.timeline.empty() && speaks()) check_writable(options.timeline);
   if (models::is_model_name(options.file)) {
     std::optional<Mesh> mesh;
     if (!options.sharding.mesh.empty()) mesh = parse_mesh(options.sharding.mesh);

@@ -1,8 +1,7 @@
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -10,6 +9,7 @@
 #include "cleave/cli/files.h"
 #include "cleave/cli/interrupt.h"
 #include "cleave/core/error.h"
+#include "cleave/core/output_file.h"
 #include "cleave/plan/solve.h"
 
 namespace cleave::cli {
@@ -42,11 +42,7 @@ class ProgressPrinter {
 };
 
 void write_choice(const std::vector<int>& choice, const std::string& path) {
-  std::ofstream file(path);
-  file << '[';
-  for (std::size_t i = 0; i < choice.size(); ++i) file << (i ? ", " : "") << choice[i];
-  file << "]\n";
-  if (!file.flush()) throw_user("{}: cannot be written", path);
+  write_file(path, fmt::format("[{}]\n", fmt::join(choice, ", ")));
 }
 
 // Numbers beyond 64 bits have no place in nlohmann's values, so the line is written by hand.

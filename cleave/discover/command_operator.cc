@@ -82,6 +82,8 @@ class Process {
       throw_user("cannot start '{}': no socket", command);
     id_ = fork();
     if (id_ == 0) {
+      std::signal(SIGPIPE, SIG_DFL);
+      std::signal(SIGXFSZ, SIG_DFL);
       setpgid(0, 0);  // so that all that the shell starts can be ended
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       dup2(ends[1], STDIN_FILENO);

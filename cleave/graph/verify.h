@@ -21,6 +21,7 @@ struct VerifyOptions {
 // own check
 // - shardings, in_shardings, out_shardings and sharding rules fit the ranks and numbers of their
 // values
+// - inside sdy.manual_computation, no sharding uses its manual axes (manual_axes.h)
 void verify_graph(const Graph& graph, const VerifyOptions& options = {});
 
 // Whether a value declared with one type may have been inferred as the other: equal up to dynamic

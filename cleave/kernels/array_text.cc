@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "cleave/kernels/float16.h"
+#include "cleave/kernels/narrow.h"
 
 namespace cleave {
 namespace {
@@ -107,6 +108,7 @@ std::string element_text(DType dtype, const std::byte* element) {
       return fmt::format("[{}, {}]", float_text(read<double>(element)),
                          float_text(read<double>(element + 8)));
     default: {
+      if (is_narrow(dtype)) return float_text(narrow_float_value(dtype, read<uint8_t>(element)));
       std::string text = "0x";
       for (int i = byte_size(dtype); i-- > 0;)
         text += fmt::format("{:02X}", std::to_integer<unsigned>(element[i]));

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <complex>
 #include <type_traits>
+#include <vector>
 
 #include "cleave/core/error.h"
 #include "cleave/kernels/float16.h"
+#include "cleave/kernels/narrow.h"
 
 namespace cleave {
 namespace {
@@ -96,10 +98,31 @@ ReduceOp boolean_op(ReduceOp op) {
   }
 }
 
+// In the wide type; a narrow element takes a byte.
+void combine_narrow(ReduceOp op, DType dtype, std::span<const std::byte* const> parts,
+                    std::byte* out, int64_t begin, int64_t end) {
+  const DType wide = wide_type(dtype);
+  const Loop widen = narrow_convert_loop(dtype, wide), narrow = narrow_convert_loop(wide, dtype);
+  const int64_t n = end - begin;
+  std::vector<std::vector<std::byte>> wides;
+  std::vector<const std::byte*> pointers;
+  for (const std::byte* part : parts) {
+    const std::byte* from = part + begin;
+    wides.emplace_back(static_cast<size_t>(n * byte_size(wide)));
+    widen(&from, wides.back().data(), n);
+  }
+  for (const auto& bytes : wides) pointers.push_back(bytes.data());
+  std::vector<std::byte> result(static_cast<size_t>(n * byte_size(wide)));
+  combine_parts(op, wide, pointers, result.data(), 0, n);
+  const std::byte* from = result.data();
+  narrow(&from, out + begin, n);
+}
+
 }  // namespace
 
 void combine_parts(ReduceOp op, DType dtype, std::span<const std::byte* const> parts,
                    std::byte* out, int64_t begin, int64_t end) {
+  if (is_narrow(dtype)) return combine_narrow(op, dtype, parts, out, begin, end);
   auto run = [&](auto element) {
     combine_typed<decltype(element)>(op, dtype, parts, out, begin, end);
   };

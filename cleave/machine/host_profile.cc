@@ -2,9 +2,8 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 
-#include "cleave/core/error.h"
+#include "cleave/core/output_file.h"
 
 namespace cleave {
 namespace {
@@ -27,9 +26,7 @@ void write_profile(const std::string& path, const MachineProfile& profile) {
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   std::error_code ignored;
   if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
-  std::ofstream file(path);
-  file << to_json(profile) << "\n";
-  if (!file.flush()) throw_user("{}: cannot be written", path);
+  write_file(path, to_json(profile) + "\n");
 }
 
 }  // namespace cleave

@@ -117,10 +117,9 @@ OpShardingRule x64_combine_rule(const Graph& graph, const Node& node) {
       .build();
 }
 
+// What the call itself says comes after what is known of the target: a wrong word there would split
+// a kernel that can't be split.
 OpShardingRule custom_call_rule(const Graph& graph, const Node& node) {
-  const Attribute* given = node.attrs.find("sdy.sharding_rule");
-  if (const ShardingRuleAttr* rule = given ? given->as<ShardingRuleAttr>() : nullptr)
-    return *rule->rule;
   const std::string_view target = target_of(node);
   const size_t operands = node.operands.size(), results = node.results.size();
   if (is_pointwise_call(target)) return pointwise_rule(graph, node);
@@ -134,7 +133,32 @@ OpShardingRule custom_call_rule(const Graph& graph, const Node& node) {
   if (is_any_of(target, {"ApproxTopK", "PartialReduce"}) && operands == 4 && results == 2)
     return approx_top_k_rule(graph, node);
   if (target == "X64Combine" && operands == 2) return x64_combine_rule(graph, node);
-  return {};
+  const Attribute* given = node.attrs.find("sdy.sharding_rule");
+  const ShardingRuleAttr* rule = given ? given->as<ShardingRuleAttr>() : nullptr;
+  return rule ? *rule->rule : OpShardingRule();
+}
+
+bool has_factor(const DimFactors& dim, FactorIndex factor) {
+  return std::ranges::find(dim, factor) != dim.end();
+}
+
+// A kernel computes all of its result from its operands, so a factor that no operand has cannot be
+// split. JAX says ([i, j], [k, l])->([m, n]) of a call whose every factor is whole.
+bool custom_call_shardable(const Graph& graph, const Node& node, const OpShardingRule& rule,
+                           FactorIndex factor) {
+  const FactorKind kind = rule.factors[factor].kind;
+  if (kind != FactorKind::PassThrough && kind != FactorKind::Reduction) return false;
+  bool in_operand = false;
+  for (const TensorFactors& tensor : rule.operands)
+    for (const DimFactors& dim : tensor) in_operand |= has_factor(dim, factor);
+  if (!in_operand) return false;
+  if (!is_linalg_call(target_of(node))) return true;
+  // Matrices are split only by the dimensions in front of them.
+  for (size_t t = 0; t < rule.num_tensors(); ++t)
+    for (size_t d = 0; d < rule.tensor(t).size(); ++d)
+      if (has_factor(rule.tensor(t)[d], factor) && !is_linalg_batch_dim(graph, node, t, d))
+        return false;
+  return true;
 }
 
 PartialTransfer custom_call_partial(const Graph& graph, const Node& node) {
@@ -227,6 +251,13 @@ std::vector<Array> eval_custom_call(EvalContext& context, const Node& node,
     const Array shifted = binary(BinaryOp::ShiftLeft, high, high_half_shift(high.shape()));
     return {convert(binary(BinaryOp::Or, low, shifted), result)};
   }
+  if (target.find("python") != std::string_view::npos &&
+      target.find("callback") != std::string_view::npos)
+    fail(node,
+         "@{} calls a Python function of the process that traced the module (jax.pure_callback, "
+         "io_callback, jax.debug.print, jax.debug.callback), and there is none here; trace without "
+         "it, and return the values that it needs",
+         target);
   fail(node, "custom call @{} has no CPU kernel", target);
 }
 
@@ -271,7 +302,8 @@ void register_custom_call_ops(OpRegistry& registry) {
                 .verify = verify_custom_call,
                 .rule = custom_call_rule,
                 .partial = custom_call_partial,
-                .eval = eval_custom_call});
+                .eval = eval_custom_call,
+                .shardable = custom_call_shardable});
   registry.add({.name = "stablehlo.composite",
                 .traits = kCall,
                 .infer = infer_declared,

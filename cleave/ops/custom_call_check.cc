@@ -71,6 +71,7 @@ bool fits_top_k(const Graph& graph, const Node& node) {
 
 void verify_custom_call(const Graph& graph, const Node& node) {
   const std::string_view target = node.attrs.get_string("call_target_name");
+  if (is_linalg_call(target)) verify_linalg_call(graph, node, target);
   bool fits = !is_approx_top_k(target) || fits_top_k(graph, node);
   for (const Signature& known : signatures()) {
     if (known.target != target) continue;

@@ -10,10 +10,8 @@ namespace {
 // ---- custom calls with a known meaning
 
 std::string routine_of(const Node& node) {
-  std::string name(node.attrs.get_string("call_target_name"));
-  if (name.starts_with("lapack_") && name.ends_with("_ffi") && name.size() > 12)
-    return name.substr(8, name.size() - 12);
-  return name;
+  const std::string routine(linalg_routine(node.attrs.get_string("call_target_name")));
+  return routine == "complex_geev" ? "geev" : routine;
 }
 
 // The permutation that LAPACK's row swaps make, as a matrix: P A = L U.

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cleave/core/error.h"
+#include "cleave/core/output_file.h"
 #include "cleave/core/input_file.h"
 
 namespace cleave::plan {
@@ -267,9 +268,7 @@ Plan read_plan(const std::string& path) {
 }
 
 void write_plan(const Plan& plan, const std::string& path) {
-  std::ofstream file(path);
-  file << to_json(plan) << '\n';
-  if (!file.flush()) throw_user("{}: cannot be written", path);
+  write_file(path, to_json(plan) + "\n");
 }
 
 std::vector<std::string> diff(const Plan& before, const Plan& after) {

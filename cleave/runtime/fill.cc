@@ -6,7 +6,9 @@
 
 #include "cleave/core/error.h"
 #include "cleave/core/number_text.h"
+#include "cleave/kernels/elementwise.h"
 #include "cleave/kernels/float16.h"
+#include "cleave/kernels/narrow.h"
 #include "cleave/runtime/npy.h"
 
 namespace cleave {
@@ -85,6 +87,8 @@ Array make_array(const Type& type, std::string_view text) {
                  to_string(Type::tensor(array.dtype(), array.shape())), to_string(type));
     return array;
   }
+  if (type.has_static_shape() && is_narrow(type.dtype))
+    return convert(make_array(Type::tensor(wide_type(type.dtype), type.shape), text), type.dtype);
   if (!type.has_static_shape() || !has_kernels(type.dtype))
     throw_user("an array of {} cannot be made up; give a .npy file", to_string(type));
   if (text == "zeros") return Array::zeros(type.dtype, type.shape);

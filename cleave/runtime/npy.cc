@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "cleave/core/error.h"
+#include "cleave/core/output_file.h"
+#include "cleave/kernels/narrow.h"
 #include "cleave/core/input_file.h"
 
 namespace cleave {
@@ -66,10 +68,24 @@ DType parse_dtype(std::string descriptor, std::optional<DType> expected, const s
   if (expected == DType::BF16 &&
       (descriptor == "<V2" || descriptor == "|V2" || descriptor == "<u2"))
     return DType::BF16;
+  if (expected && is_narrow(*expected) && (descriptor == "<V1" || descriptor == "|V1"))
+    return *expected;
   for (const auto& [dtype, text] : descriptors())
     if (descriptor.substr(1) == text.substr(1) && descriptor[0] != '>') return dtype;
   throw_user("{}: elements of type {} cannot be read; little-endian numbers and bools can", file,
              descriptor);
+}
+
+// Of elements that take less than their byte; the sign is extended.
+void clear_unused_bits(Array& array) {
+  const int unused = 8 - bit_width(array.dtype());
+  for (int64_t i = 0; i < array.num_elements(); ++i) {
+    auto& bits = array.data<uint8_t>()[i];
+    const auto high = static_cast<uint8_t>(bits << unused);
+    bits = is_signed_integer(array.dtype())
+               ? static_cast<uint8_t>(static_cast<int8_t>(high) >> unused)
+               : static_cast<uint8_t>(high >> unused);
+  }
 }
 
 }  // namespace
@@ -110,6 +126,7 @@ Array load_npy(const std::filesystem::path& path, std::optional<DType> expected)
   Array array(dtype, shape);
   in.read(reinterpret_cast<char*>(array.raw()), static_cast<std::streamsize>(wanted));
   if (!in) throw_user("{}: cannot be read", file);
+  if (is_narrow(dtype)) clear_unused_bits(array);
   if (!fortran) return array;
   Shape permutation;
   for (size_t d = shape.size(); d-- > 0;) permutation.push_back(static_cast<int64_t>(d));
@@ -118,24 +135,26 @@ Array load_npy(const std::filesystem::path& path, std::optional<DType> expected)
 
 void save_npy(const std::filesystem::path& path, const Array& array) {
   const auto descriptor = descriptors().find(array.dtype());
-  if (descriptor == descriptors().end())
+  if (descriptor == descriptors().end() && !is_narrow(array.dtype()))
     throw_user("{}: arrays of {} cannot be written as .npy", path.string(), name(array.dtype()));
   std::string shape;
   for (int64_t size : array.shape()) shape += std::to_string(size) + ",";
   if (array.rank() > 1) shape.pop_back();
   std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
-                                   descriptor->second, shape);
+                                   is_narrow(array.dtype()) ? "<V1" : descriptor->second, shape);
   const size_t unpadded = kMagic.size() + 4 + header.size() + 1;
   header.append((64 - unpadded % 64) % 64, ' ');
   header += '\n';
-  std::ofstream out(path, std::ios::binary);
-  if (!out) throw_user("{}: cannot be written", path.string());
-  out << kMagic << '\x01' << '\x00' << static_cast<char>(header.size() & 0xff)
-      << static_cast<char>(header.size() >> 8) << header;
+  std::string start(kMagic);
+  start += '\x01';
+  start += '\x00';
+  start += static_cast<char>(header.size() & 0xff);
+  start += static_cast<char>(header.size() >> 8);
+  start += header;
   const Array packed = array.contiguous();
-  out.write(reinterpret_cast<const char*>(packed.raw()),
-            static_cast<std::streamsize>(packed.num_bytes()));
-  if (!out.flush()) throw_user("{}: cannot be written", path.string());
+  const std::string_view parts[] = {
+      start, {reinterpret_cast<const char*>(packed.raw()), packed.num_bytes()}};
+  write_file(path, parts);
 }
 
 }  // namespace cleave

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cleave/core/error.h"
+#include "cleave/runtime/narrow_eval.h"
 
 namespace cleave {
 namespace {
@@ -127,7 +128,10 @@ class Schedule::Builder {
     Step step;
     step.node = id;
     if (!node.def) return step;
-    if (!has_opaque_elements(graph_, node)) step.eval = node.def->eval;
+    if (has_narrow_elements(graph_, node))
+      step.eval = narrow_eval(graph_, node);
+    else if (!has_opaque_elements(graph_, node))
+      step.eval = node.def->eval;
     step.dynamic = node.def->infer && has_dynamic_operand(graph_, node);
     if (node.def->has(kTerminator)) {
       step.kind = Step::Kind::Return;

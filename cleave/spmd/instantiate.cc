@@ -97,11 +97,20 @@ class Instantiator {
     if (nothing_to_compute(op)) {
       std::vector<ValueId> results;
       for (size_t i = 0; i < node.results.size(); ++i)
-        results.push_back(op.splat(op.result_type(i), 0));
+        results.push_back(op.constant(nothing(op.result_type(i))));
       return results;
     }
     if (node.def && node.def->localize) return node.def->localize(op);
     return op.emit_self(node.attrs);
+  }
+
+  // A constant without elements, of any dtype.
+  static Literal nothing(Type type) {
+    Literal literal;
+    literal.splat = true;
+    literal.bytes = std::make_shared<const std::vector<std::byte>>(byte_size(type.dtype));
+    literal.type = std::move(type);
+    return literal;
   }
 
   // All results are empty here, and the op has no other effect.
@@ -110,7 +119,7 @@ class Instantiator {
     if (node.results.empty() || !node.def || !node.def->has(kPure)) return false;
     return std::all_of(node.results.begin(), node.results.end(), [&](ValueId result) {
       const Type& type = whole_.type(result);
-      return is_ranked(type) && has_kernels(type.dtype) && num_elements(box(result).size) == 0;
+      return is_ranked(type) && type.dtype != DType::Other && num_elements(box(result).size) == 0;
     });
   }
 

@@ -39,8 +39,8 @@ OpPartition partition_op(const Graph& graph, const Node& node, const MeshPtr& me
                          std::span<const ShardingSpec> operands,
                          std::span<const std::optional<ShardingSpec>> wanted);
 
-// The rule that partition_op goes by: that of the node's attribute `sdy.sharding_rule`, or the
-// op's. Nothing where the op has none.
+// The rule that partition_op goes by: the op's own, which for a custom call may be that of its
+// attribute `sdy.sharding_rule`. Nothing where the op has none.
 std::optional<OpShardingRule> rule_of(const Graph& graph, const Node& node);
 
 struct PartitionOptions {

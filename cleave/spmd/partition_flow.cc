@@ -128,6 +128,8 @@ void Partitioner::visit_manual(NodeId id, RegionId target) {
   const auto* manual_names = axes ? axes->as<ManualAxesAttr>() : nullptr;
   if (!in_specs || !out_specs || !manual_names)
     throw_user("sdy.manual_computation needs in_shardings, out_shardings and manual_axes");
+  for (const auto* specs : {in_specs, out_specs})
+    for (const ShardingSpec& spec : specs->specs) usable(spec, node.name);
   AxisList manual;
   for (const std::string& name : manual_names->axes)
     manual.push_back(whole_axis(*program_.mesh, name));

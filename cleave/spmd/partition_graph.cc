@@ -17,11 +17,6 @@ const ShardingSpec* sharding_of(const AttrDict& attrs) {
   return sharding ? &sharding->spec : nullptr;
 }
 
-// Only axes that exist on the program's mesh can be used; a maximal mesh means one device.
-bool usable(const ShardingSpec& spec, const MeshPtr& mesh) {
-  return spec.mesh && spec.mesh->num_devices() == mesh->num_devices() && !spec.mesh->axes.empty();
-}
-
 // A broadcast to more elements: the row maxima of a softmax, the mean of a norm.
 bool spreads(const Graph& graph, const Node& node) {
   return node.def && node.def->has(kViewLike) && node.operands.size() == 1 &&
@@ -38,6 +33,17 @@ void append_symbols(const Attribute& attribute, std::vector<std::string>& names)
 }
 
 }  // namespace
+
+// A maximal mesh means one device; the axes of another mesh mean nothing on the program's.
+bool Partitioner::usable(const ShardingSpec& spec, std::string_view what) const {
+  if (!spec.mesh || spec.mesh->axes.empty()) return false;
+  if (spec.mesh->axes == program_.mesh->axes) return true;
+  if (spec.mesh->num_devices() == 1) return false;
+  throw_user(
+      "{}: {} is a sharding of the mesh @{} = {}, and the program is split over {}; split it over "
+      "its own mesh, or remove the sharding",
+      what, to_string(spec), spec.mesh->name, to_string(*spec.mesh), to_string(*program_.mesh));
+}
 
 Program partition(const Graph& graph, const PartitionOptions& options) {
   return Partitioner(graph, options).run();
@@ -122,13 +128,15 @@ Program Partitioner::run() {
   for (size_t i = 0; i < entry->arg_types.size(); ++i) {
     const ShardingSpec* spec =
         i < entry->arg_attrs.size() ? sharding_of(entry->arg_attrs[i]) : nullptr;
-    args.push_back(spec && usable(*spec, program_.mesh) ? *spec : replicated(entry->arg_types[i]));
+    const std::string what = fmt::format("argument {} of @{}", i, entry->name);
+    args.push_back(spec && usable(*spec, what) ? *spec : replicated(entry->arg_types[i]));
   }
   Wanted results;
   for (size_t i = 0; i < entry->result_types.size(); ++i) {
     const ShardingSpec* spec =
         i < entry->result_attrs.size() ? sharding_of(entry->result_attrs[i]) : nullptr;
-    results.push_back(spec && usable(*spec, program_.mesh) ? std::optional(*spec) : std::nullopt);
+    const std::string what = fmt::format("result {} of @{}", i, entry->name);
+    results.push_back(spec && usable(*spec, what) ? std::optional(*spec) : std::nullopt);
   }
   specialize(*entry, args, results, entry->name);
   program_.entry = entry->name;
@@ -214,7 +222,7 @@ void Partitioner::visit(NodeId id, RegionId target) {
   for (const char* key : {"out_sharding", "sharding"}) {
     const Attribute* attr = node.name.starts_with("sdy.") ? node.attrs.find(key) : nullptr;
     const auto* sharding = attr ? attr->as<ShardingAttr>() : nullptr;
-    if (!sharding || !usable(sharding->spec, program_.mesh)) continue;
+    if (!sharding || !usable(sharding->spec, node.name)) continue;
     if (!node.attrs.has("cleave.separate"))
       return define(node.results[0], use(node.operands[0], sharding->spec, target));
     const ValueId from = use_as_is(node.operands[0], target);
@@ -352,9 +360,9 @@ Partitioner::Wanted Partitioner::wanted_results(const Node& node) const {
   if (!attr) return wanted;
   if (const auto* per_value = attr->as<ShardingsAttr>())
     for (size_t i = 0; i < wanted.size() && i < per_value->specs.size(); ++i)
-      if (usable(per_value->specs[i], program_.mesh)) wanted[i] = per_value->specs[i];
+      if (usable(per_value->specs[i], node.name)) wanted[i] = per_value->specs[i];
   if (const auto* one = attr->as<ShardingAttr>(); one && wanted.size() == 1)
-    if (usable(one->spec, program_.mesh)) wanted[0] = one->spec;
+    if (usable(one->spec, node.name)) wanted[0] = one->spec;
   return wanted;
 }
 

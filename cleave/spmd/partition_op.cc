@@ -139,8 +139,8 @@ void keep_own_dims(const Graph& graph, const Node& node, const OpShardingRule& r
 }  // namespace
 
 std::optional<OpShardingRule> rule_of(const Graph& graph, const Node& node) {
-  if (const Attribute* attr = node.attrs.find("sdy.sharding_rule"))
-    if (const auto* rule = attr->as<ShardingRuleAttr>()) return *rule->rule;
+  // What the text says of an op is for propagation. How an op runs in parts is for the op to say:
+  // a custom call takes the text's word, within limits of its own.
   if (!node.def || !node.def->rule) return std::nullopt;
   for (ValueId id : node.operands)
     if (graph.type(id).is_tensor() && !graph.type(id).has_static_shape()) return std::nullopt;

@@ -24,6 +24,9 @@ class Partitioner {
   using Wanted = std::vector<std::optional<ShardingSpec>>;
 
   MeshPtr mesh_in_use() const;
+  // Whether a sharding that `what` asks for says anything; throws UserError if it is of another
+  // mesh.
+  bool usable(const ShardingSpec& spec, std::string_view what) const;
   void copy_scalar_functions();
   bool has_several_users(ValueId source) const;
   bool spreads_complete(const Node& node, const Wanted& wanted) const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cleave/core/error.h"
+#include "cleave/graph/manual_axes.h"
 #include "cleave/graph/op_def.h"
 
 namespace cleave {
@@ -39,7 +40,11 @@ ReduceOp random_reduction(RandomSource& random, DType dtype) {
 class Sharder {
  public:
   Sharder(Graph& graph, MeshPtr mesh, uint64_t seed)
-      : graph_(graph), mesh_(std::move(mesh)), random_(seed), uses_(graph) {}
+      : graph_(graph),
+        mesh_(std::move(mesh)),
+        random_(seed),
+        uses_(graph),
+        manual_around_(manual_axes_around(graph)) {}
 
   void function(Function& function, bool entry) {
     if (!function.body.valid()) return;
@@ -47,7 +52,8 @@ class Sharder {
       attributes(function.arg_attrs, function.arg_types);
       attributes(function.result_attrs, function.result_types);
     }
-    region(function.body);
+    const auto manual = manual_around_.find(function.name);
+    region(function.body, manual == manual_around_.end() ? AxisNames() : manual->second);
   }
 
  private:
@@ -58,25 +64,28 @@ class Sharder {
         attrs[i].set("sdy.sharding", ShardingAttr{random_spec(random_, mesh_, types[i], true)});
   }
 
-  void region(RegionId id) {
+  void region(RegionId id, const AxisNames& manual) {
     const std::vector<NodeId> nodes = graph_.region(id).nodes;
     for (NodeId node : nodes) {
       const OpDef* def = graph_.node(node).def;
       if (def && def->has(kTerminator)) continue;
       if (def && def->has(kDataFlow)) {
         const std::vector<RegionId> inner = graph_.node(node).regions;
-        for (RegionId child : inner) region(child);
+        const AxisNames inside = manual_axes_inside(graph_.node(node), manual);
+        for (RegionId child : inner) region(child, inside);
       }
       const std::vector<ValueId> results = graph_.node(node).results;
       for (ValueId value : results)
-        if (can_shard(graph_.type(value)) && random_.chance(0.6)) constrain(node, value);
+        if (can_shard(graph_.type(value)) && random_.chance(0.6)) constrain(node, value, manual);
     }
   }
 
-  void constrain(NodeId producer, ValueId value) {
+  void constrain(NodeId producer, ValueId value, const AxisNames& manual) {
     const Type type = graph_.type(value);
     AttrDict attrs;
-    attrs.set("sharding", ShardingAttr{random_spec(random_, mesh_, type, true)});
+    ShardingSpec spec = random_spec(random_, mesh_, type, true);
+    if (!manual.empty()) drop_axes(spec, manual);
+    attrs.set("sharding", ShardingAttr{std::move(spec)});
     const NodeId node =
         graph_.add_node("sdy.sharding_constraint", {value}, {type}, std::move(attrs));
     graph_.insert_after(producer, node);
@@ -85,10 +94,20 @@ class Sharder {
       graph_.node(use.node).operands[use.operand] = constrained;
   }
 
+  // Values inside a manual computation are local along its axes already.
+  void drop_axes(ShardingSpec& spec, const AxisNames& manual) const {
+    const auto is_manual = [&](const AxisRef& ref) {
+      return manual.contains(mesh_->axes[ref.axis].name);
+    };
+    for (DimSpec& dim : spec.dims) std::erase_if(dim.axes, is_manual);
+    std::erase_if(spec.partial, is_manual);
+  }
+
   Graph& graph_;
   MeshPtr mesh_;
   RandomSource random_;
   UseMap uses_;
+  std::map<std::string, AxisNames> manual_around_;
 };
 
 }  // namespace

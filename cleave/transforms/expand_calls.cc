@@ -1,6 +1,7 @@
 #include <cstring>
 #include <optional>
 
+#include "cleave/ops/custom_call.h"
 #include "cleave/ops/expr.h"
 #include "cleave/ops/infer_util.h"
 #include "cleave/transforms/prepare.h"
@@ -12,11 +13,9 @@ namespace {
 // "lapack_dgeqrf_ffi" -> "geqrf"
 std::string_view routine_of(const Node& node) {
   const std::string_view name = node.attrs.get_string("call_target_name");
-  if (name.starts_with("lapack_") && name.ends_with("_ffi") && name.size() > 12)
-    return name.substr(8, name.size() - 12);
   if (name == "Qr" || name == "QrDecompositionBlock") return "geqrf";
   if (name == "ProductOfElementaryHouseholderReflectors") return "orgqr";
-  return name;
+  return linalg_routine(name);
 }
 
 // All but the last dimension.

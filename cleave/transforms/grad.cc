@@ -23,6 +23,11 @@ std::vector<Tensor> run(const Graph& graph, const std::string& name,
   return replay(graph, *graph.find_function(name), args);
 }
 
+// A leaf by its name, "[1].w", or by its number if it has none.
+std::string place(const std::vector<std::string>& names, size_t i) {
+  return i < names.size() && !names[i].empty() ? names[i] : std::to_string(i);
+}
+
 // A cotangent lies on the devices as its argument does.
 Tensor laid_out_like(const Tensor& cotangent, const Tensor& argument) {
   if (!argument.mesh()) return cotangent;
@@ -126,10 +131,15 @@ Jvp jvp(Trace trace, std::span<const Tensor> leaves, std::span<const Tensor> tan
   std::vector<Tensor> args = with_captures(leaves, trace);
   for (size_t i = 0; i < leaves.size(); ++i) {
     if (!is_differentiable(leaves[i].type()) || !tangents[i].valid()) continue;
+    if (!(tangents[i].type() == leaves[i].type()))
+      throw_user(
+          "jvp: the tangent of argument {} is {}, and the argument is {}; they must be alike",
+          place(trace.arg_names, i), to_string(tangents[i].type()), to_string(leaves[i].type()));
     wanted.push_back(i);
     args.push_back(tangents[i]);
   }
-  if (wanted.empty()) throw_user("jvp: no tangent of a tensor of floats or complex numbers is given");
+  if (wanted.empty())
+    throw_user("jvp: no tangent of a tensor of floats or complex numbers is given");
   const std::vector<size_t> smooth = smooth_results(trace.graph.functions[0]);
   const size_t values = trace.graph.functions[0].result_types.size();
   const std::string name = cleave::jvp(trace.graph, "main", {wanted, {}});
@@ -147,6 +157,9 @@ std::vector<Tensor> Pullback::operator()(std::span<const Tensor> cotangents) con
   std::vector<Tensor> args = residuals;
   for (size_t i = 0; i < values.size(); ++i) {
     if (!is_differentiable(values[i].type())) continue;
+    if (cotangents[i].valid() && !(cotangents[i].type() == values[i].type()))
+      throw_user("vjp: the cotangent of result {} is {}, and the result is {}; they must be alike",
+                 i, to_string(cotangents[i].type()), to_string(values[i].type()));
     args.push_back(cotangents[i].valid() ? cotangents[i] : zeros_like(values[i]));
   }
   const std::vector<Tensor> made = replay(*graph, graph->functions.back(), args);

@@ -135,7 +135,7 @@ std::vector<Tensor> run_manual(const Trace& body, std::span<const Tensor> leaves
         if (!said.contains(axis) && mesh->axes[axis].size > 1)
           throw_user(
               "shard_map: result {} ({}) may differ along axis \"{}\", but its spec says that it "
-              "is the same on all devices there; reduce or gather it over \"{}\" (psum, "
+              "is the same on all devices there; reduce or gather it over \"{}\" (all_reduce, "
               "all_gather), or name the axis in out",
               i, body.result_names[i].empty() ? "the value" : body.result_names[i],
               mesh->axes[axis].name, mesh->axes[axis].name);

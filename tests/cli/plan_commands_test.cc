@@ -157,7 +157,7 @@ TEST(SolveCommand, WritesTheChoiceWhereItCan) {
   file.close();
   const Outcome nowhere = cleave("solve " + instance + " --solution /nonexistent/s.json");
   EXPECT_EQ(nowhere.status, 1);
-  EXPECT_EQ(nowhere.text, "error: /nonexistent/s.json: cannot be written\n");
+  EXPECT_EQ(nowhere.text, "error: /nonexistent/s.json: cannot be written: No such file or directory\n");
   const std::string solution = testing::TempDir() + "solve_command.txt";
   const Outcome solved = cleave("solve " + instance + " --quiet --solution " + solution);
   EXPECT_THAT(solved.text, HasSubstr("\"cost\": 6, \"lower_bound\": 6"));
