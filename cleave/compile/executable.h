@@ -1,9 +1,11 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cleave/compile/device_code.h"
@@ -29,6 +31,8 @@ struct CompileOptions {
   // of an optimizer, which the caller replaces by the results. Of compile(f): arguments of f, with
   // all their tensors, which have no value afterwards.
   std::vector<size_t> donate = {};
+  // Hears of what makes compile(f) slow: programs that differ in a plain value only.
+  std::function<void(std::string_view)> warning = {};
 };
 
 // A Program, or a function of a module, made ready to run many times on the devices of this

@@ -65,7 +65,11 @@ AdamState<T> init_adam(const T& params) {
     const Tensor z = zeros(p.shape(), DType::F32);
     return p.mesh() ? z.with_sharding(p.sharding()) : z;
   };
-  return {map_leaves(zero, params), map_leaves(zero, params), zeros({}, DType::F32)};
+  // The number of steps lies where the weights do, as it will after the first step.
+  Tensor step = zeros({}, DType::F32);
+  for (const Tensor& p : leaves(params))
+    if (p.mesh() && !step.mesh()) step = step.shard(*p.mesh(), P());
+  return {map_leaves(zero, params), map_leaves(zero, params), step};
 }
 
 // AdamW: the decay of weights is apart from the gradient.

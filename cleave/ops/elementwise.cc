@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "cleave/ops/divisor.h"
 #include "cleave/ops/elementwise_util.h"
 #include "cleave/ops/families.h"
 #include "cleave/ops/region_check.h"
@@ -68,7 +69,9 @@ PartialTransfer multiply_partial(const Graph& graph, const Node& node) {
 }
 PartialTransfer divide_partial(const Graph& graph, const Node& node) {
   if (is_integer(graph.operand_type(node, 0).dtype)) return {};
-  PartialTransfer rows = rows_of_operand(node, 0, {ReduceOp::Sum, ReduceOp::Avg});
+  PartialTransfer rows;
+  if (divisor_is_nonzero(graph, node))
+    rows = rows_of_operand(node, 0, {ReduceOp::Sum, ReduceOp::Avg});
   append(rows, rows_all_operands(node, {ReduceOp::Prod}));
   return rows;
 }

@@ -304,13 +304,14 @@ std::vector<Type> infer_concatenate(const Graph& graph, const Node& node) {
           "dimension {} must lie in [0, {})", dim, type.rank());
   for (size_t i = 1; i < node.operands.size(); ++i) {
     Type other = tensor_operand(graph, node, i);
-    require(other.dtype == type.dtype && other.rank() == type.rank(), node,
-            "operands differ in element type or rank: {}", operand_types_text(graph, node));
+    // The text of all operands is written only if it is needed: there may be thousands.
+    if (other.dtype != type.dtype || other.rank() != type.rank())
+      fail(node, "operands differ in element type or rank: {}", operand_types_text(graph, node));
     const int64_t size = other.shape[dim];
     other.shape[dim] = type.shape[dim];
-    require(compatible(other.shape, type.shape), node,
-            "operands differ in a dimension other than {}: {}", dim,
-            operand_types_text(graph, node));
+    if (!compatible(other.shape, type.shape))
+      fail(node, "operands differ in a dimension other than {}: {}", dim,
+           operand_types_text(graph, node));
     type.shape = merge(type.shape, other.shape);
     type.shape[dim] =
         is_dynamic(size) || is_dynamic(type.shape[dim]) ? kDynamicSize : type.shape[dim] + size;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "cleave/core/error.h"
 #include "cleave/runtime/collective_listener.h"
@@ -26,6 +27,17 @@ Runtime& runtime() {
   return runtime;
 }
 
+// Parts of a pending sum of 16-bit floats are kept in 32 bits only inside a program: a tensor that
+// is asked for is completed there.
+bool has_half_sum(const Record& record) {
+  for (size_t i = 0; i < record.signature->results.size(); ++i) {
+    const Aval& aval = record.aval(i);
+    const bool half = aval.type.dtype == DType::F16 || aval.type.dtype == DType::BF16;
+    if (half && aval.spec.is_partial()) return true;
+  }
+  return false;
+}
+
 // The ops of one mesh (or of none) in the order of execution, as one program.
 class Stage {
  public:
@@ -40,7 +52,7 @@ class Stage {
     next_value_ += static_cast<uint32_t>(record->signature->results.size());
     steps_.push_back({record, std::move(operands)});
   }
-  // `completes`: its pending sum is completed too.
+  // `completes`: its pending sum is completed.
   void keep(Record* record, bool completes) { kept_.push_back({record, completes}); }
 
   void run() {
@@ -49,7 +61,7 @@ class Stage {
         runtime().programs.find(key(), [this] { return make_program(); });
     std::vector<std::vector<Array>> args(program->executor.num_devices());
     for (const Tensor& input : inputs_) {
-      const std::vector<Array>& shards = values_of(input);
+      const std::vector<Array>& shards = held_values(input);
       const bool on_mesh = input.sharding().mesh != nullptr;
       for (size_t device = 0; device < args.size(); ++device)
         args[device].push_back(shards[on_mesh ? device : 0]);
@@ -57,15 +69,15 @@ class Stage {
     std::vector<std::vector<Array>> parts = run_logged(*program, args);
     size_t next = 0;
     for (const auto& [record, completes] : kept_) {
-      std::vector<AvalPtr> avals;
+      std::vector<AvalPtr> held;
       std::vector<std::vector<Array>> values;
       for (size_t i = 0; i < record->signature->results.size(); ++i, ++next) {
-        avals.push_back(program->results[next]);
+        held.push_back(program->results[next]);
         values.emplace_back();
         for (auto& part : parts)
           values.back().push_back(part.empty() ? Array() : std::move(part[next]));
       }
-      set_computed(*record, std::move(avals), std::move(values));
+      set_computed(*record, record->signature->results, std::move(values), std::move(held));
     }
   }
 
@@ -90,7 +102,7 @@ class Stage {
   ProgramKey key() const {
     ProgramKey key;
     key.add(inputs_.size());
-    for (const Tensor& input : inputs_) key.add(input.record()->signature->results[input.index()]);
+    for (const Tensor& input : inputs_) key.add(held_aval(input));
     key.add(steps_.size());
     for (const Step& step : steps_) {
       key.add(step.record->signature);
@@ -102,13 +114,30 @@ class Stage {
   }
 
   ReadyProgramPtr make_program() const {
+    // A pending sum that is held comes out completed if an op has completed it, so that it is done
+    // once, and sums of 16-bit floats are rounded once; all else comes out as it was recorded.
+    ReadyProgramPtr program = make_program(true);
+    size_t next = 0;
+    for (const auto& [record, completes] : kept_)
+      for (const AvalPtr& recorded : record->signature->results)
+        if (!is_recorded(*program->results[next++], *recorded)) return make_program(false);
+    return program;
+  }
+
+  // As recorded, or a completed sum that was recorded as pending.
+  static bool is_recorded(const Aval& made, const Aval& recorded) {
+    return made.spec == recorded.spec || (recorded.spec.is_partial() && !made.spec.is_partial() &&
+                                          made.spec.dims == recorded.spec.dims);
+  }
+
+  ReadyProgramPtr make_program(bool sums_as_they_come) const {
     Graph graph;
     std::vector<Type> types;
     for (const Tensor& input : inputs_) types.push_back(input.type());
     GraphBuilder builder = GraphBuilder::function(graph, "main", std::move(types));
     if (mesh_) graph.meshes = {mesh_};
     for (size_t i = 0; i < inputs_.size(); ++i)
-      annotate_argument(graph.functions[0], i, inputs_[i].sharding());
+      annotate_argument(graph.functions[0], i, held_aval(inputs_[i])->spec);
     std::vector<ValueId> values;
     values.reserve(next_value_);
     for (const Step& step : steps_) {
@@ -126,8 +155,11 @@ class Stage {
         outputs.push_back(values[first_result_.at(record) + i]);
         layouts.emplace_back();
         ShardingSpec spec = record->aval(i).spec;
-        if (!completes || !spec.is_partial()) continue;
-        spec.partial.clear();
+        if (!spec.mesh) continue;
+        if (completes)
+          spec.partial.clear();
+        else if (sums_as_they_come && spec.is_partial())
+          continue;
         layouts.back().set("sdy.sharding", ShardingAttr{std::move(spec)});
       }
     builder.finish(outputs);
@@ -165,17 +197,6 @@ class Stage {
   uint32_t next_value_ = 0;
 };
 
-// Parts of a pending sum of 16-bit floats are kept in 32 bits only inside a program: who is looked
-// at is completed there.
-bool has_half_sum(const Record& record) {
-  for (size_t i = 0; i < record.signature->results.size(); ++i) {
-    const Aval& aval = record.aval(i);
-    const bool half = aval.type.dtype == DType::F16 || aval.type.dtype == DType::BF16;
-    if (half && aval.spec.is_partial()) return true;
-  }
-  return false;
-}
-
 [[noreturn]] void throw_traced(const Record& record) {
   throw_user(
       "the value of {} is asked for inside a trace, where it depends on an argument that has none: "
@@ -183,21 +204,12 @@ bool has_half_sum(const Record& record) {
       record.placeholder ? "an argument" : to_string(record.aval(0).type));
 }
 
-}  // namespace
+// Longer recordings are computed in pieces, which keep what later ones use: programs stay small,
+// and the turns of a loop that was recorded are often one program.
+constexpr size_t kMostOps = 4096;
 
-void evaluate(std::span<const Tensor> tensors) {
-  std::lock_guard lock(runtime().mutex);
-  std::vector<Record*> roots;
-  for (const Tensor& tensor : tensors) {
-    if (!tensor.valid()) throw_user("an empty Tensor has no value: assign it one first");
-    if (tensor.record()->level) throw_traced(*tensor.record());
-    roots.push_back(tensor.record());
-  }
-  const std::vector<Record*> order =
-      in_order(roots, [](const Record& record) { return !record.computed; });
-  if (order.empty()) return;
-
-  // Handles that records of this run hold; who has more is held by somebody else as well.
+void evaluate_piece(std::span<Record* const> order, const std::unordered_set<Record*>& asked) {
+  // Handles that records of this piece hold; a record that has more is held by somebody else too.
   std::unordered_map<Record*, uint32_t> inner_handles;
   std::unordered_map<Record*, bool> crosses;  // used by an op on a mesh while on none itself
   for (Record* record : order)
@@ -216,13 +228,31 @@ void evaluate(std::span<const Tensor> tensors) {
   };
   for (Record* record : order) stage_of(*record).add(record);
   for (Record* record : order) {
-    const bool asked = std::find(roots.begin(), roots.end(), record) != roots.end();
     const auto inner = inner_handles.find(record);
     const uint32_t held = inner == inner_handles.end() ? 0 : inner->second;
-    if (asked || crosses.count(record) || record->handles.load() > held)
-      stage_of(*record).keep(record, asked && has_half_sum(*record));
+    const bool wanted = asked.contains(record);
+    if (wanted || crosses.count(record) || record->handles.load() > held)
+      stage_of(*record).keep(record, wanted && has_half_sum(*record));
   }
   for (Stage& stage : stages) stage.run();
+}
+
+}  // namespace
+
+void evaluate(std::span<const Tensor> tensors) {
+  std::lock_guard lock(runtime().mutex);
+  std::vector<Record*> roots;
+  for (const Tensor& tensor : tensors) {
+    if (!tensor.valid()) throw_user("an empty Tensor has no value: assign it one first");
+    if (tensor.record()->level) throw_traced(*tensor.record());
+    roots.push_back(tensor.record());
+  }
+  const std::vector<Record*> order =
+      in_order(roots, [](const Record& record) { return !record.computed; });
+  const std::unordered_set<Record*> asked(roots.begin(), roots.end());
+  for (size_t begin = 0; begin < order.size(); begin += kMostOps)
+    evaluate_piece(std::span(order).subspan(begin, std::min(kMostOps, order.size() - begin)),
+                   asked);
 }
 
 ProgramCacheStats program_cache_stats() {

@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "cleave/core/error.h"
+#include "cleave/ops/divisor.h"
 #include "cleave/runtime/form_util.h"
 #include "cleave/runtime/record.h"
 
@@ -106,7 +107,18 @@ Tensor add(const Operand& a, const Operand& b) { return binary<"stablehlo.add">(
 Tensor sub(const Operand& a, const Operand& b) { return binary<"stablehlo.subtract">(a, b); }
 Tensor mul(const Operand& a, const Operand& b) { return binary<"stablehlo.multiply">(a, b); }
 Tensor div(const Operand& a, const Operand& b) {
-  return binary<"stablehlo.divide">(a, b, real_binary_form);
+  // A number that stays one in all dtypes: a pending sum may be divided part by part.
+  constexpr double kLeast = 1e-4;
+  const bool nonzero = !b.is_tensor() && std::abs(b.number().number) >= kLeast;
+  const int64_t params[] = {nonzero};
+  return record_one(
+      [](GraphBuilder& b, Params params) -> Values {
+        const auto [x, y] = bring_together(b, "stablehlo.divide", real_type(promoted(b)));
+        AttrDict attrs;
+        if (params[0]) attrs.set(kNonzeroDivisor, UnitAttr{});
+        return {b.emit("stablehlo.divide", {x, y}, std::move(attrs))};
+      },
+      params, as_tensors(a, b));
 }
 Tensor floor_divide(const Operand& a, const Operand& b) {
   return record_one(

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "cleave/core/error.h"
+#include "cleave/kernels/elementwise.h"
 #include "cleave/runtime/form_util.h"
 #include "cleave/runtime/ops_elementwise.h"
 #include "cleave/runtime/ops_reduction.h"
@@ -262,6 +264,25 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
   return record_one(attention_form, params, operands);
 }
 
+namespace {
+
+// Labels that are there are looked at; those of a graph are not.
+void check_labels(const Tensor& labels, int64_t classes) {
+  if (labels.is_traced() || !labels.is_computed()) return;
+  for (const TensorShard& shard : labels.addressable_shards()) {
+    const Array values = convert(shard.data, DType::F64).contiguous();
+    const auto* label = values.data<double>();
+    for (int64_t i = 0; i < values.num_elements(); ++i)
+      if (label[i] < 0 || label[i] >= static_cast<double>(classes))
+        throw_user(
+            "cross_entropy: there is a label {}, and the logits have {} classes; leave out "
+            "rows without a label, or multiply their cross_entropies by 0",
+            label[i], classes);
+  }
+}
+
+}  // namespace
+
 Tensor cross_entropies(const Tensor& logits, const Tensor& labels) {
   if (!is_integer(labels.dtype()) || logits.rank() == 0 ||
       labels.shape() != Shape(logits.shape().begin(), logits.shape().end() - 1))
@@ -269,16 +290,30 @@ Tensor cross_entropies(const Tensor& logits, const Tensor& labels) {
         "cross_entropy: logits {} take integer labels of their shape without the last "
         "dimension, got {}",
         to_string(logits.type()), to_string(labels.type()));
+  check_labels(labels, logits.dim(-1));
   const Tensor operands[] = {logits, labels};
   return record_one(
       [](GraphBuilder& b, Params) -> Values {
-        const ValueId x = cast_to(b, b.arg(0), wide(b.dtype(b.arg(0))));
+        ValueId x = cast_to(b, b.arg(0), wide(b.dtype(b.arg(0))));
         const Shape shape = b.shape(x);
         const auto last = static_cast<int64_t>(shape.size()) - 1;
-        const ValueId label = stretch(b, expand(b, b.arg(1), last), shape);
-        const ValueId hit = b.compare("EQ", label, b.iota(b.dtype(label), shape, last));
+        // In a type that counts all classes.
+        const DType dtype = b.dtype(b.arg(1));
+        const ValueId label = cast_to(b, b.arg(1), byte_size(dtype) < 4 ? DType::I32 : dtype);
+        const auto classes = static_cast<double>(shape.back());
+        const ValueId bad =
+            b.binary("stablehlo.or", b.compare("LT", label, b.constant_like(0, label)),
+                     b.compare("GE", label, b.constant_like(classes, label)));
+        auto spread = [&](ValueId rows) { return stretch(b, expand(b, rows, last), shape); };
+        // A label that is no class makes its row NaN, and the gradient of the row.
+        const ValueId bad_rows = spread(bad);
+        const ValueId nan = b.constant_like(std::numeric_limits<double>::quiet_NaN(), x);
+        x = b.binary("stablehlo.add", x,
+                     b.emit("stablehlo.select", {bad_rows, nan, b.constant_like(0, x)}));
+        const ValueId hit = b.compare("EQ", spread(label), b.iota(b.dtype(label), shape, last));
         const ValueId picked =
-            b.emit("stablehlo.select", {hit, log_softmax_of(b, x, last), b.constant_like(0, x)});
+            b.emit("stablehlo.select", {b.binary("stablehlo.or", hit, bad_rows),
+                                        log_softmax_of(b, x, last), b.constant_like(0, x)});
         return {b.emit("stablehlo.negate", {fold(b, picked, "stablehlo.add", {last})})};
       },
       {}, operands);

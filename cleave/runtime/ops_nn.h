@@ -33,7 +33,9 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionOptions& options = {});
 
 // For every row of logits [..., c], minus the log of the probability of its label; f32. Also where
-// the classes are sharded: no device needs all of them.
+// the classes are sharded: no device needs all of them. A label that is no class, below 0 or beyond
+// the last, is a UserError if the labels are computed when this is called; in a trace, or where
+// they are yet to be computed, it makes the row NaN, and its gradient.
 Tensor cross_entropies(const Tensor& logits, const Tensor& labels);
 // The mean of them over all rows: one number, a loss.
 Tensor cross_entropy(const Tensor& logits, const Tensor& labels);

@@ -16,7 +16,11 @@ std::vector<int64_t> spec_params(const ShardingSpec& spec) {
   std::vector<int64_t> words{
       static_cast<int64_t>(reinterpret_cast<intptr_t>(shared_mesh(*spec.mesh).get())),
       static_cast<int64_t>(spec.partial_op), static_cast<int64_t>(spec.dims.size())};
-  for (const DimSpec& dim : spec.dims) write_axes(words, dim.axes);
+  for (const DimSpec& dim : spec.dims) {
+    write_axes(words, dim.axes);
+    words.insert(words.end(), {dim.open, dim.priority.has_value(), dim.priority.value_or(0)});
+  }
+  write_axes(words, spec.replicated);
   write_axes(words, spec.partial);
   return words;
 }
@@ -34,7 +38,13 @@ ShardingSpec spec_from(std::span<const int64_t> words) {
       axes.push_back({static_cast<int32_t>(words[next]), static_cast<int32_t>(words[next + 1]),
                       static_cast<int32_t>(words[next + 2])});
   };
-  for (DimSpec& dim : spec.dims) read_axes(dim.axes);
+  for (DimSpec& dim : spec.dims) {
+    read_axes(dim.axes);
+    dim.open = words[next] != 0;
+    if (words[next + 1]) dim.priority = words[next + 2];
+    next += 3;
+  }
+  read_axes(spec.replicated);
   read_axes(spec.partial);
   return spec;
 }
@@ -49,7 +59,9 @@ std::vector<ValueId> emit_constraint(GraphBuilder& b, const char* op,
 }  // namespace
 
 Tensor constrain(const Tensor& x, const ShardingSpec& spec, std::string_view op) {
-  if (!spec.mesh) throw_user("{}: the sharding has no mesh", op);
+  const std::string_view caller = op == "sdy.reshard" ? "reshard" : "with_sharding";
+  if (!x.valid()) throw_user("{}: the Tensor is empty: assign it a value first", caller);
+  if (!spec.mesh) throw_user("{}: the sharding has no mesh", caller);
   verify(spec, x.shape());
   if (const std::optional<Tensor> made = made_in_layout(x, spec)) return *made;
   const std::vector<int64_t> params = spec_params(spec);

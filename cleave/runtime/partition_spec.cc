@@ -11,6 +11,11 @@ namespace {
 
 // x, "x", x:(1)2
 AxisRef axis_ref(const std::string& text, const Mesh& mesh) {
+  if (text.empty())
+    throw_user(
+        "a spec names an axis \"\"; the axes are of {}; write {{}} for a dimension that is not "
+        "sharded",
+        to_string(mesh));
   const size_t colon = text.find(":(");
   if (colon == std::string::npos) return whole_axis(mesh, text);
   const std::string quoted = fmt::format("\"{}\"{}", text.substr(0, colon), text.substr(colon));
@@ -26,7 +31,16 @@ AxisRef axis_ref(const std::string& text, const Mesh& mesh) {
 
 }  // namespace
 
+const char* SpecEntry::checked(const char* axis) {
+  if (!axis)
+    throw_user(
+        "P: the name of an axis is a null pointer; write {{}} for a dimension that is not "
+        "sharded");
+  return axis;
+}
+
 ShardingSpec to_sharding(const PartitionSpec& spec, const MeshPtr& mesh, const Shape& shape) {
+  if (!mesh) throw_user("a spec for tensor<{}> is given without a mesh", to_string(shape));
   if (spec.entries.size() > shape.size())
     throw_user("a spec of {} dimensions for a tensor<{}> of {}; give at most one entry each",
                spec.entries.size(), to_string(shape), shape.size());

@@ -15,10 +15,15 @@ struct SpecEntry {
   std::vector<std::string> axes;
 
   SpecEntry() = default;
-  SpecEntry(const char* axis) : axes{axis} {}
+  SpecEntry(const char* axis) : axes{checked(axis)} {}
   SpecEntry(std::string axis) : axes{std::move(axis)} {}
-  SpecEntry(std::initializer_list<const char*> list) : axes(list.begin(), list.end()) {}
+  SpecEntry(std::initializer_list<const char*> list) {
+    for (const char* axis : list) axes.emplace_back(checked(axis));
+  }
   SpecEntry(std::vector<std::string> list) : axes(std::move(list)) {}
+
+ private:
+  static const char* checked(const char* axis);  // throws UserError where it is null
 };
 
 // How a tensor is to be laid out, without a mesh: an entry per dimension, and axes along which a

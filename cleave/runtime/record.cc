@@ -6,6 +6,7 @@
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/runtime/device_memory.h"
+#include "cleave/runtime/executor.h"
 #include "cleave/runtime/signature.h"
 
 namespace cleave {
@@ -83,6 +84,10 @@ std::vector<Tensor> record_function(Graph graph, std::span<const Tensor> operand
   return results_of(new_record(find_signature(std::move(graph), operands), operands));
 }
 
+std::vector<Tensor> record_known(const SignaturePtr& signature, std::span<const Tensor> operands) {
+  return results_of(new_record(signature, operands));
+}
+
 Tensor make_computed(AvalPtr aval, std::vector<Array> shards) {
   auto* record = new Record;
   Tensor tensor(record, 0);
@@ -91,7 +96,9 @@ Tensor make_computed(AvalPtr aval, std::vector<Array> shards) {
 }
 
 void set_computed(Record& record, std::vector<AvalPtr> avals,
-                  std::vector<std::vector<Array>> values) {
+                  std::vector<std::vector<Array>> values, std::vector<AvalPtr> held) {
+  if (held == avals) held.clear();
+  record.held = std::move(held);
   auto signature = std::make_shared<Signature>();
   signature->results = std::move(avals);
   if (!signature->results.empty()) signature->mesh = signature->results[0]->spec.mesh;
@@ -102,19 +109,45 @@ void set_computed(Record& record, std::vector<AvalPtr> avals,
   std::vector<Tensor>().swap(record.operands);
 }
 
-const std::vector<Array>& values_of(const Tensor& tensor) {
+const AvalPtr& held_aval(const Tensor& tensor) {
+  const Record& record = *tensor.record();
+  return record.held.empty() ? record.signature->results[tensor.index()]
+                             : record.held[tensor.index()];
+}
+
+const std::vector<Array>& held_values(const Tensor& tensor) {
   const std::vector<Array>& shards = tensor.record()->values[tensor.index()];
   if (shards.empty())
     throw_user(
         "{} was donated to a compiled function, which has written its results over it: use what "
-        "the "
-        "function returned, or do not donate it",
+        "the function returned, or do not donate it",
         to_string(tensor.type()));
   return shards;
 }
 
+namespace {
+
+// What a device has of a completed reduction that counts as pending: one of them has it all.
+Array pending_part(const Array& value, const ShardingSpec& spec, size_t device) {
+  const Mesh& mesh = *spec.mesh;
+  const int64_t position = mesh.position_of(static_cast<int64_t>(device));
+  const bool adds_up = spec.partial_op == ReduceOp::Sum || spec.partial_op == ReduceOp::Prod;
+  if (!value.valid() || !adds_up || coordinate(spec.partial, mesh, position) == 0) return value;
+  return identity_array(spec.partial_op, value.dtype(), value.shape());
+}
+
+}  // namespace
+
+std::vector<Array> values_of(const Tensor& tensor) {
+  std::vector<Array> shards = held_values(tensor);
+  if (held_aval(tensor)->spec == tensor.sharding()) return shards;
+  for (size_t device = 0; device < shards.size(); ++device)
+    shards[device] = pending_part(shards[device], tensor.sharding(), device);
+  return shards;
+}
+
 std::vector<Array> take_values(const Tensor& tensor) {
-  values_of(tensor);
+  held_values(tensor);
   std::vector<Array>& shards = tensor.record()->values[tensor.index()];
   for (size_t device = 0; device < shards.size(); ++device)
     add_device_bytes(device, -bytes_of(shards[device]));

@@ -48,7 +48,10 @@ struct Record : RecordHead {
   bool computed = false;
   bool constant = false;                   // may be written into a trace instead of captured
   std::vector<std::vector<Array>> values;  // by result, then by device; where computed
-  Record* next = nullptr;                  // while being freed
+  // How `values` lie, by result, if that is not as recorded: of a pending sum that an op has
+  // completed the sum is kept, so that it is completed once. Its layout stays what it was.
+  std::vector<AvalPtr> held;
+  Record* next = nullptr;  // while being freed
 
   ~Record();
   const Aval& aval(size_t i) const { return *signature->results[i]; }
@@ -61,6 +64,9 @@ std::vector<Tensor> record(FormFn form, std::span<const int64_t> params,
                            std::span<const Tensor> operands);
 Tensor record_one(FormFn form, std::span<const int64_t> params, std::span<const Tensor> operands);
 
+// Records an op whose signature is known to be that of these operands.
+std::vector<Tensor> record_known(const SignaturePtr& signature, std::span<const Tensor> operands);
+
 // Records any function of one op or several on tensors: one argument per operand.
 std::vector<Tensor> record_function(Graph graph, std::span<const Tensor> operands);
 
@@ -69,12 +75,17 @@ uint64_t& trace_level();
 
 // A value that is there: its parts by device.
 Tensor make_computed(AvalPtr aval, std::vector<Array> shards);
-// Gives record its values, and lets its operands go.
+// Gives record its values, and lets its operands go. `held` are the avals of the values: those of
+// the results, or completed sums where those are pending.
 void set_computed(Record& record, std::vector<AvalPtr> avals,
-                  std::vector<std::vector<Array>> values);
+                  std::vector<std::vector<Array>> values, std::vector<AvalPtr> held = {});
 
-// The parts of a computed tensor by device. Throws UserError where they were taken.
-const std::vector<Array>& values_of(const Tensor& tensor);
+// The parts of a computed tensor by device, in the tensor's layout. Throws UserError where they
+// were taken.
+std::vector<Array> values_of(const Tensor& tensor);
+// The same as they are held, and how that is.
+const std::vector<Array>& held_values(const Tensor& tensor);
+const AvalPtr& held_aval(const Tensor& tensor);
 // Takes them away, for somebody who will overwrite them: the tensor has no value any more.
 std::vector<Array> take_values(const Tensor& tensor);
 

@@ -3,6 +3,7 @@
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/runtime/record.h"
+#include "cleave/runtime/replay_plan.h"
 #include "cleave/runtime/trace_scope.h"
 
 namespace cleave {
@@ -31,14 +32,18 @@ void add_free_values(const Graph& graph, const Node& node, std::vector<ValueId>&
 
 class Replayer {
  public:
-  explicit Replayer(const Graph& graph) : graph_(graph), tensors_(graph.num_values()) {}
+  explicit Replayer(const Graph& graph, ReplayPlan* plan = nullptr)
+      : graph_(graph), tensors_(graph.num_values()), plan_(plan) {}
 
   std::vector<Tensor> run(const Function& function, std::span<const Tensor> args) {
     const Region& body = graph_.region(function.body);
     for (size_t i = 0; i < body.args.size(); ++i) tensors_[body.args[i].index] = args[i];
     for (NodeId id : body.nodes) {
       const Node& node = graph_.node(id);
-      if (node.def && node.def->has(kTerminator)) return lookup(node.operands);
+      if (node.def && node.def->has(kTerminator)) {
+        if (plan_) plan_->results = indices(node.operands);
+        return lookup(node.operands);
+      }
       const bool composite = node.name == "stablehlo.composite";
       bind(node.results,
            composite || node.name == "func.call"
@@ -50,11 +55,18 @@ class Replayer {
 
  private:
   const Function& callee(const Node& node, const char* attribute) const {
+    if (plan_) plan_->valid = false;
     const auto name = node.attrs.get_string(attribute);
     const Function* function = graph_.find_function(name);
     if (!function || !function->body.valid())
       throw_user("{}: the module has no function @{} with a body", node.name, name);
     return *function;
+  }
+
+  static std::vector<uint32_t> indices(const std::vector<ValueId>& values) {
+    std::vector<uint32_t> result;
+    for (ValueId value : values) result.push_back(value.index);
+    return result;
   }
 
   std::vector<Tensor> lookup(const std::vector<ValueId>& values) const {
@@ -79,17 +91,20 @@ class Replayer {
     for (ValueId input : inputs) types.push_back(graph_.type(input));
     GraphBuilder builder = GraphBuilder::function(form, "main", std::move(types));
     builder.finish(splice_node(graph_, node, form, builder.region(), inputs));
-    return record_function(std::move(form), lookup(inputs));
+    std::vector<Tensor> results = record_function(std::move(form), lookup(inputs));
+    if (plan_ && results.empty()) plan_->valid = false;
+    if (plan_ && !results.empty())
+      plan_->steps.push_back(
+          {results[0].record()->signature, indices(inputs), indices(node.results)});
+    return results;
   }
 
   const Graph& graph_;
   std::vector<Tensor> tensors_;  // by value
+  ReplayPlan* plan_;
 };
 
-}  // namespace
-
-std::vector<Tensor> replay(const Graph& graph, const Function& function,
-                           std::span<const Tensor> args) {
+void check_arguments(const Function& function, std::span<const Tensor> args) {
   if (!function.body.valid()) throw_user("function @{} has no body", function.name);
   if (args.size() != function.arg_types.size())
     throw_user("@{} takes {} arguments, {} are given", function.name, function.arg_types.size(),
@@ -100,7 +115,49 @@ std::vector<Tensor> replay(const Graph& graph, const Function& function,
       throw_user("@{}: argument {} is {}, the function takes {}", function.name, i,
                  to_string(args[i].type()), to_string(function.arg_types[i]));
   }
+}
+
+}  // namespace
+
+std::vector<Tensor> replay(const Graph& graph, const Function& function,
+                           std::span<const Tensor> args) {
+  check_arguments(function, args);
   return Replayer(graph).run(function, args);
+}
+
+std::vector<Tensor> replay(const Graph& graph, const Function& function,
+                           std::span<const Tensor> args, ReplayPlan& plan) {
+  check_arguments(function, args);
+  plan = {};
+  plan.valid = true;
+  plan.num_values = graph.num_values();
+  for (const Tensor& arg : args)
+    plan.avals.push_back(arg.record()->signature->results[arg.index()]);
+  for (ValueId arg : graph.region(function.body).args) plan.args.push_back(arg.index);
+  return Replayer(graph, &plan).run(function, args);
+}
+
+bool ReplayPlan::fits(std::span<const Tensor> given) const {
+  if (!valid || given.size() != avals.size()) return false;
+  for (size_t i = 0; i < given.size(); ++i)
+    if (!given[i].valid() || given[i].record()->signature->results[given[i].index()] != avals[i])
+      return false;
+  return true;
+}
+
+std::vector<Tensor> ReplayPlan::run(std::span<const Tensor> given) const {
+  std::vector<Tensor> values(num_values);
+  for (size_t i = 0; i < args.size(); ++i) values[args[i]] = given[i];
+  std::vector<Tensor> operands;
+  for (const Step& step : steps) {
+    operands.clear();
+    for (uint32_t operand : step.operands) operands.push_back(values[operand]);
+    std::vector<Tensor> made = record_known(step.signature, operands);
+    for (size_t i = 0; i < made.size(); ++i) values[step.results[i]] = std::move(made[i]);
+  }
+  std::vector<Tensor> returned;
+  for (uint32_t result : results) returned.push_back(values[result]);
+  return returned;
 }
 
 }  // namespace cleave

@@ -136,10 +136,35 @@ std::shared_ptr<Signature> begin_signature(std::span<const Tensor> operands) {
   return signature;
 }
 
-// Whether two functions are the same node for node.
+// Whether two modules are the same node for node, with the functions that are called and what is
+// said about arguments and results.
 class Comparison {
  public:
   Comparison(const Graph& a, const Graph& b) : a_(a), b_(b), map_(a.num_values()) {}
+
+  bool modules() {
+    if (a_.functions.size() != b_.functions.size()) return false;
+    for (size_t i = 0; i < a_.functions.size(); ++i)
+      if (!functions(a_.functions[i], b_.functions[i])) return false;
+    return true;
+  }
+
+ private:
+  bool functions(const Function& x, const Function& y) {
+    if (x.name != y.name || x.arg_types != y.arg_types || x.result_types != y.result_types ||
+        !same(x.arg_attrs, y.arg_attrs) || !same(x.result_attrs, y.result_attrs) ||
+        x.body.valid() != y.body.valid())
+      return false;
+    return !x.body.valid() || regions(x.body, y.body);
+  }
+
+  // Lists may end early.
+  static bool same(const std::vector<AttrDict>& x, const std::vector<AttrDict>& y) {
+    static const AttrDict none;
+    for (size_t i = 0; i < std::max(x.size(), y.size()); ++i)
+      if (!((i < x.size() ? x[i] : none) == (i < y.size() ? y[i] : none))) return false;
+    return true;
+  }
 
   bool regions(RegionId x, RegionId y) {
     const Region &p = a_.region(x), &q = b_.region(y);
@@ -150,7 +175,6 @@ class Comparison {
     return true;
   }
 
- private:
   bool define(const std::vector<ValueId>& x, const std::vector<ValueId>& y) {
     for (size_t i = 0; i < x.size(); ++i) {
       if (!(a_.type(x[i]) == b_.type(y[i]))) return false;
@@ -248,20 +272,25 @@ SignaturePtr find_signature(FormFn form, std::span<const int64_t> params,
   return made;
 }
 
-SignaturePtr find_signature(Graph graph, std::span<const Tensor> operands) {
-  check_operands(operands);
-  uint64_t hash = graph.num_nodes();
-  const RegionId body = graph.functions[0].body;
-  graph.walk(body, [&](NodeId id) {
+uint64_t structure_hash(const Graph& graph) {
+  uint64_t hash = 0;
+  graph.walk(graph.functions[0].body, [&](NodeId id) {
     hash = mix_text(hash, graph.node(id).name);
     hash = mix(hash, graph.node(id).attrs.size());
   });
+  return hash;
+}
+
+bool same_structure(const Graph& a, const Graph& b) { return Comparison(a, b).modules(); }
+
+SignaturePtr find_signature(Graph graph, std::span<const Tensor> operands) {
+  check_operands(operands);
+  uint64_t hash = structure_hash(graph);
   for (const Tensor& operand : operands) hash = mix(hash, &aval_of(operand));
   auto [begin, end] = table().equal_range(hash);
   for (auto it = begin; it != end; ++it) {
     const Signature& known = *it->second;
-    if (!known.form && same_operands(known, operands) &&
-        Comparison(graph, *known.graph).regions(body, known.graph->functions[0].body))
+    if (!known.form && same_operands(known, operands) && same_structure(graph, *known.graph))
       return it->second;
   }
   SignaturePtr made = complete(begin_signature(operands), std::move(graph));

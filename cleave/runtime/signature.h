@@ -14,6 +14,11 @@ SignaturePtr find_signature(FormFn form, std::span<const int64_t> params,
 // The same for a function that is there: function "main", an argument per operand.
 SignaturePtr find_signature(Graph graph, std::span<const Tensor> operands);
 
+// A hash of the ops of a module's first function, and whether two modules are the same: node for
+// node, with the functions that are called and what is said about arguments and results.
+uint64_t structure_hash(const Graph& graph);
+bool same_structure(const Graph& a, const Graph& b);
+
 // Sets "sdy.sharding" of argument i of a function.
 void annotate_argument(Function& function, size_t i, const ShardingSpec& spec);
 

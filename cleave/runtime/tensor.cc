@@ -34,6 +34,8 @@ void Tensor::release() {
 
 Tensor Tensor::from(Array array) {
   if (!array.valid()) throw_user("Tensor::from: the array is empty");
+  // Whoever else holds the buffer may write to it before the tensor is used.
+  if (array.buffer().use_count() != 1) array = array.copy();
   AvalPtr aval = shared_aval(Type::tensor(array.dtype(), array.shape()), {});
   return make_computed(std::move(aval), {std::move(array)});
 }
@@ -108,16 +110,24 @@ const Tensor& Tensor::evaluate() const {
 
 Array Tensor::to_host() const {
   evaluate();
-  const std::vector<Array>& shards = values_of(*this);
-  const ShardingSpec& spec = sharding();
+  const ShardingSpec& spec = held_aval(*this)->spec;
+  if (spec.is_partial()) {
+    // Completing it is communication like any other.
+    ShardingSpec complete = spec;
+    complete.partial.clear();
+    return reshard(complete).to_host();
+  }
+  const std::vector<Array>& shards = held_values(*this);
   for (size_t device = 0; device < shards.size(); ++device) {
     if (shards[device].valid()) continue;
     // Some devices belong to other processes: everyone gets the whole first.
     const Tensor whole = reshard(ShardingSpec::closed_replicated(spec.mesh, shape().size()));
-    for (const TensorShard& shard : whole.addressable_shards()) return shard.data.contiguous();
+    for (const TensorShard& shard : whole.addressable_shards()) return shard.data.copy();
     throw_user("to_host: this process holds no device of the mesh {}", to_string(*spec.mesh));
   }
-  return assemble(shards, Layout{spec, nullptr}, shape()).contiguous();
+  const Array whole = assemble(shards, Layout{spec, nullptr}, shape()).contiguous();
+  // The elements of a tensor are its own.
+  return whole.buffer().use_count() == 1 ? whole : whole.copy();
 }
 
 double Tensor::item() const {
@@ -127,32 +137,88 @@ double Tensor::item() const {
   return *host.data<double>();
 }
 
-void Tensor::check_bytes(DType dtype, const Shape& shape, size_t bytes) {
-  const auto needed = static_cast<size_t>(num_elements(shape) * byte_size(dtype));
-  if (bytes != needed)
-    throw_user("Tensor::from: {} takes {} bytes, {} are given",
-               cleave::to_string(Type::tensor(dtype, shape)), needed, bytes);
+namespace {
+
+// Elements of this dtype are such numbers in memory.
+bool is_stored_as(DType dtype, const HostElement& element) {
+  using enum HostElement::Kind;
+  if (static_cast<size_t>(byte_size(dtype)) != element.bytes) return false;
+  switch (element.kind) {
+    case Float:
+      return is_float(dtype) && element.bytes > 2;
+    case Complex:
+      return is_complex(dtype);
+    case Signed:
+      return is_signed_integer(dtype);
+    case Unsigned:
+      return is_unsigned_integer(dtype) || dtype == DType::Bool ||
+             (is_float(dtype) && element.bytes <= 2);
+    case Other:
+      break;
+  }
+  return false;
 }
 
-void Tensor::check_element(size_t bytes, bool floats, bool is_signed) const {
-  const auto size = static_cast<size_t>(byte_size(dtype()));
-  if (size != bytes)
-    throw_user("to_vector: elements of {} have {} bytes, the C++ type has {}", name(dtype()), size,
-               bytes);
-  const bool raw = !is_signed && (dtype() == DType::Bool || bytes == 2);
-  const bool fits = floats      ? is_float(dtype()) && bytes > 2
-                    : is_signed ? is_signed_integer(dtype())
-                                : raw || is_unsigned_integer(dtype());
-  if (!fits && !is_complex(dtype()))
-    throw_user("to_vector: elements of {} are not {}; cast the tensor", name(dtype()),
-               floats      ? "floats"
-               : is_signed ? "signed integers"
-                           : "unsigned integers");
+std::string text_of(const HostElement& element) {
+  using enum HostElement::Kind;
+  const size_t bits = 8 * element.bytes;
+  switch (element.kind) {
+    case Float:
+      return bits == 32 ? "float" : bits == 64 ? "double" : "long double";
+    case Complex:
+      return bits == 64 ? "std::complex<float>" : "std::complex<double>";
+    case Signed:
+      return fmt::format("int{}_t", bits);
+    case Unsigned:
+      return fmt::format("uint{}_t", bits);
+    case Other:
+      break;
+  }
+  return fmt::format("a type of {} bytes that is no number", element.bytes);
+}
+
+std::string storage_of(DType dtype) {
+  if (dtype == DType::F32) return "float";
+  if (dtype == DType::F64) return "double";
+  if (is_complex(dtype))
+    return dtype == DType::C64 ? "std::complex<float>" : "std::complex<double>";
+  return fmt::format("{}int{}_t", is_signed_integer(dtype) ? "" : "u", 8 * byte_size(dtype));
+}
+
+}  // namespace
+
+void Tensor::check_values(DType dtype, const Shape& shape, size_t count, HostElement element) {
+  if (!is_stored_as(dtype, element))
+    throw_user(
+        "Tensor::from: elements of {} are {}, and the values are {}; give that dtype, and "
+        "`cast` the tensor",
+        name(dtype), storage_of(dtype), text_of(element));
+  for (int64_t size : shape)
+    if (size < 0) throw_user("Tensor::from: the shape <{}> has a negative size", to_string(shape));
+  const auto needed = static_cast<size_t>(num_elements(shape));
+  if (count != needed)
+    throw_user("Tensor::from: {} has {} elements, {} are given",
+               cleave::to_string(Type::tensor(dtype, shape)), needed, count);
+}
+
+Tensor Tensor::from_values(DType dtype, Shape shape, const void* values) {
+  Array array = Array::from_bytes(dtype, std::move(shape), values);
+  if (dtype == DType::Bool) {
+    auto* bytes = array.data<uint8_t>();
+    for (int64_t i = 0; i < array.num_elements(); ++i) bytes[i] = bytes[i] != 0;
+  }
+  return from(std::move(array));
+}
+
+void Tensor::check_element(HostElement element) const {
+  if (is_stored_as(dtype(), element)) return;
+  throw_user("to_vector: elements of {} are {}, not {}; cast the tensor", name(dtype()),
+             storage_of(dtype()), text_of(element));
 }
 
 std::vector<TensorShard> Tensor::addressable_shards() const {
   evaluate();
-  const std::vector<Array>& shards = values_of(*this);
+  const std::vector<Array> shards = values_of(*this);
   const Layout layout{sharding(), nullptr};
   std::vector<TensorShard> result;
   for (size_t device = 0; device < shards.size(); ++device) {

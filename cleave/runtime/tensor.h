@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <complex>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -32,6 +33,25 @@ struct TensorShard {
   Array data;        // where a reduction is pending, this device's part of it
 };
 
+// A C++ type of elements.
+struct HostElement {
+  enum class Kind : uint8_t { Unsigned, Signed, Float, Complex, Other } kind;
+  size_t bytes;
+
+  template <typename T>
+  static constexpr HostElement of() {
+    if constexpr (std::is_floating_point_v<T>)
+      return {Kind::Float, sizeof(T)};
+    else if constexpr (std::is_integral_v<T>)
+      return {std::is_signed_v<T> ? Kind::Signed : Kind::Unsigned, sizeof(T)};
+    else if constexpr (std::is_same_v<T, std::complex<float>> ||
+                       std::is_same_v<T, std::complex<double>>)
+      return {Kind::Complex, sizeof(T)};
+    else
+      return {Kind::Other, sizeof(T)};
+  }
+};
+
 // A value of a program: a handle to the record of the op that makes it. Copies share it. Everything
 // that is done with tensors is recorded; values are computed when someone looks, and then only what
 // that needs, once.
@@ -61,12 +81,21 @@ class Tensor {
   // Result `index` of a record.
   Tensor(Record* record, uint32_t index) : record_(record), index_(index) { retain(); }
 
-  // From host memory, on one device, until `shard` says otherwise.
+  // From host memory, on one device, until `shard` says otherwise. The tensor has elements of its
+  // own: what happens to the array or vector afterwards does not matter. (An array that is moved
+  // here, and that nobody else holds, is taken over without a copy.)
   static Tensor from(Array array);
+  // T is what elements of `dtype` are in memory: float for f32, int32_t for i32,
+  // std::complex<float> for complex<f32>; bools are bytes (or a vector<bool>), and 16-bit floats
+  // their bits as uint16_t. Anything else is a UserError: nothing is converted.
   template <typename T>
   static Tensor from(DType dtype, Shape shape, const std::vector<T>& values) {
-    check_bytes(dtype, shape, values.size() * sizeof(T));
-    return from(Array::from_bytes(dtype, std::move(shape), values.data()));
+    if constexpr (std::is_same_v<T, bool>) {
+      return from(dtype, std::move(shape), std::vector<uint8_t>(values.begin(), values.end()));
+    } else {
+      check_values(dtype, shape, values.size(), HostElement::of<T>());
+      return from_values(dtype, std::move(shape), values.data());
+    }
   }
   // Parts of a value that are on their devices already, by device.
   static Tensor from_shards(std::vector<Array> shards, const Shape& shape,
@@ -80,13 +109,16 @@ class Tensor {
   int64_t rank() const { return static_cast<int64_t>(shape().size()); }
   int64_t dim(int64_t d) const;  // negative counts from the end
   int64_t size() const { return num_elements(shape()); }
-  // The layout; without a mesh where the tensor is whole on one device. Where a sum is pending, it
-  // is completed by the first op that needs it, and stays completed.
+  // The layout; without a mesh where the tensor is whole on one device. It is known when the tensor
+  // is recorded, and never changes. A pending sum is completed by the first op that needs its
+  // value; the sum is kept with it, so that the next one finds it.
   const ShardingSpec& sharding() const;
   const MeshPtr& mesh() const { return sharding().mesh; }
 
   // The value laid out in another way. `shard` and `with_sharding` are constraints, which compilers
-  // of a trace may move; `reshard` happens where it stands.
+  // of a trace may move; `reshard` happens where it stands. Open dimensions, priorities and axes
+  // that are to stay replicated are wishes to the propagation of a trace, and are kept there; they
+  // are no part of where elements lie, so `sharding()` does not have them.
   Tensor shard(const Mesh& mesh, const PartitionSpec& spec) const;
   Tensor with_sharding(const PartitionSpec& spec) const;  // on the mesh that it has
   Tensor with_sharding(const ShardingSpec& spec) const;
@@ -94,15 +126,15 @@ class Tensor {
   Tensor reshard(const ShardingSpec& spec) const;
 
   // Looking. Each computes the value first where that has not happened.
-  Array to_host() const;  // the whole value, contiguous
+  Array to_host() const;  // the whole value, contiguous; a copy, which the caller may write to
   template <typename T>
   std::vector<T> to_vector() const {
+    check_element(HostElement::of<T>());
     const Array host = to_host();
-    check_element(sizeof(T), std::is_floating_point_v<T>, std::is_signed_v<T>);
     return {host.data<T>(), host.data<T>() + host.num_elements()};
   }
   double item() const;                                  // of a tensor with one element
-  std::vector<TensorShard> addressable_shards() const;  // on the devices of this process
+  std::vector<TensorShard> addressable_shards() const;  // of this process; views, not to be written
   void save(const std::filesystem::path& path) const;   // .npy
   const Tensor& evaluate() const;
 
@@ -122,10 +154,9 @@ class Tensor {
  private:
   void retain() const;
   void release();
-  static void check_bytes(DType dtype, const Shape& shape, size_t bytes);
-  // Floats are read as floats and signed integers as such; unsigned ones also take the bits of
-  // bools and of 16-bit floats.
-  void check_element(size_t bytes, bool is_float, bool is_signed) const;
+  static void check_values(DType dtype, const Shape& shape, size_t count, HostElement element);
+  static Tensor from_values(DType dtype, Shape shape, const void* values);
+  void check_element(HostElement element) const;
 
   Record* record_ = nullptr;
   uint32_t index_ = 0;

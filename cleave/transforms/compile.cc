@@ -5,6 +5,7 @@
 #include "cleave/core/error.h"
 #include "cleave/rules/sharding_passes.h"
 #include "cleave/runtime/comm_log.h"
+#include "cleave/runtime/manual_scope.h"
 #include "cleave/spmd/partition.h"
 
 namespace cleave::compile_detail {
@@ -34,6 +35,18 @@ bool any_traced(std::span<const Tensor> leaves) {
   for (const Tensor& leaf : leaves)
     if (leaf.valid() && leaf.is_traced()) return true;
   return false;
+}
+
+bool inside_another(std::span<const Tensor> leaves) {
+  return any_traced(leaves) || trace_level() != 0 || manual_scope() != nullptr;
+}
+
+std::string many_programs_text(int64_t programs, const CallKey& key, const CallKey& before) {
+  return fmt::format(
+      "compile: this is program {} for Tensors of the same types and layouts: {}; pass what "
+      "changes "
+      "from call to call as a Tensor, which is an input of one program",
+      programs, key.difference(before));
 }
 
 std::vector<size_t> leaves_of(std::span<const size_t> arguments, std::span<const size_t> counts) {
@@ -77,8 +90,16 @@ Compiled::Compiled(Trace trace, std::span<const Tensor> leaves, const CompileOpt
 
 bool Compiled::fits(std::span<const Tensor> leaves) const {
   if (leaves.size() != args_.size()) return false;
-  for (size_t i = 0; i < leaves.size(); ++i)
-    if (!leaves[i].valid() || aval_of(leaves[i]) != args_[i]) return false;
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    if (!leaves[i].valid()) return false;
+    const AvalPtr& aval = aval_of(leaves[i]);
+    if (aval == args_[i]) continue;
+    // It was on no mesh when f was traced, and now lies where the program wants it: the results of
+    // a first step that are the arguments of the next.
+    const bool placed = !args_[i]->spec.mesh && aval->spec.mesh && layouts_[i].mesh &&
+                        aval->type == args_[i]->type && aval->spec.same_layout(layouts_[i]);
+    if (!placed) return false;
+  }
   return true;
 }
 
@@ -98,7 +119,7 @@ std::vector<Tensor> Compiled::run(std::span<const Tensor> leaves) {
   const auto devices = static_cast<size_t>(executable_->num_devices());
   std::vector<std::vector<Array>> args(devices);
   for (const Tensor& input : inputs) {
-    const std::vector<Array>& shards = values_of(input);
+    const std::vector<Array> shards = values_of(input);
     for (size_t d = 0; d < devices; ++d) args[d].push_back(shards[d]);
   }
   for (size_t i : donated_) {

@@ -7,6 +7,7 @@
 
 #include "cleave/compile/executable.h"
 #include "cleave/runtime/record.h"
+#include "cleave/transforms/call_key.h"
 #include "cleave/transforms/trace.h"
 
 namespace cleave {
@@ -20,7 +21,8 @@ class Compiled {
   // `options.donate` counts leaves.
   Compiled(Trace trace, std::span<const Tensor> leaves, const CompileOptions& options);
 
-  bool fits(std::span<const Tensor> leaves) const;  // of the same types and layouts
+  // Of the same types and layouts, or laid out as the program lays out what was on no mesh.
+  bool fits(std::span<const Tensor> leaves) const;
   std::vector<Tensor> run(std::span<const Tensor> leaves);
   const Executable& executable() const { return *executable_; }
 
@@ -34,6 +36,15 @@ class Compiled {
 };
 
 bool any_traced(std::span<const Tensor> leaves);
+// Whether ops that are called here belong to a trace, a branch or a function of one device: a
+// compiled function is then f itself.
+bool inside_another(std::span<const Tensor> leaves);
+
+// A compiled function keeps this many programs, those that ran last.
+inline constexpr size_t kMaxPrograms = 64;
+// It warns when it has made this many for Tensors of the same types and layouts.
+inline constexpr int64_t kManyPrograms = 5;
+std::string many_programs_text(int64_t programs, const CallKey& key, const CallKey& before);
 
 // The leaves of some arguments, where argument i has counts[i] of them.
 std::vector<size_t> leaves_of(std::span<const size_t> arguments, std::span<const size_t> counts);
@@ -44,7 +55,8 @@ std::vector<size_t> leaves_of(std::span<const size_t> arguments, std::span<const
 struct CompiledStats {
   int64_t traces = 0;  // times that f ran: once per signature
   int64_t runs = 0;
-  std::string last;  // of the program that ran last: steps, memory, times of passes
+  std::string last;     // of the program that ran last: steps, memory, times of passes
+  std::string warning;  // the last one; see CompileOptions::warning
 };
 
 // f as a compiled function: see `compile`.
@@ -57,47 +69,69 @@ class CompiledFunction {
   template <typename... Args>
   auto operator()(const Args&... args) const {
     using R = std::decay_t<std::invoke_result_t<const F&, const Args&...>>;
+    const CallKey key = CallKey::of(args...);
     const std::vector<Tensor> leaves = trace_detail::flatten(args...);
-    if (compile_detail::any_traced(leaves)) return R(f_(args...));
+    if (compile_detail::inside_another(leaves)) return R(f_(args...));
     std::lock_guard lock(state_->mutex);
-    for (Entry& entry : state_->entries)
-      if (entry.result_type == &typeid(R) && entry.program.fits(leaves)) {
-        return with_leaves(*static_cast<const R*>(entry.result.get()), run(entry, leaves));
+    std::list<Entry>& entries = state_->entries;
+    for (auto entry = entries.begin(); entry != entries.end(); ++entry)
+      if (entry->result_type == &typeid(R) && entry->key == key && entry->program->fits(leaves)) {
+        entries.splice(entries.begin(), entries, entry);
+        return with_leaves(*static_cast<const R*>(entry->result.get()), run(*entry, leaves));
       }
+    warn_of_many(key, leaves);
     CompileOptions options = options_;
     options.donate = compile_detail::leaves_of(options_.donate,
                                                std::vector<size_t>{cleave::leaves(args).size()...});
     auto call = trace_detail::trace_call(f_, args...);
     ++state_->traces;
-    state_->entries.push_back({&typeid(R),
-                               std::make_shared<R>(std::move(call.result)),
-                               {std::move(call.trace), leaves, options}});
-    Entry& entry = state_->entries.back();
+    entries.push_front(
+        {key, &typeid(R), std::make_shared<R>(std::move(call.result)),
+         std::make_shared<compile_detail::Compiled>(std::move(call.trace), leaves, options)});
+    if (entries.size() > compile_detail::kMaxPrograms) entries.pop_back();
+    Entry& entry = entries.front();
     return with_leaves(*static_cast<const R*>(entry.result.get()), run(entry, leaves));
   }
 
   CompiledStats stats() const {
     std::lock_guard lock(state_->mutex);
-    return {state_->traces, state_->runs, state_->last ? describe(*state_->last) : std::string()};
+    return {state_->traces, state_->runs,
+            state_->last ? describe(state_->last->executable()) : std::string(), state_->warning};
   }
 
  private:
   struct Entry {
+    CallKey key;
     const std::type_info* result_type;
     std::shared_ptr<const void> result;  // a tree whose leaves are filled in
-    compile_detail::Compiled program;
+    std::shared_ptr<compile_detail::Compiled> program;
   };
   struct State {
     std::mutex mutex;
-    std::list<Entry> entries;  // by signature
+    std::list<Entry> entries;  // by signature, the last that ran first
     int64_t traces = 0, runs = 0;
-    const Executable* last = nullptr;
+    std::string warning;
+    std::shared_ptr<const compile_detail::Compiled> last;
   };
 
   std::vector<Tensor> run(Entry& entry, std::span<const Tensor> leaves) const {
     ++state_->runs;
-    state_->last = &entry.program.executable();
-    return entry.program.run(leaves);
+    state_->last = entry.program;
+    return entry.program->run(leaves);
+  }
+
+  // Said once for each signature of Tensors, when its programs become many.
+  void warn_of_many(const CallKey& key, std::span<const Tensor> leaves) const {
+    int64_t programs = 1;
+    const CallKey* before = nullptr;
+    for (const Entry& entry : state_->entries) {
+      if (!entry.program->fits(leaves)) continue;
+      ++programs;
+      if (!before) before = &entry.key;
+    }
+    if (programs != compile_detail::kManyPrograms) return;
+    state_->warning = compile_detail::many_programs_text(programs, key, *before);
+    if (options_.warning) options_.warning(state_->warning);
   }
 
   F f_;
@@ -105,11 +139,21 @@ class CompiledFunction {
   std::shared_ptr<State> state_;
 };
 
-// f, traced once for each signature of its arguments (types and layouts of the leaves) and run as
-// one program. Arguments are computed first, results are computed when it returns.
+// f, traced once for each signature of its arguments and run as one program. Arguments are computed
+// first, results are computed when it returns.
 //
 //   auto step = compile(shard_map(value_and_grad(loss), mesh, {.in = {specs, P("data", {})}}));
 //   auto [value, grads] = step(params, tokens);
+//
+// The signature has the types and layouts of the Tensors, the structure of the arguments and every
+// value in them that is not a Tensor (cleave/transforms/call_key.h): another number is another
+// program. What changes from call to call is passed as a Tensor, which is an input of one program:
+//
+//   auto step = compile([](const Tensor& w, const Tensor& g, const Tensor& rate) { ... });
+//   for (...) w = step(w, g, scalar(schedule(i), DType::F32));    // and not double rate
+//
+// `warning` of the options hears when the same Tensors have led to five programs. The 64 programs
+// that ran last are kept.
 //
 // Arguments that are donated give their memory to results, so that a training step updates its
 // parameters in place; they have no value afterwards, and using them is a UserError:

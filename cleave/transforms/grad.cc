@@ -5,6 +5,7 @@
 #include "cleave/core/error.h"
 #include "cleave/runtime/ops_creation.h"
 #include "cleave/runtime/ops_shape.h"
+#include "cleave/transforms/derivative_cache.h"
 #include "cleave/transforms/diff.h"
 #include "cleave/transforms/region_copy.h"
 #include "cleave/transforms/vmap.h"
@@ -114,8 +115,13 @@ ValueAndGrad value_and_grad(Trace trace, std::span<const Tensor> leaves,
     throw_user(
         "grad: the arguments hold no tensor of floats or complex numbers to differentiate by");
   const size_t values = trace.graph.functions[0].result_types.size();
-  const std::string name = cleave::value_and_grad(trace.graph, "main", {wanted, {}});
-  const std::vector<Tensor> all = run(trace.graph, name, with_captures(leaves, trace));
+  const std::vector<Tensor> args = with_captures(leaves, trace);
+  const std::vector<Tensor> all =
+      record_derived(derived("value_and_grad", wanted, std::move(trace.graph),
+                             [&](Graph& graph) {
+                               return cleave::value_and_grad(graph, "main", {wanted, {}});
+                             }),
+                     args);
   ValueAndGrad result;
   result.values.assign(all.begin(), all.begin() + static_cast<ptrdiff_t>(values));
   result.cotangents.resize(leaves.size());
@@ -142,8 +148,12 @@ Jvp jvp(Trace trace, std::span<const Tensor> leaves, std::span<const Tensor> tan
     throw_user("jvp: no tangent of a tensor of floats or complex numbers is given");
   const std::vector<size_t> smooth = smooth_results(trace.graph.functions[0]);
   const size_t values = trace.graph.functions[0].result_types.size();
-  const std::string name = cleave::jvp(trace.graph, "main", {wanted, {}});
-  const std::vector<Tensor> all = run(trace.graph, name, args);
+  const std::vector<Tensor> all =
+      record_derived(derived("jvp", wanted, std::move(trace.graph),
+                             [&](Graph& graph) {
+                               return cleave::jvp(graph, "main", {wanted, {}});
+                             }),
+                     args);
   Jvp result;
   result.values.assign(all.begin(), all.begin() + static_cast<ptrdiff_t>(values));
   result.tangents.resize(values);
@@ -171,15 +181,17 @@ std::vector<Tensor> Pullback::operator()(std::span<const Tensor> cotangents) con
 Pullback vjp(Trace trace, std::span<const Tensor> leaves, const std::vector<size_t>& wanted) {
   const std::vector<Tensor> args = with_captures(leaves, trace);
   const size_t values = trace.graph.functions[0].result_types.size();
-  const std::string name = cleave::vjp(trace.graph, "main", {wanted, {}});
-  const Halves halves = split(trace.graph, name, args.size(), values);
-  const std::vector<Tensor> all = run(trace.graph, halves.first, args);
+  const DerivedFunction forward = derived("vjp", wanted, std::move(trace.graph), [&](Graph& graph) {
+    const std::string name = cleave::vjp(graph, "main", {wanted, {}});
+    return split(graph, name, args.size(), values).first;
+  });
+  const std::vector<Tensor> all = record_derived(forward, args);
   Pullback result;
   result.values.assign(all.begin(), all.begin() + static_cast<ptrdiff_t>(values));
   result.residuals.assign(all.begin() + static_cast<ptrdiff_t>(values), all.end());
   result.wanted = wanted;
   result.num_args = leaves.size();
-  result.graph = std::make_shared<const Graph>(std::move(trace.graph));
+  result.graph = forward.graph;
   return result;
 }
 

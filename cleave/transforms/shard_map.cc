@@ -6,6 +6,7 @@
 #include "cleave/core/error.h"
 #include "cleave/core/shard_layout.h"
 #include "cleave/rules/sharding_passes.h"
+#include "cleave/runtime/collective_listener.h"
 #include "cleave/runtime/ops_creation.h"
 #include "cleave/runtime/record.h"
 #include "cleave/transforms/region_copy.h"
@@ -36,6 +37,33 @@ Shape whole_shape(Shape local, const PartitionSpec& spec, const Mesh& mesh) {
     for (const std::string& axis : spec.entries[d].axes)
       local[d] *= mesh.axes[mesh.axis_index(axis)].size;
   return local;
+}
+
+bool names_an_axis(const Specs& specs) {
+  for (const auto& spec : specs) {
+    if (!spec) continue;
+    if (!spec->partial.empty()) return true;
+    for (const SpecEntry& entry : spec->entries)
+      if (!entry.axes.empty()) return true;
+  }
+  return false;
+}
+
+// Whether the function itself asks for layouts.
+bool asks_for_layouts(const Graph& graph) {
+  bool found = false;
+  graph.walk([&](NodeId id) {
+    for (const NamedAttribute& attr : graph.node(id).attrs.entries())
+      found |= attr.value.as<ShardingAttr>() || attr.value.as<ShardingsAttr>();
+  });
+  return found;
+}
+
+[[noreturn]] void throw_nothing_said(const Mesh& mesh, const char* otherwise) {
+  throw_user(
+      "shard_map: nothing says how to divide the work over {}: every device would do all of it; "
+      "give .in or .out a spec that names an axis{}",
+      to_string(mesh), otherwise);
 }
 
 }  // namespace
@@ -69,6 +97,7 @@ Tensor placed(const Tensor& leaf, const std::optional<PartitionSpec>& spec, cons
 std::vector<Tensor> run_auto(Trace trace, std::span<const Tensor> leaves, const MeshPtr& mesh,
                              const Specs& out) {
   Graph& graph = trace.graph;
+  const bool asks = asks_for_layouts(graph);
   graph.meshes = {mesh};
   Function& main = graph.functions[0];
   main.result_attrs.resize(main.result_types.size());
@@ -79,6 +108,12 @@ std::vector<Tensor> run_auto(Trace trace, std::span<const Tensor> leaves, const 
   run_propagation_pipeline(graph, {.keep_uneven = true});
   std::vector<Tensor> args(leaves.begin(), leaves.end());
   args.insert(args.end(), trace.captures.begin(), trace.captures.end());
+  const bool said = asks || std::ranges::any_of(out, [](const auto& s) { return s.has_value(); }) ||
+                    std::ranges::any_of(args, [](const Tensor& a) { return a.mesh() != nullptr; });
+  if (!said)
+    throw_nothing_said(*mesh,
+                       " (P() for a tensor that is the same on all devices), or shard a "
+                       "tensor that the function uses");
   std::vector<Tensor> results = record_function(graph, args);
   for (size_t i = 0; i < out.size(); ++i) results[i] = placed(results[i], out[i], mesh);
   return results;
@@ -115,6 +150,10 @@ std::vector<Tensor> run_manual(const Trace& body, std::span<const Tensor> leaves
                                          : i <= in.size() ? in[i - 1].value_or(P())
                                                           : P(),
                                          mesh, operands[i].shape()));
+  const ValueId position = body.graph.region(function.body).args[0];
+  if (!names_an_axis(in) && !names_an_axis(out) && !calls_collectives(body.graph) &&
+      UseMap(body.graph).uses(position).empty())
+    throw_nothing_said(*mesh, ", or let the function call collectives or axis_index");
   std::vector<Type> types;
   for (size_t i = 0; i < out.size(); ++i) {
     Type type = function.result_types[i];

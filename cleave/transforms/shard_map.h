@@ -33,7 +33,8 @@ enum class ShardMapMode : uint8_t {
 };
 
 struct ShardMapOptions {
-  // By argument and by result; missing ones: nothing said.
+  // By argument and by result; missing ones: nothing said. A call about which nothing at all is
+  // said is a UserError: no spec, no tensor on a mesh, no layout or collective in the function.
   std::vector<TreeSpec> in = {}, out = {};
   ShardMapMode mode = ShardMapMode::Auto;
   // Manual: a result that its spec calls the same on all devices along an axis must be so: computed

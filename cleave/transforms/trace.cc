@@ -36,6 +36,15 @@ std::vector<Tensor> Trace::replay(std::span<const Tensor> args) const {
   return cleave::replay(resized, resized.functions[0], all);
 }
 
+void trace_detail::throw_empty_argument(const std::string& path) {
+  const size_t end = path.find(']');
+  throw_user("argument {} of a traced function {} an empty Tensor: assign it a value first",
+             path.substr(1, end - 1),
+             end + 1 == path.size()
+                 ? "is"
+                 : "has '" + path.substr(end + 1 + (path[end + 1] == '.')) + "',");
+}
+
 Trace trace_detail::finish(TraceScope& scope, const std::vector<Tensor>& results,
                            std::vector<std::string> arg_names,
                            std::vector<std::string> result_names) {

@@ -48,6 +48,8 @@ Trace finish(TraceScope& scope, const std::vector<Tensor>& results,
 using TraceAgain = std::function<Trace(std::span<const Type>)>;
 void find_held_sizes(Trace& trace, const TraceAgain& again);
 
+[[noreturn]] void throw_empty_argument(const std::string& path);  // "[1]layers[0].w"
+
 template <typename... Args>
 std::vector<Tensor> flatten(const Args&... args) {
   std::vector<Tensor> result;
@@ -84,7 +86,7 @@ auto trace_call(const F& f, const Args&... args) {
     for_each_leaf(
         tree,
         [&](const std::string& path, Tensor& leaf) {
-          if (!leaf.valid()) throw_user("argument {} of a function to trace is empty", path);
+          if (!leaf.valid()) throw_empty_argument(sizeof...(Args) == 1 ? "[0]" + path : path);
           names.push_back(path);
           leaf = scope.placeholder_like(leaf, path);
         },

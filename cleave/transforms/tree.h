@@ -60,6 +60,8 @@ template <typename T>
 struct IsSequence : std::false_type {};
 template <typename T>
 struct IsSequence<std::vector<T>> : std::true_type {};
+template <>
+struct IsSequence<std::vector<bool>> : std::false_type {};  // its elements have no address
 template <typename T, size_t n>
 struct IsSequence<std::array<T, n>> : std::true_type {};
 template <typename T>

@@ -27,11 +27,11 @@ TEST(TensorErrors, host_values_fit_their_type) {
   EXPECT_EQ(error_of([] {
               Tensor::from(DType::F32, {2, 3}, std::vector<float>(5));
             }),
-            "Tensor::from: tensor<2x3xf32> takes 24 bytes, 20 are given");
+            "Tensor::from: tensor<2x3xf32> has 6 elements, 5 are given");
   EXPECT_EQ(error_of([] { zeros({3}).to_vector<int32_t>(); }),
-            "to_vector: elements of f32 are not signed integers; cast the tensor");
+            "to_vector: elements of f32 are float, not int32_t; cast the tensor");
   EXPECT_EQ(error_of([] { zeros({3}).to_vector<double>(); }),
-            "to_vector: elements of f32 have 4 bytes, the C++ type has 8");
+            "to_vector: elements of f32 are float, not double; cast the tensor");
 }
 
 TEST(TensorErrors, random_numbers_have_a_range) {
