@@ -123,7 +123,7 @@ void run_replay(const Options& options) {
   op.name = options.ops.empty() ? text.op : options.ops.front();
   if (!op.command.empty() && op.shapes.empty())
     fmt::print("{}",
-               replay(operator_of_command(text.op, op.command, {text.witness.sample}, op.timeout),
+               replay(operator_of_command(text.op, op.command, {text.witness.sample}, {op.timeout}),
                       text.witness));
   else
     fmt::print("{}", replay(operator_of_text(op), text.witness));
@@ -205,8 +205,9 @@ void add_discover_command(CLI::App& app) {
                       "a program that computes the operator, asked over its standard input; see "
                       "docs/discovery.md");
   command
-      ->add_option("--timeout", options->op.timeout, "seconds that --command has for each answer")
-      ->check(CLI::Range(0.001, 1e6))
+      ->add_option("--timeout", options->op.timeout,
+                   "seconds that --command has for one answer, its start included")
+      ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command
       ->add_option("--shape", options->op.shapes,

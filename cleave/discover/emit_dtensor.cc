@@ -141,6 +141,21 @@ std::string python_default(const AttrValue& like) {
   return std::holds_alternative<bool>(like) ? "False" : "None";
 }
 
+// Conditions count dimensions from the front.
+std::string from_front(const Discovery& discovery, const std::string& name,
+                       const AttrValue& value) {
+  if (std::find(discovery.dim_attrs.begin(), discovery.dim_attrs.end(), name) ==
+      discovery.dim_attrs.end())
+    return "";
+  if (std::holds_alternative<std::vector<int64_t>>(value))
+    return fmt::format("    {0} = [k % len(args_schema[0].shape) for k in {0}]\n", name);
+  if (!std::holds_alternative<int64_t>(value)) return "";
+  return fmt::format(
+      "    {0} = {0}[0] if isinstance({0}, (list, tuple)) else {0}\n"
+      "    {0} = (-1 if {0} is None else {0}) % len(args_schema[0].shape)\n",
+      name);
+}
+
 std::string python_literal(const AttrValue& value) {
   if (auto* flag = std::get_if<bool>(&value)) return *flag ? "True" : "False";
   return to_string(value);
@@ -208,10 +223,7 @@ std::string emit_dtensor(const Discovery& discovery) {
           "    {0} = args_schema[{1}] if len(args_schema) > {1} else kwargs_schema.get(\"{0}\", "
           "{2})\n",
           name, position, python_default(value));
-      if (name == "dim")
-        text +=
-            "    dim = dim[0] if isinstance(dim, (list, tuple)) else dim\n"
-            "    dim = (-1 if dim is None else dim) % len(args_schema[0].shape)\n";
+      text += from_front(discovery, name, value);
     }
     ++position;
   }
@@ -219,7 +231,7 @@ std::string emit_dtensor(const Discovery& discovery) {
   for (const DiscoveredRule& rule : discovery.rules) {
     if (rule.implied || rule.result != 0 || is_trivial(rule)) continue;
     const auto results = results_of(discovery, rule);
-    if (!results || rule.condition.starts_with("called as") ||
+    if (!results || rule.on_world || rule.condition.starts_with("called as") ||
         rule.condition.starts_with("the shapes")) {
       text += fmt::format("    # {}\n", to_string(rule));
       continue;

@@ -22,7 +22,7 @@ struct RegistryReport {
   size_t samples = 0;
   size_t claims = 0;
   std::vector<Claim> untestable;  // each with the reason
-  size_t combinations = 0;  // decided for `missing`
+  size_t combinations = 0;        // decided for `missing`
   std::vector<Claim> incorrect;
   std::vector<MissingClaim> missing;  // averages and implied placements left out
 };
