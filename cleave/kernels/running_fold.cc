@@ -52,17 +52,19 @@ struct Sums {
     if (++length == kChain) flush();
   }
 
+  // Four rows with one pass over the partial sums, in the order in which `add` adds them: the bits
+  // do not depend on how many rows come at a time.
   void add_four(const Real* row) {
     const Real *a = row, *b = a + n, *c = b + n, *d = c + n;
     if (length == 0) {
 #pragma GCC ivdep
-      for (int64_t j = 0; j < n; ++j) partial[j] = (a[j] + b[j]) + (c[j] + d[j]);
+      for (int64_t j = 0; j < n; ++j) partial[j] = ((a[j] + b[j]) + c[j]) + d[j];
     } else {
 #pragma GCC ivdep
-      for (int64_t j = 0; j < n; ++j) partial[j] += (a[j] + b[j]) + (c[j] + d[j]);
+      for (int64_t j = 0; j < n; ++j) partial[j] = (((partial[j] + a[j]) + b[j]) + c[j]) + d[j];
     }
     length += 4;
-    if (length >= kChain) flush();
+    if (length == kChain) flush();
   }
 };
 
@@ -115,8 +117,11 @@ void RunningFold::add_rows(std::byte* memory, const std::byte* rows, int64_t n) 
     Sums<Real> sums(memory, columns_ * parts);
     const Real* row = reinterpret_cast<const Real*>(rows);
     int64_t r = 0;
-    for (; r + 4 <= n; r += 4) sums.add_four(row + r * sums.n);
-    for (; r < n; ++r) sums.add(row + r * sums.n);
+    while (r < n) {
+      const bool four = r + 4 <= n && sums.length + 4 <= kChain;
+      four ? sums.add_four(row + r * sums.n) : sums.add(row + r * sums.n);
+      r += four ? 4 : 1;
+    }
   });
 }
 

@@ -22,6 +22,7 @@ class RunningFold {
   size_t bytes() const { return bytes_; }  // of memory, aligned as for doubles
   // Begins with *first in every column.
   void start(std::byte* memory, const std::byte* first) const;
+  // The bits do not depend on how many rows come at a time.
   void add_rows(std::byte* memory, const std::byte* rows, int64_t n) const;
   // Of one column: adds n elements to it.
   void add_elements(std::byte* memory, const std::byte* elements, int64_t n) const;
