@@ -4,16 +4,20 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <set>
 #include <thread>
 
 #include "cleave/cli/commands.h"
 #include "cleave/cli/ranks.h"
 #include "cleave/core/error.h"
+#include "cleave/runtime/roll_call.h"
 
 namespace cleave::cli {
 namespace {
@@ -47,6 +51,16 @@ void require_program(const std::string& program) {
              places.empty() ? " that can be run" : " in PATH; say its path, such as ./" + program);
 }
 
+// The variables that mean something to Cleave.
+std::vector<std::string> own_variables() {
+  std::set<std::string> names{kReportVariable};
+  for (char** each = environ; *each; ++each) {
+    const std::string text = *each;
+    if (text.starts_with("CLEAVE_")) names.insert(text.substr(0, text.find('=')));
+  }
+  return {names.begin(), names.end()};
+}
+
 std::vector<std::string> command_line(const LaunchOptions& options) {
   if (options.ranks < 1) throw_user("launch -n {}: start at least one rank", options.ranks);
   std::vector<std::string> line{"mpirun", "-n", std::to_string(options.ranks)};
@@ -62,17 +76,45 @@ std::vector<std::string> command_line(const LaunchOptions& options) {
     line.push_back(fmt::format("OMP_NUM_THREADS={}",
                                std::max(1u, processors / static_cast<unsigned>(options.ranks))));
   }
-  line.push_back("-x");
-  line.push_back(kReportVariable);
+  // Daemons on other machines give ranks only what is asked for.
+  for (const std::string& name : own_variables()) {
+    line.push_back("-x");
+    line.push_back(name);
+  }
   line.insert(line.end(), options.mpirun.begin(), options.mpirun.end());
   line.insert(line.end(), options.program.begin(), options.program.end());
   if (options.program[0] == "cleave") line[line.size() - options.program.size()] = own_path();
   return line;
 }
 
+constexpr int kStopped = 1;  // the status where mpirun had to be killed: that of a failed rank
+
 pid_t running = -1;
 void pass_on(int signal) {
   if (running > 0) kill(running, signal);
+}
+
+// Until mpirun has ended, whose status it gives. When ranks have failed, the others hear of it and
+// end, but mpirun may wait for a machine that has been cut off: it gets some seconds.
+int await_mpirun(const std::string& report) {
+  constexpr std::chrono::seconds kPatience(6);
+  using Clock = std::chrono::steady_clock;
+  std::optional<Clock::time_point> failed;
+  while (true) {
+    int status = 0;
+    const pid_t ended = waitpid(running, &status, WNOHANG);
+    if (ended == running) return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (ended < 0 && errno != EINTR) throw_user("mpirun is lost: {}", std::strerror(errno));
+    if (!failed && has_outcomes(report)) failed = Clock::now();
+    // Asked to end, it would wait as well.
+    if (failed && Clock::now() - *failed > kPatience) {
+      kill(running, SIGKILL);
+      while (waitpid(running, &status, 0) < 0 && errno == EINTR) {
+      }
+      return kStopped;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
 }
 
 // Runs mpirun and gives its exit status; signals that ask to end are passed on to it.
@@ -86,10 +128,7 @@ int run(std::vector<std::string>& line, const std::string& report) {
     throw_user("mpirun cannot be started: {}; install Open MPI (on Debian: openmpi-bin)",
                std::strerror(error));
   for (int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, pass_on);
-  int status = 0;
-  while (waitpid(running, &status, 0) < 0 && errno == EINTR) {
-  }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return await_mpirun(report);
 }
 
 void launch(const LaunchOptions& options) {
@@ -106,6 +145,9 @@ void launch(const LaunchOptions& options) {
   close(file);
   const int status = run(line, report);
   print_report(report, options.ranks);
+  if (status != 0 && !has_outcomes(report))
+    fmt::print(stderr, "error: {} ended with status {}, and no rank has said why\n",
+               options.program[0], status);
   std::filesystem::remove(report);
   if (status != 0) throw CLI::RuntimeError(status);
 }
@@ -120,17 +162,21 @@ void add_launch_command(CLI::App& app) {
       "Every rank owns an equal share of the devices of each mesh.");
   command->add_option("-n,--ranks", options->ranks, "number of ranks")->required();
   command->add_option("--hostfile", options->hostfile, "the hosts to use, as mpirun takes them");
-  command->add_option("--mpirun", options->mpirun,
-                      "a further argument of mpirun, e.g. --mpirun=-v");
+  command
+      ->add_option("--mpirun", options->mpirun,
+                   "a further argument of mpirun, e.g. --mpirun=-v; may be given several times")
+      ->allow_extra_args(false);
   command->add_flag("--dry-run", options->dry, "print the mpirun command instead of running it");
   command->add_option("program", options->program, "after --: the program and its arguments")
       ->required();
   command->footer(
       "Environment of the ranks:\n"
+      "  CLEAVE_JOIN_TIMEOUT      seconds in which all ranks must have joined (60)\n"
       "  CLEAVE_RANK_TIMEOUT      seconds of silence after which a rank counts as dead (60)\n"
       "  CLEAVE_DEADLOCK_TIMEOUT  seconds after which ranks that all wait for each other get an "
       "error (10)\n"
       "  OMP_NUM_THREADS          set to the processors of a rank where it is not set\n"
+      "All variables CLEAVE_... reach the ranks, on other machines too.\n"
       "A rank that dies, and the collective in which the others waited for it, are named, and the\n"
       "command ends with a status that is not zero.");
   command->callback([options] { launch(*options); });

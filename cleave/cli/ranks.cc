@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -13,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "cleave/runtime/roll_call.h"
 #include "cleave/runtime/world.h"
 
 namespace cleave::cli {
@@ -54,24 +54,34 @@ void print(const std::map<int, Outcome>& outcomes, int size) {
   std::fflush(stderr);
 }
 
-// One write of a whole line: ranks share the file.
-void leave_report(const char* path, int rank, const Outcome& outcome) {
-  const std::string line = fmt::format("{} {}\n", rank, encode(outcome));
-  const int file = open(path, O_WRONLY | O_APPEND);
-  if (file < 0) return;
-  [[maybe_unused]] const ssize_t written = write(file, line.data(), line.size());
-  close(file);
+std::map<int, Outcome> read_report(const std::string& path) {
+  std::ifstream file(path);
+  std::map<int, Outcome> outcomes;
+  int rank = 0;
+  for (std::string text; file >> rank && std::getline(file, text);)
+    if (text.find('[') != std::string::npos) outcomes[rank] = decode(text);
+  return outcomes;
+}
+
+bool leave_report(int rank, const Outcome& outcome) {
+  return leave_in_report(fmt::format("{} {}", rank, encode(outcome)));
+}
+
+// A rank that could not join the others: MPI may hang in a thread, which the usual end would wait
+// for.
+[[noreturn]] void end_alone(const Outcome& outcome) {
+  std::fflush(stdout);
+  if (!leave_report(World::rank_of_process(), outcome) && !outcome.error.empty())
+    fmt::print(stderr, "{}\n", outcome.error);
+  std::fflush(stderr);
+  _exit(outcome.status);
 }
 
 }  // namespace
 
-void print_report(const std::string& path, int ranks) {
-  std::ifstream file(path);
-  std::map<int, Outcome> outcomes;
-  int rank = 0;
-  for (std::string text; file >> rank && std::getline(file, text);) outcomes[rank] = decode(text);
-  print(outcomes, ranks);
-}
+bool has_outcomes(const std::string& path) { return !read_report(path).empty(); }
+
+void print_report(const std::string& path, int ranks) { print(read_report(path), ranks); }
 
 bool speaks() {
   const World* world = World::of_process();
@@ -83,14 +93,15 @@ int conclude(const Outcome& outcome) {
   try {
     world = World::of_process();
   } catch (const std::exception&) {  // that is the outcome
+    end_alone(outcome);
   }
   if (!world) {
     if (!outcome.error.empty()) print_line(outcome.error);
     return outcome.status;
   }
   std::fflush(stdout);
-  const char* report = std::getenv(kReportVariable);
-  if (report && outcome.status != 0) leave_report(report, world->rank(), outcome);
+  const bool reports = std::getenv(kReportVariable) != nullptr;
+  bool reported = reports && (outcome.status == 0 || leave_report(world->rank(), outcome));
   const auto words =
       world->part(outcome.status == 0 ? std::nullopt : std::optional(encode(outcome)));
   int status = outcome.status;
@@ -100,7 +111,10 @@ int conclude(const Outcome& outcome) {
       if (words[rank]) outcomes[static_cast<int>(rank)] = decode(*words[rank]);
     for (const auto& [rank, other] : outcomes)
       if (status == 0) status = other.status;
-    if (!report) print(outcomes, world->size());
+    // Ranks on other machines cannot write to the launcher's file.
+    for (const auto& [rank, other] : outcomes)
+      if (reported && rank != world->rank()) reported = leave_report(rank, other);
+    if (!reported) print(outcomes, world->size());
   }
   world->release();
   return status;

@@ -14,10 +14,6 @@ struct Outcome {
   std::string error;         // the line to print; empty: none
 };
 
-// Where ranks that `cleave launch` started leave their outcomes for it, because what a rank prints
-// while others die does not always arrive: the path of a file.
-inline constexpr const char* kReportVariable = "CLEAVE_LAUNCH_REPORT";
-
 // The end of the process's program: prints the error and gives the exit status. Of several ranks
 // one prints what all have to say: what several say alike once, and consequences only where nobody
 // names a cause.
@@ -25,7 +21,9 @@ inline constexpr const char* kReportVariable = "CLEAVE_LAUNCH_REPORT";
 //   error: rank 0: device 0 waits in sdy.all_reduce: rank 2 has died: its process has ended ...
 int conclude(const Outcome& outcome);
 
-// Prints what the ranks left in a report, in the same way.
+// Whether a rank has left an outcome in a report (cleave/runtime/roll_call.h).
+bool has_outcomes(const std::string& path);
+// Prints what the ranks left there, in the same way.
 void print_report(const std::string& path, int ranks);
 
 }  // namespace cleave::cli

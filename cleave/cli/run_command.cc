@@ -14,6 +14,7 @@
 #include "cleave/graph/text/text.h"
 #include "cleave/kernels/array_text.h"
 #include "cleave/models/registry.h"
+#include "cleave/runtime/agreement.h"
 #include "cleave/runtime/fill.h"
 #include "cleave/runtime/interpreter.h"
 #include "cleave/runtime/npy.h"
@@ -115,11 +116,31 @@ void listen(Recorder& recorder, const RunOptions& options) {
     };
 }
 
+// Ranks that were given different files, options or arguments would compute nonsense together.
+void require_same_run(World& world, const Graph& graph, const RunOptions& options,
+                      const std::string& entry, const std::vector<Array>& args) {
+  const ShardingOptions& s = options.sharding;
+  const auto yes = [](bool flag) { return std::string(flag ? "given" : "not given"); };
+  require_same_facts(world, {{"--mesh", s.mesh},
+                             {"--shard", s.shard},
+                             {"--entry", entry},
+                             {"--passes", s.passes},
+                             {"--narrow-sums", yes(!s.wide_sums)},
+                             {"--no-compile", yes(!s.compile)},
+                             {"--stats", yes(options.stats)},
+                             {"--timing", yes(options.timing)},
+                             {"--communication", yes(s.communication)},
+                             {"--timeline", yes(!options.timeline.empty())}});
+  require_same_graph(world, graph, "modules");
+  require_same_arguments(world, args);
+}
+
 // `given`: the arguments of a model, which --arg may replace.
 void run_module(const Graph& graph, const RunOptions& options,
                 const std::vector<Tensor>& given = {}) {
   const std::string entry = find_entry(graph, options.entry);
   const std::vector<Array> args = make_arguments(graph, entry, options.args, given);
+  if (World* world = World::of_process()) require_same_run(*world, graph, options, entry, args);
   Recorder recorder;
   listen(recorder, options);
   ShardingOptions sharding = options.sharding;

@@ -14,6 +14,7 @@
 #include "cleave/compile/rank_program.h"
 #include "cleave/compile/steps.h"
 #include "cleave/core/error.h"
+#include "cleave/runtime/agreement.h"
 #include "cleave/runtime/local_transport.h"
 #include "cleave/runtime/one_at_a_time.h"
 
@@ -322,6 +323,7 @@ std::vector<Array> Executable::run(std::span<const Array> args, const ExecuteOpt
   const std::vector<ValueId>& values = whole->graph.region(entry.body).args;
   if (args.size() != values.size())
     throw_user("@{} takes {} arguments, {} are given", entry.name, values.size(), args.size());
+  if (impl_->ranks) require_same_arguments(*impl_->world, args);
   std::vector<std::vector<Array>> shards(static_cast<size_t>(num_devices()));
   for (int64_t device : impl_->own)
     for (size_t i = 0; i < args.size(); ++i)

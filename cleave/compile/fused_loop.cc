@@ -209,16 +209,12 @@ void FusedLoop::run_block(State& state, int64_t row, int64_t rows) const {
         break;
       case Instruction::Kind::FoldColumns: {
         const Accumulator& accumulator = accumulators_[op.accumulator];
-        std::byte* sums = state.accumulators + accumulator.offset;
-        const int64_t step = columns_ * byte_size(accumulator.dtype);
-        const std::byte* pair[2] = {sums, in[0]};
-        for (int64_t r = 0; r < rows; ++r, pair[1] += step)
-          accumulator.combine(pair, sums, columns_);
+        accumulator.fold.add_rows(state.accumulators + accumulator.offset, in[0], rows);
         break;
       }
       case Instruction::Kind::FoldTotal: {
-        std::byte* total = state.accumulators + accumulators_[op.accumulator].offset;
-        fold_rows(op.dtype, op.reducer, in[0], 1, n, total, total);
+        const Accumulator& accumulator = accumulators_[op.accumulator];
+        accumulator.fold.add_elements(state.accumulators + accumulator.offset, in[0], n);
         break;
       }
     }
@@ -237,26 +233,26 @@ void FusedLoop::start_accumulators(State& state, std::byte* memory, bool first) 
         value = wide.data();
       }
     }
-    fill_elements(byte_size(accumulator.dtype), value, accumulator.count,
-                  memory + accumulator.offset);
+    accumulator.fold.start(memory + accumulator.offset, value);
   }
 }
 
 void FusedLoop::finish_accumulators(std::span<std::byte* const> results, std::byte* memory,
                                     int64_t parts) const {
   for (const Accumulator& accumulator : accumulators_) {
+    const RunningFold& fold = accumulator.fold;
     std::byte* sums = memory + accumulator.offset;
-    for (int64_t part = 1; part < parts; ++part) {
-      const std::byte* pair[2] = {sums, sums + accumulator_bytes_ * static_cast<size_t>(part)};
-      accumulator.combine(pair, sums, accumulator.count);
+    for (int64_t part = 1; part < parts; ++part)
+      fold.merge(sums, sums + accumulator_bytes_ * static_cast<size_t>(part));
+    if (accumulator.stored == accumulator.dtype) {
+      fold.finish(sums, results[accumulator.result]);
+      continue;
     }
-    const std::byte* in[1] = {sums};
-    if (accumulator.stored == accumulator.dtype)
-      std::memcpy(results[accumulator.result], sums,
-                  static_cast<size_t>(accumulator.count * byte_size(accumulator.dtype)));
-    else
-      convert_loop(accumulator.dtype, accumulator.stored)(in, results[accumulator.result],
-                                                          accumulator.count);
+    std::byte* const wide = sums + (fold.bytes() + 63) / 64 * 64;
+    fold.finish(sums, wide);
+    const std::byte* in[1] = {wide};
+    convert_loop(accumulator.dtype, accumulator.stored)(in, results[accumulator.result],
+                                                        accumulator.count);
   }
 }
 

@@ -11,6 +11,7 @@
 #include "cleave/kernels/array.h"
 #include "cleave/kernels/loop.h"
 #include "cleave/kernels/reduce.h"
+#include "cleave/kernels/running_fold.h"
 
 namespace cleave {
 
@@ -90,7 +91,7 @@ class FusedLoop {
     size_t offset = 0;  // in the part's memory
     int64_t count = 0;
     DType dtype = DType::F32, stored = DType::F32;
-    Loop combine = nullptr;
+    RunningFold fold;
     uint32_t init = 0;  // slot
     std::vector<std::byte> identity;
   };

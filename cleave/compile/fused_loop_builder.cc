@@ -302,12 +302,16 @@ class FusedLoopBuilder {
     accumulator.count = num_elements(shape(result));
     accumulator.dtype = wide;
     accumulator.stored = stored;
-    accumulator.combine = binary_loop(operator_of(reducer), wide).loop;
+    accumulator.fold =
+        RunningFold(wide, reducer, accumulator.count, binary_loop(operator_of(reducer), wide).loop);
     accumulator.init = init;
     const Array identity = reduce_identity(reducer, wide);
     accumulator.identity.assign(identity.raw(), identity.raw() + identity.num_bytes());
     accumulator.offset = loop_.accumulator_bytes_;
-    loop_.accumulator_bytes_ += aligned(static_cast<size_t>(accumulator.count * byte_size(wide)));
+    loop_.accumulator_bytes_ += aligned(accumulator.fold.bytes());
+    // Where the result is wide while it is still to be rounded.
+    if (stored != wide)
+      loop_.accumulator_bytes_ += aligned(static_cast<size_t>(accumulator.count * byte_size(wide)));
     emit(level == FusionLevel::Columns ? Instruction::Kind::FoldColumns
                                        : Instruction::Kind::FoldTotal,
          nullptr, {in}, 0, false);

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "cleave/core/error.h"
+#include "cleave/runtime/agreement.h"
 #include "cleave/runtime/executor.h"
 
 namespace cleave {
@@ -94,6 +95,8 @@ bool RankProgram::agree(const Program& program, const std::string& passes, bool 
                       text_in(other[1]) == text_of(program) ? " with other nodes" : ""));
     everywhere = everywhere && other[0].data<uint64_t>()[1];
   }
+  // The same messages, but are they of the same numbers?
+  require_same_graph(world_, program.graph, "programs");
   if (everywhere) devices_ = std::make_unique<RankDevices>(world_, count_, own_);
   return everywhere;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cleave/core/error.h"
+#include "cleave/kernels/blocked_sum.h"
 #include "cleave/kernels/float16.h"
 #include "cleave/kernels/narrow.h"
 
@@ -44,22 +45,53 @@ T multiplied(T a, T b) {
     return a * b;
 }
 
+constexpr int64_t kBlock = 1024;
+using Parts = std::span<const std::byte* const>;
+
+// block[i] = parts[0][start + i] op parts[1][start + i] op ...
 template <typename Element, typename Op>
-void fold(std::span<const std::byte* const> parts, std::byte* out, int64_t begin, int64_t end,
-          Op op, bool average = false) {
+void fold(Parts parts, int64_t start, int64_t n, typename Element::Wide* block, Op op) {
   using Stored = typename Element::Stored;
+  const auto* first = reinterpret_cast<const Stored*>(parts[0]) + start;
+  for (int64_t i = 0; i < n; ++i) block[i] = Element::load(first[i]);
+  for (const std::byte* part : parts.subspan(1)) {
+    const auto* next = reinterpret_cast<const Stored*>(part) + start;
+    for (int64_t i = 0; i < n; ++i) block[i] = op(block[i], Element::load(next[i]));
+  }
+}
+
+// Sums of many parts are blocked, so that their error does not grow with the number of devices.
+template <typename Element, typename Op>
+void fold_blocked(Parts parts, int64_t start, int64_t n, typename Element::Wide* block, Op op) {
+  using reduce_detail::Total;
   using Wide = typename Element::Wide;
-  auto* target = reinterpret_cast<Stored*>(out);
-  constexpr int64_t kBlock = 1024;
+  constexpr size_t kChain = reduce_detail::kChain;
+  Total<Wide> totals[kBlock];
+  for (size_t p = 0; p < parts.size(); p += kChain) {
+    fold<Element>(parts.subspan(p, std::min(kChain, parts.size() - p)), start, n, block, op);
+    if (p == 0)
+      for (int64_t i = 0; i < n; ++i) totals[i] = Total<Wide>::of(block[i]);
+    else
+      for (int64_t i = 0; i < n; ++i) totals[i].add(block[i]);
+  }
+  for (int64_t i = 0; i < n; ++i) block[i] = totals[i].value();
+}
+
+template <typename Element, typename Op>
+void fold_all(Parts parts, std::byte* out, int64_t begin, int64_t end, Op op, bool is_sum,
+              bool average) {
+  using Wide = typename Element::Wide;
+  auto* target = reinterpret_cast<typename Element::Stored*>(out);
   Wide block[kBlock];
   for (int64_t start = begin; start < end; start += kBlock) {
     const int64_t n = std::min(kBlock, end - start);
-    const auto* first = reinterpret_cast<const Stored*>(parts[0]) + start;
-    for (int64_t i = 0; i < n; ++i) block[i] = Element::load(first[i]);
-    for (size_t p = 1; p < parts.size(); ++p) {
-      const auto* next = reinterpret_cast<const Stored*>(parts[p]) + start;
-      for (int64_t i = 0; i < n; ++i) block[i] = op(block[i], Element::load(next[i]));
-    }
+    const bool is_long = parts.size() > static_cast<size_t>(reduce_detail::kChain);
+    if constexpr (std::is_integral_v<Wide>)
+      fold<Element>(parts, start, n, block, op);
+    else if (is_sum && is_long)
+      fold_blocked<Element>(parts, start, n, block, op);
+    else
+      fold<Element>(parts, start, n, block, op);
     if (average) {
       const auto count = static_cast<Wide>(static_cast<double>(parts.size()));
       for (int64_t i = 0; i < n; ++i) block[i] = block[i] / count;
@@ -72,13 +104,14 @@ template <typename Element>
 void combine_typed(ReduceOp op, DType dtype, std::span<const std::byte* const> parts,
                    std::byte* out, int64_t begin, int64_t end) {
   using T = typename Element::Wide;
-  auto run = [&](auto f, bool average = false) {
-    fold<Element>(parts, out, begin, end, f, average);
+  auto run = [&](auto f) {
+    fold_all<Element>(parts, out, begin, end, f, op == ReduceOp::Sum || op == ReduceOp::Avg,
+                      op == ReduceOp::Avg);
   };
   switch (op) {
     case ReduceOp::Sum:
     case ReduceOp::Avg:
-      return run([](T a, T b) { return added(a, b); }, op == ReduceOp::Avg);
+      return run([](T a, T b) { return added(a, b); });
     case ReduceOp::Prod:
       return run([](T a, T b) { return multiplied(a, b); });
     case ReduceOp::Max:

@@ -8,8 +8,10 @@
 #include <cstring>
 #include <memory>
 #include <type_traits>
+#include <vector>
 
 #include "cleave/core/error.h"
+#include "cleave/kernels/blocked_sum.h"
 #include "cleave/kernels/library_threads.h"
 
 namespace cleave {
@@ -109,18 +111,55 @@ bool vector_product(const Gemm& g, const T* a, const T* b, T* c, Function gemv) 
   return true;
 }
 
-void gemm_f32(const Gemm& g, const float* a, const float* b, float* c) {
-  if (is_tiny(g)) return tiny_gemm(g, a, b, c);
-  apply_library_threads();
-  if (vector_product(g, a, b, c, cblas_sgemv)) return;
+bool is_small(const Gemm& g) {
   const bool is_skinny = std::max(g.m * g.k, g.k * g.n) > kLargeMatrix;
-  if (g.m * g.n * g.k < kSmallWork && !is_skinny)
+  return g.m * g.n * g.k < kSmallWork && !is_skinny;
+}
+
+// The libraries add up the products of vectors and of small matrices one after the other, and
+// those of large ones in blocks of some hundred.
+int64_t longest_sum(const Gemm& g) {
+  constexpr int64_t kOneByOne = 1024, kInBlocks = 16384;
+  Gemm slice = g;
+  slice.k = std::min(g.k, kInBlocks);
+  return g.m == 1 || g.n == 1 || is_small(slice) ? kOneByOne : kInBlocks;
+}
+
+// Larger results are left to the libraries: the sums of a product in slices need memory.
+constexpr int64_t kMostSums = 1 << 16;
+
+void one_gemm_f32(const Gemm& g, const float* a, const float* b, float* c) {
+  if (g.m == 1 && g.n == 1 && g.k >= 64) {
+    *c = cblas_sdot(blas_size(g.k), a, blas_size(g.trans_a ? g.lda : 1), b,
+                    blas_size(g.trans_b ? 1 : g.ldb));
+    return;
+  }
+  if (is_tiny(g)) return tiny_gemm(g, a, b, c);
+  if (vector_product(g, a, b, c, cblas_sgemv)) return;
+  if (is_small(g))
     return cblas_sgemm(CblasRowMajor, blas_trans(g.trans_a), blas_trans(g.trans_b), blas_size(g.m),
                        blas_size(g.n), blas_size(g.k), 1.0f, a, blas_size(g.lda), b,
                        blas_size(g.ldb), 0.0f, c, blas_size(g.n));
   const dnnl_status_t status = dnnl_sgemm(g.trans_a ? 'T' : 'N', g.trans_b ? 'T' : 'N', g.m, g.n,
                                           g.k, 1.0f, a, g.lda, b, g.ldb, 0.0f, c, g.n);
   internal_check(status == dnnl_success, "dnnl_sgemm failed");
+}
+
+// Long sums in slices, so that their error does not grow with their length.
+void gemm_f32(const Gemm& g, const float* a, const float* b, float* c) {
+  if (!is_tiny(g)) apply_library_threads();
+  const int64_t step = longest_sum(g), count = g.m * g.n;
+  if (g.k <= step || count > kMostSums) return one_gemm_f32(g, a, b, c);
+  using Total = reduce_detail::Total<float>;
+  static thread_local std::vector<Total> totals;
+  totals.assign(static_cast<size_t>(count), Total::of(0));
+  for (int64_t p = 0; p < g.k; p += step) {
+    Gemm slice = g;
+    slice.k = std::min(step, g.k - p);
+    one_gemm_f32(slice, a + (g.trans_a ? p * g.lda : p), b + (g.trans_b ? p : p * g.ldb), c);
+    for (int64_t i = 0; i < count; ++i) totals[static_cast<size_t>(i)].add(c[i]);
+  }
+  for (int64_t i = 0; i < count; ++i) c[i] = totals[static_cast<size_t>(i)].value();
 }
 
 void gemm_f64(const Gemm& g, const double* a, const double* b, double* c) {

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "cleave/kernels/blocked_sum.h"
 #include "cleave/kernels/float16.h"
 #include "cleave/kernels/reduce_plan.h"
 
@@ -110,32 +111,60 @@ W fold_row(const T* row, int64_t n, int64_t stride, W start) {
   return Op::apply(start, lanes[0]);
 }
 
+// Whether the order of an operator's terms decides how much their rounding adds up to.
+template <typename Op, typename W>
+inline constexpr bool kIsBlocked = std::is_same_v<Op, SumOp<W>> && !std::is_integral_v<W>;
+
+// Folds rows of n elements into block[0 .. n), beginning with init.
+template <typename Op, typename W, typename T>
+void fold_columns(const std::vector<FoldedDim>& folded, int64_t rows, const T* base, int64_t n,
+                  int64_t step, W init, W* block) {
+  if constexpr (kIsBlocked<Op, W>) {
+    if (rows >= ColumnSums<W, T>::kTree) {
+      ColumnSums<W, T> sums(n, step, block);
+      for_each_offset(folded, [&](int64_t offset) { sums.add(base + offset); });
+      return sums.finish(init);
+    }
+  }
+  std::fill_n(block, n, init);
+  for_each_offset(folded, [&](int64_t offset) {
+    const T* row = base + offset;
+    if (step == 1)
+      for (int64_t j = 0; j < n; ++j) block[j] = Op::apply(block[j], static_cast<W>(row[j]));
+    else
+      for (int64_t j = 0; j < n; ++j) block[j] = Op::apply(block[j], static_cast<W>(row[j * step]));
+  });
+}
+
 template <typename T, typename Op>
 void run(const Plan& plan, const T* in, T init_value, T* out) {
   using W = Wide<T>;
   const W init = static_cast<W>(init_value);
-  constexpr int64_t kBlock = 512;
-  W block[kBlock];
+  W block[kColumns];
+  int64_t rows = 1;
+  for (const FoldedDim& dim : plan.folded) rows *= dim.size;
   std::array<int64_t, kMostDims> index{};
   int64_t in_offset = 0, out_offset = 0;
   while (true) {
     if (plan.inner_kept) {
-      for (int64_t start = 0; start < plan.inner.size; start += kBlock) {
-        const int64_t n = std::min(kBlock, plan.inner.size - start);
+      for (int64_t start = 0; start < plan.inner.size; start += kColumns) {
+        const int64_t n = std::min(kColumns, plan.inner.size - start);
         const int64_t step = plan.inner.in_stride;
-        std::fill_n(block, n, init);
-        const T* base = in + in_offset + start * step;
-        for_each_offset(plan.folded, [&](int64_t offset) {
-          const T* row = base + offset;
-          if (step == 1)
-            for (int64_t j = 0; j < n; ++j) block[j] = Op::apply(block[j], static_cast<W>(row[j]));
-          else
-            for (int64_t j = 0; j < n; ++j)
-              block[j] = Op::apply(block[j], static_cast<W>(row[j * step]));
-        });
+        fold_columns<Op>(plan.folded, rows, in + in_offset + start * step, n, step, init, block);
         T* target = out + out_offset + start * plan.inner.out_stride;
         for (int64_t j = 0; j < n; ++j)
           target[j * plan.inner.out_stride] = static_cast<T>(block[j]);
+      }
+    } else if constexpr (kIsBlocked<Op, W>) {
+      const int64_t n = plan.inner.size, stride = plan.inner.in_stride;
+      if (plan.folded.empty() && n <= short_sum(stride)) {
+        out[out_offset] = static_cast<T>(init + sum_short_row<W>(in + in_offset, n, stride));
+      } else {
+        auto total = Total<W>::of(init);
+        for_each_offset(plan.folded, [&](int64_t offset) {
+          add_row(in + in_offset + offset, n, stride, total);
+        });
+        out[out_offset] = static_cast<T>(total.value());
       }
     } else {
       W value = init;

@@ -30,12 +30,20 @@ constexpr int kFirstTag = 1;  // of planned ones
 // between tests it sleeps, the longer the longer nothing has happened; whoever sends wakes it up.
 class MpiWire : public Wire {
  public:
-  MpiWire() : thread_([this] { run(); }) {
+  MpiWire() : thread_([this] { run(); }) {}
+
+  // Until MPI has started, which takes all ranks. Where that does not happen, the wire must stay:
+  // its thread is inside MPI.
+  void await() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return started_ || !error_.empty(); });
+    const double seconds = patience();
+    if (!changed_.wait_for(lock, std::chrono::duration<double>(seconds),
+                           [&] { return started_ || !error_.empty(); }))
+      throw std::runtime_error("not all ranks have joined within " + text_of(seconds) +
+                               " s (CLEAVE_JOIN_TIMEOUT)");
     if (!error_.empty()) {
       lock.unlock();
-      thread_.join();
+      if (thread_.joinable()) thread_.join();
       throw std::runtime_error(error_);
     }
   }
@@ -80,10 +88,35 @@ class MpiWire : public Wire {
       planned_.forget(0, kTags);
       changed_.notify_all();
     }
-    if (thread_.joinable()) thread_.join();
+    // The end takes all ranks as well. One that has died in the middle of it is not waited for.
+    std::unique_lock lock(mutex_);
+    const bool ended =
+        changed_.wait_for(lock, std::chrono::duration<double>(patience()), [&] { return ended_; });
+    abandoned_ = true;
+    changed_.notify_all();
+    lock.unlock();
+    if (!thread_.joinable()) return;
+    if (ended)
+      thread_.join();
+    else
+      thread_.detach();
   }
 
  private:
+  // Seconds that the ranks have to join and to part; as in cleave/runtime/roll_call.cc, of which
+  // this library knows nothing.
+  static double patience() {
+    const char* text = std::getenv("CLEAVE_JOIN_TIMEOUT");
+    const double seconds = text ? std::strtod(text, nullptr) : 0;
+    return seconds > 0 ? seconds : 60;
+  }
+  static std::string text_of(double seconds) {
+    std::string text = std::to_string(seconds);
+    text.erase(text.find_last_not_of('0') + 1);
+    if (text.back() == '.') text.pop_back();
+    return text;
+  }
+
   struct Outgoing {
     int to;
     Parcel message;
@@ -104,8 +137,10 @@ class MpiWire : public Wire {
     } catch (const std::exception& error) {
       std::lock_guard lock(mutex_);
       error_ = error.what();
-      changed_.notify_all();
     }
+    std::lock_guard lock(mutex_);
+    ended_ = true;
+    changed_.notify_all();
   }
 
   void start() {
@@ -258,7 +293,7 @@ class MpiWire : public Wire {
   uint64_t moves_ = 0;
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool started_ = false, closing_ = false, abandoned_ = false;
+  bool started_ = false, closing_ = false, abandoned_ = false, ended_ = false;
   std::string error_;
   int rank_ = 0, size_ = 1;
   bool one_host_ = true;
@@ -278,5 +313,6 @@ class MpiWire : public Wire {
 
 extern "C" __attribute__((visibility("default"))) cleave::Wire* cleave_open_wire() {
   static cleave::MpiWire* wire = new cleave::MpiWire;
+  wire->await();
   return wire;
 }

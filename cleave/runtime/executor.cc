@@ -6,6 +6,7 @@
 #include "cleave/core/error.h"
 #include "cleave/graph/local_op.h"
 #include "cleave/ops/literal_array.h"
+#include "cleave/runtime/agreement.h"
 #include "cleave/runtime/local_transport.h"
 #include "cleave/runtime/one_at_a_time.h"
 #include "cleave/runtime/rank_transport.h"
@@ -115,7 +116,10 @@ Executor::Executor(Program program, World* world)
       devices_(static_cast<size_t>(program_.mesh->num_devices())) {
   own_.resize(devices_.size());
   std::iota(own_.begin(), own_.end(), 0);
-  if (world_) own_ = world_->devices_of(*program_.mesh);
+  if (world_) {
+    own_ = world_->devices_of(*program_.mesh);
+    require_same_graph(*world_, program_.graph, "programs");
+  }
   for (int64_t device : own_) {
     auto state = std::make_unique<Device>();
     state->instance = instantiate(program_, device);
@@ -253,6 +257,7 @@ std::vector<Array> Executor::run(std::span<const Array> args, const ExecuteOptio
   const std::vector<ValueId>& values = program_.graph.region(entry.body).args;
   if (args.size() != values.size())
     throw_user("@{} takes {} arguments, {} are given", entry.name, values.size(), args.size());
+  if (world_) require_same_arguments(*world_, args);
   std::vector<std::vector<Array>> shards(num_devices());
   for (int64_t device : own_)
     for (size_t i = 0; i < args.size(); ++i)

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "cleave/core/error.h"
+#include "cleave/runtime/roll_call.h"
 #include "cleave/runtime/world.h"
 
 // Where the build and the installation put the MPI library; set by CMake.
@@ -64,7 +66,7 @@ std::shared_ptr<Wire> open_wire() {
     try {
       return {open(), [](Wire*) {}};
     } catch (const std::runtime_error& error) {
-      throw_user("MPI cannot be started: {}", error.what());
+      throw_user("MPI cannot be started: {}{}", error.what(), missing_ranks());
     }
   }
   throw_user(
@@ -73,18 +75,10 @@ std::shared_ptr<Wire> open_wire() {
       tried);
 }
 
-double seconds_in(const char* name, double otherwise) {
-  const std::string text = variable(name);
-  if (text.empty()) return otherwise;
-  char* end = nullptr;
-  const double seconds = std::strtod(text.c_str(), &end);
-  if (*end != '\0' || !(seconds > 0))
-    throw_user("{}={}: say a number of seconds, such as 60", name, text);
-  return seconds;
-}
-
 std::unique_ptr<World> join_world() {
   if (!World::is_rank()) return nullptr;
+  sign_in(World::rank_of_process());
+  join_patience();  // refuses what is no number
   World::Options options;
   options.silence = seconds_in("CLEAVE_RANK_TIMEOUT", options.silence);
   options.patience = seconds_in("CLEAVE_DEADLOCK_TIMEOUT", options.patience);
@@ -106,8 +100,22 @@ int World::rank_of_process() {
 }
 
 World* World::of_process() {
-  static const std::unique_ptr<World> world = join_world();
-  return world.get();
+  // Who has failed to join does not try again: the others do not wait for it twice.
+  struct Joined {
+    std::unique_ptr<World> world;
+    std::exception_ptr error;
+
+    Joined() {
+      try {
+        world = join_world();
+      } catch (...) {
+        error = std::current_exception();
+      }
+    }
+  };
+  static const Joined joined;
+  if (joined.error) std::rethrow_exception(joined.error);
+  return joined.world.get();
 }
 
 }  // namespace cleave

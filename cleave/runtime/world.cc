@@ -1,9 +1,11 @@
 #include "cleave/runtime/world.h"
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
 
 #include "cleave/core/error.h"
+#include "cleave/runtime/roll_call.h"
 
 namespace cleave {
 namespace {
@@ -52,7 +54,13 @@ World::World(std::shared_ptr<Wire> wire, Options options)
   std::string address;
   {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !address_.empty(); });
+    if (!changed_.wait_for(lock, std::chrono::duration<double>(join_patience()),
+                           [&] { return !address_.empty(); }))
+      throw_user(
+          "rank {} has heard nothing from rank 0 for {} s: its machine cannot be reached from "
+          "here, "
+          "or it has ended (CLEAVE_JOIN_TIMEOUT){}",
+          rank_, join_patience(), missing_ranks());
     address = address_;
   }
   watch_ = std::make_unique<Watch>(rank_, size_, address, options.silence, on_death, circle);
