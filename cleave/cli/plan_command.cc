@@ -27,7 +27,7 @@ struct PlanArguments {
   std::string file, mesh, machine = "h100", memory, out, solver = "cleave", entry = "main";
   std::string given, format;
   std::vector<std::string> pins, forbid, replicate, compare;
-  int64_t devices = 0;
+  int64_t devices = 0, trips = 1;
   int axes = 2;
   double time = 10, gap = 1;
   uint64_t seed = 0;
@@ -70,9 +70,8 @@ void print_summary(const plan::Plan& plan, const plan::PlannerStats& stats) {
              to_string(*plan.mesh), plan.machine);
   const double total = plan.totals.seconds;
   auto share = [&](double seconds) { return total > 0 ? 100 * seconds / total : 0; };
-  fmt::print("step {}, at least {} (gap {:.3f}%{}{})\n", duration(total),
-             duration(plan.bound.lower_bound), 100 * plan.bound.gap,
-             plan.bound.proven ? ", optimal" : "", plan.bound.cut ? ", cut short" : "");
+  fmt::print("step {}{}\n", duration(total),
+             to_string(plan.bound, duration(plan.bound.lower_bound)));
   fmt::print("  {:<34} {:>12} {:>6.1f}%\n", "compute", duration(plan.totals.compute_seconds),
              share(plan.totals.compute_seconds));
   for (const plan::CollectiveTotal& c : plan.totals.collectives)
@@ -168,6 +167,7 @@ void run(const PlanArguments& arguments) {
   if (!(arguments.time > 0)) throw_user("--time {}: it must be more than 0 s", arguments.time);
   if (!(arguments.gap >= 0))
     throw_user("--gap {}: it must be 0 or more, in percent", arguments.gap);
+  if (arguments.trips < 0) throw_user("--trips {}: it must be 0 or more", arguments.trips);
   const Graph graph = read_module(arguments.file);
   if (!arguments.given.empty())
     return print_as(arguments.format.empty() ? "sdy" : arguments.format,
@@ -193,6 +193,7 @@ void run(const PlanArguments& arguments) {
   options.sub_axes = arguments.sub_axes;
   options.time_limit = arguments.time;
   options.gap = arguments.gap / 100;
+  options.trips = arguments.trips;
   options.seed = arguments.seed;
   const Interrupt interrupt;
   options.stop = interrupt.token();
@@ -272,6 +273,10 @@ void add_plan_command(CLI::App& app) {
   command
       ->add_option("--gap", a->gap,
                    "percent; a plan so close to its bound is good enough, 0: the whole effort")
+      ->capture_default_str();
+  command
+      ->add_option("--trips", a->trips,
+                   "of loops whose number of trips is not known; the plan keeps it")
       ->capture_default_str();
   command->add_option("--seed", a->seed, "of the search")->capture_default_str();
   command

@@ -159,12 +159,9 @@ std::vector<Alternative> alternatives(const Plan& plan, const Graph& graph,
 std::string explain_totals(const Plan& plan) {
   const double total = plan.totals.seconds > 0 ? plan.totals.seconds : 1;
   std::string text = fmt::format(
-      "@{} on {} of {}: a step takes {}, at least {} (gap {:.2f}%{})\n",
-      plan.module.empty() ? plan.entry : plan.module, to_string(*plan.mesh), plan.machine,
-      seconds_text(plan.totals.seconds), seconds_text(plan.bound.lower_bound), 100 * plan.bound.gap,
-      plan.bound.proven ? ", optimal"
-      : plan.bound.cut  ? ", cut by the clock"
-                        : "");
+      "@{} on {} of {}: a step takes {}{}\n", plan.module.empty() ? plan.entry : plan.module,
+      to_string(*plan.mesh), plan.machine, seconds_text(plan.totals.seconds),
+      to_string(plan.bound, seconds_text(plan.bound.lower_bound)));
   auto row = [&](const std::string& what, double seconds, const std::string& more) {
     text += fmt::format("  {:<34} {:>10} {:>5.1f}%  {}\n", what, seconds_text(seconds),
                         100 * seconds / total, more);
@@ -199,13 +196,11 @@ std::string explain_totals(const Plan& plan) {
 std::string explain_plan(const Plan& plan, const Graph& graph, const MachineProfile& profile) {
   const Program program = partition_planned(plan, graph, profile);
   std::string text =
-      fmt::format("@{} on {} of {}; no plan takes less than {} (gap {:.2f}%{})\n\ntime\n",
+      fmt::format("@{} on {} of {}: a step takes {}{}\n\ntime\n",
                   plan.module.empty() ? plan.entry : plan.module, to_string(*plan.mesh),
-                  plan.machine, seconds_text(plan.bound.lower_bound), 100 * plan.bound.gap,
-                  plan.bound.proven ? ", optimal"
-                  : plan.bound.cut  ? ", cut by the clock"
-                                    : "");
-  text += to_string(program_cost(program, profile), program, 0);
+                  plan.machine, seconds_text(plan.totals.seconds),
+                  to_string(plan.bound, seconds_text(plan.bound.lower_bound)));
+  text += to_string(program_cost(program, profile, plan.trips), program, 0);
   text += "the ten dearest:\n";
   const std::vector<CostGroup> groups = cost_groups(plan, graph, profile);
   for (size_t i = 0; i < groups.size() && i < 10; ++i) {

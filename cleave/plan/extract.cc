@@ -57,7 +57,7 @@ class Extractor {
     for (const Demand& demand : f_.demands)
       if (demand.copy >= 0)
         add_reshard(layout(demand.version), layout(demand.copy), f_.type(demand.version),
-                    demand.times);
+                    demand.times * f_.weight(demand.branch));
   }
 
   void add_op(const FormulatedOp& op) {
@@ -65,7 +65,8 @@ class Extractor {
     PlannedOp planned;
     planned.name = e_.names.nodes[op.node.index];
     planned.op = node.name;
-    planned.times = op.times;
+    const double times = op.times * f_.weight(op.branch);
+    planned.times = times;
     const Strategy* strategy = nullptr;
     if (op.set) strategy = &op.set->list[op.pick[e_.choice[op.decision]]];
     for (size_t i = 0; i < node.operands.size(); ++i) {
@@ -75,7 +76,7 @@ class Extractor {
         wanted = strategy->operands[i];
       else if (i < op.wants.size() && op.wants[i].decision >= 0)
         wanted = f_.list(op.wants[i].list)[e_.choice[op.wants[i].decision]];
-      add_reshard(layout(version), wanted, f_.type(version), op.times);
+      add_reshard(layout(version), wanted, f_.type(version), times);
       planned.operands.push_back({sources_[version], spec(wanted)});
     }
     for (ValueId result : node.results) {
@@ -84,13 +85,17 @@ class Extractor {
     }
     if (strategy) {
       planned.seconds = strategy->seconds;
-      plan_.totals.compute_seconds += strategy->seconds * op.times;
+      plan_.totals.compute_seconds += strategy->seconds * times;
+    } else {
+      planned.seconds = op.fixed.compute_seconds;
+      plan_.totals.compute_seconds += op.fixed.compute_seconds * times;
+      for (const CollectiveTotal& total : op.fixed.collectives) add_total(total, times);
     }
     plan_.ops.push_back(std::move(planned));
   }
 
   void add_reshard(SpecId from, SpecId to, const Type& type, double times) {
-    if (from == to || from == kNoSpec || to == kNoSpec) return;
+    if (from == to || from == kNoSpec || to == kNoSpec || times == 0) return;
     const std::string key = fmt::format("{} {} {}", from, to, to_string(type));
     auto [it, is_new] = reshards_.try_emplace(key);
     if (is_new) it->second = e_.layouts.plan(from, to, type);
@@ -100,13 +105,20 @@ class Extractor {
         for (const DimSpec& dim : step.after.dims)
           axes.insert(axes.end(), dim.axes.begin(), dim.axes.end());
       const std::string text = to_string(axes, *step.after.mesh);
-      CollectiveTotal& sum = sums_[{std::string(name(step.kind)), text}];
-      sum.kind = name(step.kind);
-      sum.axes = text;
-      sum.count += times;
-      sum.bytes += static_cast<double>(step.bytes) * times;
-      sum.seconds += step.seconds * times;
+      add_total(
+          {std::string(name(step.kind)), text, 1, static_cast<double>(step.bytes), step.seconds},
+          times);
     }
+  }
+
+  void add_total(const CollectiveTotal& more, double times) {
+    if (times == 0) return;
+    CollectiveTotal& sum = sums_[{more.kind, more.axes}];
+    sum.kind = more.kind;
+    sum.axes = more.axes;
+    sum.count += more.count * times;
+    sum.bytes += more.bytes * times;
+    sum.seconds += more.seconds * times;
   }
 
   const Extraction& e_;

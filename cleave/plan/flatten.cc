@@ -4,6 +4,7 @@
 #include "cleave/graph/copy.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/plan/names.h"
+#include "cleave/rules/sharding_passes.h"
 
 namespace cleave::plan {
 namespace {
@@ -127,6 +128,7 @@ Graph flatten(const Graph& graph, std::string_view entry) {
   flat.meshes = graph.meshes;
   flat.mesh_attrs = graph.mesh_attrs;
   Flattener(graph, flat).run(*function);
+  remove_dead_ops(flat);
   return flat;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cleave/graph/graph.h"
+#include "cleave/plan/fixed_cost.h"
 #include "cleave/plan/layouts.h"
 #include "cleave/plan/names.h"
 #include "cleave/plan/pins.h"
@@ -48,8 +49,10 @@ struct FormulatedOp {
     ListId list = 0;
   };
   std::vector<Want> wants;
-  double times = 1;
+  double times = 1;  // that its region runs, were it always taken
+  int branch = -1;   // the innermost branch that it is in
   int position = 0;
+  FixedCost fixed = {};  // without a set: what it takes in any case
 };
 
 // A value, or another layout of it.
@@ -70,9 +73,20 @@ struct Demand {
   int decision = 0;
   ListId list = 0;
   double times = 1;
+  int branch = -1;
   int op = -1;  // whose operand it is; -1: the source of `copy`
   int operand = 0;
   int copy = -1;  // a version
+};
+
+// The branches of one stablehlo.if or case. One of them runs, and a step takes as long as with the
+// dearest, which depends on the choice. Costs of a Problem are sums: there, each branch counts with
+// a weight. For any weights that add up to one, the sum is a lower bound of what the dearest takes.
+struct BranchGroup {
+  NodeId node;
+  int parent = -1;  // the branch that the node is in
+  int first = 0;    // its branches are numbered from here on
+  std::vector<double> weights;
 };
 
 struct FormulationOptions {
@@ -80,6 +94,7 @@ struct FormulationOptions {
   std::vector<Pin> pins;
   std::vector<std::string> ignored = {};  // annotations that do not count, by name (annotations.h)
   int threads = 1;
+  int64_t trips = 1;  // of loops whose number of trips is not known
 };
 
 class Formulation {
@@ -93,8 +108,17 @@ class Formulation {
   std::vector<Demand> demands;
   std::vector<NodeId> schedule;  // by position
   std::vector<int> argument_versions;
-  std::vector<int> definitions;  // by ValueId: the version in which its op leaves it; -1: none
+  std::vector<int> definitions;     // by ValueId: the version in which its op leaves it; -1: none
+  std::vector<BranchGroup> groups;  // outer ones before those inside
   std::vector<std::string> notes;
+
+  // With what weight a branch counts, those around it included; 1 outside of all.
+  double weight(int branch) const;
+  // Gives each group all its weight on one branch, but for a share of it to each other branch.
+  void weigh(const std::vector<int>& heavy, double share);
+  // The dearest branch of each group under a choice by decision: the first of those that take as
+  // long as any, up to rounding.
+  std::vector<int> dearest_branches(const std::vector<int>& choice, Layouts& layouts) const;
 
   const std::vector<SpecId>& list(ListId id) const { return *lists_[id]; }
   const Type& type(int version) const { return graph_.type(versions[version].value); }
@@ -104,6 +128,8 @@ class Formulation {
 
  private:
   friend class Formulator;
+  // By branch: its group, and its place in that.
+  std::vector<std::pair<int, int>> group_of_;
   const Graph& graph_;
   std::vector<const std::vector<SpecId>*> lists_;
   std::map<std::vector<SpecId>, ListId> list_ids_;

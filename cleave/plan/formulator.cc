@@ -19,6 +19,7 @@ Formulator::Formulator(Formulation& out, const Graph& graph, const Names& names,
       uses_(graph),
       position_(graph.num_nodes(), -1),
       times_(graph.num_nodes(), 1),
+      branch_(graph.num_nodes(), -1),
       use_count_(graph.num_values()),
       version_of_(graph.num_values(), -1),
       trivial_(graph.num_values()) {}
@@ -26,7 +27,7 @@ Formulator::Formulator(Formulation& out, const Graph& graph, const Names& names,
 void Formulator::run() {
   const Function& function = *graph_.find_function(options_.entry);
   out_.definitions.assign(graph_.num_values(), -1);
-  number(function.body, 1);
+  number(function.body, 1, -1);
   count_uses();
   check_pins();
   prepare_strategies();
@@ -133,9 +134,7 @@ void Formulator::visit(NodeId id) {
   if (node.name == "stablehlo.while") return visit_while(id);
   if (node.name == "stablehlo.case" || node.name == "stablehlo.if") return visit_branches(id);
   if (node.name == "sdy.sharding_group") return;
-  if (node.name == "sdy.manual_computation")
-    return visit_fixed(id, get_shardings(node, "in_shardings"),
-                       get_shardings(node, "out_shardings"));
+  if (node.name == "sdy.manual_computation") return visit_manual(id);
   if (const std::vector<ShardingSpec> specs = own_shardings(node); !specs.empty()) {
     if (is_ignored(names_.values[node.results[0].index])) return visit_barrier(id);
     if (specs.size() == 1) return visit_constraint(id, specs[0]);
@@ -184,8 +183,7 @@ void Formulator::visit_plain(NodeId id) {
   const int op = new_op(id, decision, &set, pick, operands);
   for (size_t i = 0; i < operands.size(); ++i)
     if (is_ranked(node.operands[i]))
-      demand(operands[i], decision, picked(set, pick, i), times_[id.index], op,
-             static_cast<int>(i));
+      demand(operands[i], decision, picked(set, pick, i), id, op, static_cast<int>(i));
   for (size_t i = 0; i < node.results.size(); ++i) {
     const ValueId result = node.results[i];
     const ListId list = picked(set, pick, operands.size() + i);
@@ -314,6 +312,7 @@ int Formulator::new_op(NodeId id, int decision, const StrategySet* set, std::vec
   entry.pick = std::move(pick);
   entry.operands = std::move(operands);
   entry.times = times_[id.index];
+  entry.branch = branch_[id.index];
   entry.position = position(id);
   out_.ops.push_back(std::move(entry));
   const int op = static_cast<int>(out_.ops.size()) - 1;
@@ -321,10 +320,12 @@ int Formulator::new_op(NodeId id, int decision, const StrategySet* set, std::vec
   return op;
 }
 
-void Formulator::demand(int version, int decision, ListId list, double times, int op, int operand,
+void Formulator::demand(int version, int decision, ListId list, NodeId at, int op, int operand,
                         int copy) {
   demands_of_[decision].push_back(static_cast<int>(out_.demands.size()));
-  out_.demands.push_back({version, decision, list, times, op, operand, copy});
+  const double times = at.valid() ? times_[at.index] : 1;
+  const int branch = at.valid() ? branch_[at.index] : -1;
+  out_.demands.push_back({version, decision, list, times, branch, op, operand, copy});
 }
 
 ListId Formulator::intern(std::vector<SpecId> list) {

@@ -19,7 +19,8 @@ class Formulator {
   using Want = FormulatedOp::Want;
 
   // Schedule and use counts, before anything else.
-  void number(RegionId region, double times);
+  void number(RegionId region, double times, int branch);
+  void number_branches(const Node& node, NodeId id, double times, int branch);
   void check_pins() const;  // every one names some value
   bool is_about_something(const Pin& pin) const;
   void count_uses();
@@ -34,6 +35,7 @@ class Formulator {
   void visit_plain(NodeId id);
   void visit_fixed(NodeId id, std::vector<ShardingSpec> operands,
                    std::vector<ShardingSpec> results);
+  void visit_manual(NodeId id);
   // An op that says how its value lies, and may leave dimensions to the planner.
   void visit_constraint(NodeId id, const ShardingSpec& spec);
   void visit_barrier(NodeId id);
@@ -53,7 +55,8 @@ class Formulator {
   void new_taker(NodeId id, const std::vector<Want>& wants);
   int new_op(NodeId id, int decision, const StrategySet* set, std::vector<int32_t> pick,
              std::vector<int> operands);
-  void demand(int version, int decision, ListId list, double times, int op, int operand,
+  // `at`: the node for which it is made; invalid: once, at the beginning.
+  void demand(int version, int decision, ListId list, NodeId at, int op, int operand,
               int copy = -1);
   ListId intern(std::vector<SpecId> list);
   ListId picked(const StrategySet& set, const std::vector<int32_t>& pick, size_t tensor);
@@ -88,6 +91,7 @@ class Formulator {
   UseMap uses_;
   std::vector<int> position_;                            // by node
   std::vector<double> times_;                            // by node
+  std::vector<int> branch_;                              // by node
   std::vector<int> use_count_;                           // by value: operand slots of planned nodes
   std::vector<int> version_of_;                          // by value: what users get
   std::vector<bool> trivial_;                            // by value: made of constants and scalars

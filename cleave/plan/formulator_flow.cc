@@ -8,28 +8,42 @@
 #include "cleave/plan/formulator.h"
 #include "cleave/plan/trip_count.h"
 #include "cleave/rules/value_sharding.h"
+#include "cleave/spmd/manual_border.h"
 #include "cleave/spmd/partition.h"
 
 namespace cleave::plan {
 
-void Formulator::number(RegionId region, double times) {
+void Formulator::number(RegionId region, double times, int branch) {
   for (NodeId id : graph_.region(region).nodes) {
     const Node& node = graph_.node(id);
     position_[id.index] = static_cast<int>(out_.schedule.size()) + 1;
     times_[id.index] = times;
+    branch_[id.index] = branch;
     out_.schedule.push_back(id);
     if (!is_planned_inside(node)) continue;
     if (node.name != "stablehlo.while") {
-      for (RegionId inner : node.regions) number(inner, times);
+      number_branches(node, id, times, branch);
       continue;
     }
-    const std::optional<int64_t> trips = trip_count(graph_, node);
-    if (!trips)
-      out_.notes.push_back(fmt::format("{}: the number of trips is not known; counted as one",
-                                       names_.nodes[id.index]));
-    number(node.regions[0], times * static_cast<double>(trips.value_or(1) + 1));
-    number(node.regions[1], times * static_cast<double>(trips.value_or(1)));
+    const std::optional<int64_t> known = trip_count(graph_, node);
+    const int64_t trips = known.value_or(options_.trips);
+    if (!known)
+      out_.notes.push_back(
+          fmt::format("{}: the number of trips is not known; counted as {} (give it with --trips)",
+                      names_.nodes[id.index], trips == 1 ? "one" : std::to_string(trips)));
+    number(node.regions[0], times * static_cast<double>(trips + 1), branch);
+    number(node.regions[1], times * static_cast<double>(trips), branch);
   }
+}
+
+void Formulator::number_branches(const Node& node, NodeId id, double times, int branch) {
+  const auto first = static_cast<int>(out_.group_of_.size());
+  const auto group = static_cast<int>(out_.groups.size());
+  for (size_t r = 0; r < node.regions.size(); ++r)
+    out_.group_of_.emplace_back(group, static_cast<int>(r));
+  out_.groups.push_back({id, branch, first, std::vector<double>(node.regions.size(), 1.0)});
+  for (size_t r = 0; r < node.regions.size(); ++r)
+    number(node.regions[r], times, first + static_cast<int>(r));
 }
 
 void Formulator::new_taker(NodeId id, const std::vector<Want>& wants) {
@@ -38,7 +52,7 @@ void Formulator::new_taker(NodeId id, const std::vector<Want>& wants) {
   out_.ops[op].wants = wants;
   for (size_t i = 0; i < wants.size(); ++i)
     if (wants[i].decision >= 0 && is_ranked(node.operands[i]))
-      demand(out_.ops[op].operands[i], wants[i].decision, wants[i].list, times_[id.index], op,
+      demand(out_.ops[op].operands[i], wants[i].decision, wants[i].list, id, op,
              static_cast<int>(i));
 }
 
@@ -58,6 +72,26 @@ void Formulator::visit_fixed(NodeId id, std::vector<ShardingSpec> operands,
         new_version(result, 0, intern({layouts_.intern(results[i])}), position(id));
     settle(result);
   }
+}
+
+void Formulator::visit_manual(NodeId id) {
+  const Node& node = graph_.node(id);
+  std::vector<ShardingSpec> in = get_shardings(node, "in_shardings");
+  std::vector<ShardingSpec> out = get_shardings(node, "out_shardings");
+  for (std::vector<ShardingSpec>* specs : {&in, &out})
+    for (size_t i = 0; i < specs->size(); ++i) {
+      ShardingSpec& spec = (*specs)[i];
+      if (spec.mesh->axes != layouts_.mesh()->axes)
+        throw_user("{}: it is written for the mesh {}, and cannot be planned on {}",
+                   names_.nodes[id.index], to_string(*spec.mesh), to_string(*layouts_.mesh()));
+      const std::vector<ValueId>& values = specs == &in ? node.operands : node.results;
+      if (i < values.size()) spec = manual_border(node, spec, graph_.type(values[i]).shape);
+    }
+  const size_t op = out_.ops.size();
+  visit_fixed(id, std::move(in), std::move(out));
+  out_.ops[op].fixed =
+      manual_cost(graph_, id, layouts_.mesh(), layouts_.profile(),
+                  reshard_options(*layouts_.mesh(), layouts_.choice().parts), options_.trips);
 }
 
 void Formulator::visit_constraint(NodeId id, const ShardingSpec& spec) {
@@ -288,9 +322,7 @@ void Formulator::settle(ValueId value) {
     const int settled = new_version(value, decision, intern(specs), position);
     out_.versions[settled].source = raw;
     out_.versions[raw].takes_memory = false;
-    const NodeId producer = graph_.value(value).producer;
-    demand(raw, decision, intern(specs), producer.valid() ? times_[producer.index] : 1, -1, 0,
-           settled);
+    demand(raw, decision, intern(specs), graph_.value(value).producer, -1, 0, settled);
     version_of_[value.index] = settled;
   }
   share_copies(version_of_[value.index]);
@@ -369,7 +401,7 @@ void Formulator::share_copy(int source, NodeId before, const std::vector<Use>& u
     // The source stays while it may be what the users read.
     out_.versions[source].last = std::max(out_.versions[source].last, position(use.node));
   }
-  demand(source, decision, id, times_[before.index], -1, 0, copy);
+  demand(source, decision, id, before, -1, 0, copy);
 }
 
 }  // namespace cleave::plan

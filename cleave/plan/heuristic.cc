@@ -19,11 +19,8 @@ namespace {
 
 class Heuristic {
  public:
-  Heuristic(Graph& graph, const PlannerOptions& options, MeshPtr mesh)
-      : graph_(graph),
-        options_(options),
-        mesh_(std::move(mesh)),
-        names_(name_everything(graph, options.entry)) {}
+  Heuristic(PlannedModule& module, const PlannerOptions& options, MeshPtr mesh)
+      : graph_(module.flat), options_(options), mesh_(std::move(mesh)), names_(module.names) {}
 
   void run() {
     const RegionId body = graph_.find_function(options_.entry)->body;
@@ -68,7 +65,12 @@ class Heuristic {
       const auto factor = static_cast<FactorIndex>(f);
       contracts = contracts || rule->factors[f].kind == FactorKind::Reduction;
       const bool first = has(rule->operands[0], factor), second = has(rule->operands[1], factor);
-      if (!has(rule->results[0], factor) || !chooser.can_shard(factor)) continue;
+      // Only what runs without elements of neighbours, as in every strategy of the planner.
+      const bool moves = rule->factors[f].kind == FactorKind::NeedReplication ||
+                         rule->factors[f].kind == FactorKind::Permutation;
+      if (moves || !has(rule->results[0], factor) || !chooser.can_shard(factor) ||
+          chooser.borrows(factor))
+        continue;
       FactorIndex& best = first ? rows : columns;
       if ((first || second) && (best < 0 || rule->factors[f].size > rule->factors[best].size))
         best = factor;
@@ -169,7 +171,7 @@ class Heuristic {
   Graph& graph_;
   const PlannerOptions& options_;
   const MeshPtr mesh_;
-  const Names names_;
+  const Names& names_;
   int strategic_ = 0, seeded_ = 0;
 };
 
@@ -177,9 +179,10 @@ class Heuristic {
 
 PlannerResult plan_by_heuristic(const Graph& graph, const PlannerOptions& options) {
   const MeshPtr mesh = named(options.mesh);
-  Graph flat = annotated(graph, options, mesh);
-  Heuristic(flat, options, mesh).run();
-  return price_annotations(flat, options, mesh, "heuristic");
+  PlannedModule module = prepare(graph, options.entry);
+  annotate(module, options, mesh);
+  Heuristic(module, options, mesh).run();
+  return price_annotations(module, options, mesh, "heuristic");
 }
 
 }  // namespace cleave::plan

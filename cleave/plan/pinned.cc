@@ -1,11 +1,14 @@
 #include "cleave/plan/pinned.h"
 
+#include <fmt/format.h>
+
 #include "cleave/plan/formulator.h"
 #include "cleave/plan/heuristic.h"
 #include "cleave/rules/data_flow.h"
 #include "cleave/rules/propagation.h"
 #include "cleave/rules/sharding_passes.h"
 #include "cleave/rules/value_sharding.h"
+#include "cleave/runtime/comm_log.h"
 
 namespace cleave::plan {
 
@@ -15,53 +18,65 @@ MeshPtr named(const MeshPtr& mesh) {
   return std::make_shared<const Mesh>(std::move(copy));
 }
 
-Graph annotated(const Graph& graph, const PlannerOptions& options, const MeshPtr& mesh) {
-  Graph flat = flatten(graph, options.entry);
+void annotate(PlannedModule& module, const PlannerOptions& options, const MeshPtr& mesh) {
+  Graph& flat = module.flat;
   if (!flat.find_mesh(mesh->name)) flat.meshes.push_back(mesh);
-  const Names names = name_everything(flat, options.entry);
-  for (uint32_t v = 0; v < names.values.size(); ++v)
+  for (uint32_t v = 0; v < module.names.values.size(); ++v)
     for (const Pin& pin : options.pins)
-      if (applies(pin, names.values[v], flat.type({v}).rank())) {
+      if (applies(pin, module.names.values[v], flat.type({v}).rank())) {
         ShardingSpec spec = spec_for(pin, mesh, flat.type({v}).rank());
         spec.mesh = mesh;
         verify(spec, flat.type({v}).shape);
         set_sharding(flat, {v}, spec);
       }
-  return flat;
 }
 
 uint32_t propagate(Graph& graph) {
-  add_data_flow_edges(graph);
+  Graph spread = graph;
+  add_data_flow_edges(spread);
   uint32_t visits = 0;
   {
-    PropagationEngine engine(graph, {});
+    PropagationEngine engine(spread, {});
     engine.run();
     engine.write_back();
     visits = engine.visits();
   }
-  sink_data_flow_edges(graph);
-  close_shardings(graph);
+  sink_data_flow_edges(spread);
+  close_shardings(spread);
+  // Ids are the same in both. Bodies of manual computations are fitted to their own shardings.
+  std::vector<NodeId> nodes;
+  graph.walk([&](NodeId id) { nodes.push_back(id); });
+  for (NodeId id : nodes)
+    if (graph.node(id).name != "sdy.manual_computation")
+      graph.node(id).attrs = spread.node(id).attrs;
+  for (size_t f = 0; f < graph.functions.size(); ++f) {
+    graph.functions[f].arg_attrs = spread.functions[f].arg_attrs;
+    graph.functions[f].result_attrs = spread.functions[f].result_attrs;
+  }
   return visits;
 }
 
-PlannerResult price_annotations(const Graph& graph, PlannerOptions options, const MeshPtr& mesh,
-                                const char* solver) {
+PlannerResult price_annotations(const PlannedModule& module, PlannerOptions options,
+                                const MeshPtr& mesh, const char* solver) {
   options.pins.clear();
   options.mesh = mesh;
-  PlannerResult result = make_plan(graph, options);
-  if (result.plan) {
-    result.plan->bound.solver = solver;
-    // The bound is that of the layouts given, not of all.
-    result.plan->bound.proven = false;
-  }
+  PlannerResult result = make_plan(module, options);
+  if (result.plan) result.plan->bound = PlanBound::none(solver);
+  // That these layouts do not fit says nothing of others.
+  if (!result.plan && options.memory)
+    result.reason = fmt::format(
+        "the layouts that {} gives do not fit {}; they hold at least {} at {}", solver,
+        bytes_text(*options.memory), bytes_text(result.least_memory), result.least_memory_at);
+  result.proven = false;
   return result;
 }
 
 PlannerResult plan_by_propagation(const Graph& graph, const PlannerOptions& options) {
   const MeshPtr mesh = named(options.mesh);
-  Graph flat = annotated(graph, options, mesh);
-  propagate(flat);
-  return price_annotations(flat, options, mesh, "propagation");
+  PlannedModule module = prepare(graph, options.entry);
+  annotate(module, options, mesh);
+  propagate(module.flat);
+  return price_annotations(module, options, mesh, "propagation");
 }
 
 }  // namespace cleave::plan

@@ -7,12 +7,14 @@ namespace cleave::plan {
 
 // The mesh under a name, so that a module can have it.
 MeshPtr named(const MeshPtr& mesh);
-// The flat module with the pins as annotations.
-Graph annotated(const Graph& graph, const PlannerOptions& options, const MeshPtr& mesh);
-// Spreads the annotations to every value; returns how many ops were visited.
+// The module with the pins as annotations.
+void annotate(PlannedModule& module, const PlannerOptions& options, const MeshPtr& mesh);
+// Spreads the annotations to every value; returns how many ops were visited. No op comes or goes:
+// what propagation erases on its way stays here, without an annotation.
 uint32_t propagate(Graph& graph);
-// The plan of a module in which every layout is given. `solver` names who gave them.
-PlannerResult price_annotations(const Graph& graph, PlannerOptions options, const MeshPtr& mesh,
-                                const char* solver);
+// The plan of a module in which every layout is given. `solver` names who gave them. Nothing was
+// searched, so that the plan claims no bound.
+PlannerResult price_annotations(const PlannedModule& module, PlannerOptions options,
+                                const MeshPtr& mesh, const char* solver);
 
 }  // namespace cleave::plan

@@ -94,10 +94,18 @@ Plan plan_of(const Json& json) {
   plan.mesh = std::make_shared<const Mesh>(parse_mesh(json.at("mesh").get<std::string>()));
   if (json.contains("sub_axes")) plan.parts = parts_from(json["sub_axes"], *plan.mesh);
   plan.machine = json.at("machine");
+  plan.trips = json.value("trips", int64_t{1});
   plan.totals = totals_from(json.at("totals"));
   const Json& bound = json.at("bound");
-  plan.bound = {bound.at("solver"), bound.at("lower_bound"), bound.at("gap"), bound.at("proven"),
-                bound.at("cut")};
+  plan.bound = PlanBound::none(bound.at("solver"));
+  plan.bound.exists = !bound.at("lower_bound").is_null();
+  if (plan.bound.exists) {
+    plan.bound.lower_bound = bound.at("lower_bound");
+    plan.bound.gap = bound.at("gap");
+  }
+  plan.bound.proven = bound.at("proven");
+  plan.bound.cut = bound.at("cut");
+  plan.bound.alike = bound.value("alike", false);
   const Json& memory = json.at("memory");
   if (!memory.at("limit").is_null())
     plan.memory.limit = static_cast<int64_t>(amount(memory, "limit"));
@@ -196,6 +204,21 @@ void diff_lists(const std::vector<T>& before, const std::vector<T>& after, Text&
 
 }  // namespace
 
+PlanBound PlanBound::none(std::string solver) {
+  PlanBound bound;
+  bound.solver = std::move(solver);
+  bound.exists = false;
+  bound.gap = 1;
+  return bound;
+}
+
+std::string to_string(const PlanBound& bound, const std::string& least) {
+  if (!bound.exists) return fmt::format("; {} gives no bound", bound.solver);
+  return fmt::format(", at least {}{} (gap {:.3f}%{}{})", least,
+                     bound.alike ? " with layers alike" : "", 100 * bound.gap,
+                     bound.proven ? ", optimal" : "", bound.cut ? ", cut short" : "");
+}
+
 const PlannedValue* Plan::find_value(std::string_view name) const {
   return find_named(values, name);
 }
@@ -214,10 +237,11 @@ std::string to_json(const Plan& plan, int indent) {
                {"totals", json_of(plan.totals)},
                {"bound",
                 {{"solver", plan.bound.solver},
-                 {"lower_bound", plan.bound.lower_bound},
-                 {"gap", plan.bound.gap},
+                 {"lower_bound", plan.bound.exists ? Json(plan.bound.lower_bound) : Json(nullptr)},
+                 {"gap", plan.bound.exists ? Json(plan.bound.gap) : Json(nullptr)},
                  {"proven", plan.bound.proven},
-                 {"cut", plan.bound.cut}}},
+                 {"cut", plan.bound.cut},
+                 {"alike", plan.bound.alike}}},
                {"memory",
                 {{"limit", plan.memory.limit ? Json(*plan.memory.limit) : Json(nullptr)},
                  {"peak", plan.memory.peak},
@@ -227,6 +251,7 @@ std::string to_json(const Plan& plan, int indent) {
                {"copies", Json::object()},
                {"ops", Json::object()},
                {"notes", plan.notes}};
+  if (plan.trips != 1) json["trips"] = plan.trips;
   if (!plan.parts.empty()) json["sub_axes"] = json_of(plan.parts, *plan.mesh);
   // Looking a key up in an ordered object is linear, so entries are appended.
   auto append = [](Json& object, const std::string& name, Json value) {

@@ -53,7 +53,9 @@ struct PlannedOp {
   std::vector<PlannedOperand> operands;
   std::vector<ShardingSpec> results;
   double seconds = 0;  // of the op itself, once
-  double times = 1;    // how often it runs in one step: the trips of the loops around it
+  // How often it runs in one step: the trips of the loops around it; 0 in a branch that is not the
+  // dearest one, which is what a step is taken to run.
+  double times = 1;
   bool operator==(const PlannedOp&) const = default;
 };
 
@@ -76,13 +78,21 @@ struct PlanTotals {
 
 // How the solve went. All in seconds of the planned step.
 struct PlanBound {
-  std::string solver;      // "cleave", "mip", "heuristic", "fixed"
-  double lower_bound = 0;  // no choice among the strategies costs less
-  double gap = 0;          // (cost - bound) / cost
+  std::string solver;      // "cleave", "mip", "heuristic", "propagation"
+  bool exists = true;      // false: layouts were given, nothing was searched, and no bound is known
+  double lower_bound = 0;  // no choice among the strategies costs less; 0 if no bound is known
+  double gap = 0;          // (cost - bound) / cost; 1 if no bound is known
   bool proven = false;     // the cost is the bound
   bool cut = false;        // the clock ended the solve, not the effort
+  bool alike = false;      // the bound is one for plans that treat layers alike that look alike
+
+  static PlanBound none(std::string solver);
   bool operator==(const PlanBound&) const = default;
 };
+// In words, for after the time of a step; `least` is the bound as text:
+//   ", at least 1.20 ms (gap 0.100%, cut short)"    "; heuristic gives no bound"
+//   ", at least 1.20 ms with layers alike (gap 0.000%, optimal)"
+std::string to_string(const PlanBound& bound, const std::string& least);
 
 struct PlanMemory {
   std::optional<int64_t> limit;  // bytes of one device
@@ -104,6 +114,7 @@ struct Plan {
   // By axis the parts that layouts and reshards may use, major to minor; empty: whole axes alone.
   std::vector<AxisList> parts = {};
   std::string machine;  // name of the profile, or the path of its file
+  int64_t trips = 1;    // that loops were taken to make whose number of trips is not known
   PlanTotals totals;
   PlanBound bound;
   PlanMemory memory;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 
 #include "cleave/core/error.h"
 #include "cleave/plan/axis_parts.h"
@@ -21,6 +22,13 @@ std::string size_text(int64_t bytes) {
   return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1 << 30));
 }
 
+// Of the weight of branches, to each that is not taken to be the dearest: so little that it does
+// not sway the others, and enough that all of them are planned well.
+constexpr double kShare = 1e-3;
+
+// Up to this many decisions, every layer for itself costs next to nothing.
+constexpr size_t kApartAnyway = 2000;
+
 class Planning {
  public:
   Planning(const PlannedModule& module, const PlannerOptions& options,
@@ -29,8 +37,9 @@ class Planning {
         options_(options),
         layouts_(options.mesh, *options.profile, {options.every_layout, parts}),
         book_(module.flat, layouts_),
-        formulation_(module.flat, module.names, layouts_, book_,
-                     {module.entry, options.pins, options.ignored, options.threads}) {
+        formulation_(
+            module.flat, module.names, layouts_, book_,
+            {module.entry, options.pins, options.ignored, options.threads, options.trips}) {
     stats().ops = formulation_.ops.size();
     stats().different_ops = book_.size();
     stats().decisions = formulation_.decisions.size();
@@ -38,6 +47,12 @@ class Planning {
   }
 
   PlannerResult run() {
+    if (!formulation_.groups.empty()) {
+      // Until something is known: the branches that are dearest on whole tensors.
+      heavy_ = formulation_.dearest_branches(std::vector<int>(formulation_.decisions.size(), 0),
+                                             layouts_);
+      formulation_.weigh(heavy_, kShare);
+    }
     make_tables(tie_alike(formulation_), {});
     const std::vector<int64_t> least = tables_->least_memory();
     const auto at = std::max_element(least.begin(), least.end());
@@ -45,8 +60,10 @@ class Planning {
     result_.least_memory_at = place_of(least, at);
     if (options_.memory && *at > *options_.memory)
       solution_.proven = true;
-    else
+    else if (formulation_.groups.empty())
       solve();
+    else
+      solve_with_branches();
     if (solution_.feasible)
       result_.plan = plan();
     else
@@ -84,17 +101,90 @@ class Planning {
     is_cut_ = true;
   }
 
+  bool goes_apart() const {
+    return options_.apart || formulation_.decisions.size() <= kApartAnyway;
+  }
+
   void solve() {
-    solution_ = LazySolver(*tables_, options_, clock_, stats()).run(options_.memory, {}, choice_);
-    if (!options_.apart) return;
+    is_alike_ = tables_->classes().count < static_cast<int>(formulation_.decisions.size());
+    const bool apart = goes_apart() && is_alike_;
+    std::vector<int> known;
+    // The integer program has no use for a first solution.
+    if (!apart || options_.solver != PlanSolver::Mip) {
+      solution_ = LazySolver(*tables_, options_, clock_, stats()).run(options_.memory, {}, choice_);
+      if (solution_.feasible) known = choice_;
+    }
+    if (!apart) return;
     // Layers apart begin with what is best for all alike, which is found at once.
-    const std::vector<int> known = solution_.feasible ? choice_ : std::vector<int>();
-    make_tables(every_decision_apart(formulation_), [&] {
-      return options_.stop.stop_requested() || clock_.seconds() > options_.time_limit;
-    });
+    make_tables(every_decision_apart(formulation_), [&] { return is_late(); });
     if (is_cut_) return;
+    is_alike_ = false;
     solution_ =
         LazySolver(*tables_, options_, clock_, stats()).run(options_.memory, known, choice_);
+  }
+
+  // What a step takes is not a sum where it branches. Each solve counts the branches with weights,
+  // most of it on those that seem dearest: its bound is one for all, and its solution a candidate.
+  // The next solve goes by what is dearest in that solution, until they agree.
+  void solve_with_branches() {
+    constexpr int kRounds = 6;
+    std::set<std::vector<int>> tried;
+    std::vector<int> best;
+    double best_seconds = 0;
+    Int128 bound = 0;
+    bool proven = true, cut = false;
+    for (int round = 0; round < kRounds; ++round) {
+      solve();
+      bound = std::max(bound, solution_.lower_bound);
+      cut = cut || solution_.effort_cut;
+      if (!solution_.feasible) break;
+      proven = proven && solution_.proven;
+      const std::vector<int> dearest = formulation_.dearest_branches(choice_, layouts_);
+      const double now = seconds_of(choice_, dearest);
+      if (best.empty() || now < best_seconds) {
+        best = choice_;
+        best_seconds = now;
+      }
+      const bool agree = dearest == heavy_;
+      tried.insert(heavy_);
+      if (is_late() || is_exact_ || is_cut_) break;
+      if (agree || tried.contains(dearest)) {
+        // Once more, with all the weight on them: the bound is then what they take.
+        is_exact_ = true;
+        formulation_.weigh(heavy_, 0);
+      } else {
+        heavy_ = dearest;
+        formulation_.weigh(heavy_, kShare);
+      }
+      make_tables(tie_alike(formulation_), {});
+    }
+    if (best.empty()) return;
+    choice_ = std::move(best);
+    formulation_.weigh(formulation_.dearest_branches(choice_, layouts_), 0);
+    solution_.feasible = true;
+    solution_.lower_bound = bound;
+    solution_.effort_cut = cut;
+    solution_.proven =
+        proven && best_seconds <= static_cast<double>(bound) * kCostUnit + rounding_slack();
+  }
+
+  double seconds_of(const std::vector<int>& choice, const std::vector<int>& dearest) {
+    std::vector<std::vector<double>> weights;
+    for (const BranchGroup& group : formulation_.groups) weights.push_back(group.weights);
+    formulation_.weigh(dearest, 0);
+    const double seconds =
+        extract({module_.flat, module_.names, formulation_, layouts_, choice}).totals.seconds;
+    for (size_t g = 0; g < weights.size(); ++g) formulation_.groups[g].weights = weights[g];
+    return seconds;
+  }
+
+  bool is_late() const {
+    return options_.stop.stop_requested() || clock_.seconds() > options_.time_limit;
+  }
+
+  // Rounding to units, and what breaks ties, are a few units for each decision.
+  double rounding_slack() const {
+    return 4 * kCostUnit * static_cast<double>(formulation_.versions.size());
   }
 
   Plan plan() {
@@ -104,15 +194,16 @@ class Planning {
     plan.fingerprint = module_.fingerprint;
     plan.machine = options_.machine.empty() ? options_.profile->name : options_.machine;
     plan.bound.solver = options_.solver == PlanSolver::Mip ? "mip" : "cleave";
-    // Rounding to units, and what breaks ties, are a few units for each decision.
-    const double slack = 4 * kCostUnit * static_cast<double>(formulation_.versions.size());
+    plan.trips = options_.trips;
+    const double slack = rounding_slack();
     plan.bound.lower_bound =
         std::min(plan.totals.seconds,
                  std::max(0.0, static_cast<double>(solution_.lower_bound) * kCostUnit - slack));
-    if (solution_.proven) plan.bound.lower_bound = plan.totals.seconds - slack;
+    if (solution_.proven) plan.bound.lower_bound = std::max(0.0, plan.totals.seconds - slack);
     plan.bound.gap =
         solution_.proven ? 0 : 1 - plan.bound.lower_bound / std::max(1e-30, plan.totals.seconds);
     plan.bound.proven = solution_.proven;
+    plan.bound.alike = is_alike_ && !is_cut_;
     plan.bound.cut = solution_.effort_cut && !solution_.proven;
     plan.memory.limit = options_.memory;
     const std::vector<int64_t> memory = tables_->memory(choice_);
@@ -151,11 +242,14 @@ class Planning {
   const PlannerOptions& options_;
   Layouts layouts_;
   StrategyBook book_;
-  const Formulation formulation_;
+  Formulation formulation_;
+  std::vector<int> heavy_;  // by group of branches: the one that has most of the weight
+  bool is_exact_ = false;   // or all of it
   std::unique_ptr<const Tables> tables_;
   Solution solution_;
   std::vector<int> choice_;  // by decision
   bool is_cut_ = false;
+  bool is_alike_ = false;  // the solution has one choice for all layers that look alike
   PlannerResult result_;
 };
 
@@ -177,6 +271,7 @@ PlannerResult cheaper(PlannerResult a, PlannerResult b) {
   bound.lower_bound = std::min(bound.lower_bound, b.plan->bound.lower_bound);
   bound.proven = bound.proven && b.plan->bound.proven;
   bound.cut = bound.cut || b.plan->bound.cut;
+  bound.alike = bound.alike || b.plan->bound.alike;
   if (!bound.proven) bound.gap = 1 - bound.lower_bound / std::max(1e-30, a.plan->totals.seconds);
   return a;
 }

@@ -30,6 +30,7 @@ struct PlannerOptions {
   // {"model":(1)2}. More strategies, and longer; see axis_parts.h.
   bool sub_axes = false;
   bool apart = false;  // every layer for itself, instead of one choice for all that look alike
+  int64_t trips = 1;   // of loops whose number of trips is not known
   PlanSolver solver = PlanSolver::Cleave;
   // A cap on the planning, in seconds. What has to be done for any plan at all (strategies, prices,
   // one look at layers that are alike) is done in any case; everything else ends at the cap with

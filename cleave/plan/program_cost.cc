@@ -95,8 +95,9 @@ TransferCost user_collective_cost(const Graph& graph, const Node& node, Collecti
 
 class Pricer {
  public:
-  Pricer(const Program& program, const MachineProfile& profile)
+  Pricer(const Program& program, const MachineProfile& profile, int64_t trips)
       : program_(program),
+        trips_(trips),
         profile_(shared_by(profile, program.mesh->num_devices())),
         own_(instantiate_shapes(program, program.mesh->device_at(0))),
         instance_(own_),
@@ -137,10 +138,11 @@ class Pricer {
       const Function* callee = graph.find_function(node.attrs.get_string("callee"));
       if (callee && callee->body.valid()) region(callee->body, times);
     } else if (node.name == "stablehlo.while") {
-      const std::optional<int64_t> trips = trip_count(graph, node);
-      if (!trips) ++result_.unknown_loops;
-      region(node.regions[0], times * static_cast<double>(trips.value_or(1) + 1));
-      region(node.regions[1], times * static_cast<double>(trips.value_or(1)));
+      const std::optional<int64_t> known = trip_count(graph, node);
+      if (!known) ++result_.unknown_loops;
+      const auto trips = static_cast<double>(known.value_or(trips_));
+      region(node.regions[0], times * (trips + 1));
+      region(node.regions[1], times * trips);
     } else if (node.name == "stablehlo.case" || node.name == "stablehlo.if") {
       branches(node, times);
     } else if (node.def && node.def->has(kDataFlow)) {
@@ -151,21 +153,20 @@ class Pricer {
   }
 
   void branches(const Node& node, double times) {
-    RegionId dearest;
-    double most = -1;
+    std::vector<double> seconds;
     for (RegionId branch : node.regions) {
-      Pricer alone(program_, instance_, profile_);
+      Pricer alone(program_, instance_, profile_, trips_);
       alone.region(branch, times);
-      double seconds = 0;
-      for (NodeId id : alone.order_) seconds += alone.by_node_[id.index].seconds;
-      if (seconds > most) dearest = branch;
-      most = std::max(most, seconds);
+      seconds.push_back(0);
+      for (NodeId id : alone.order_) seconds.back() += alone.by_node_[id.index].seconds;
     }
-    if (dearest.valid()) region(dearest, times);
+    if (!seconds.empty()) region(node.regions[dearest_of(seconds)], times);
   }
 
-  Pricer(const Program& program, const Instance& instance, const MachineProfile& profile)
+  Pricer(const Program& program, const Instance& instance, const MachineProfile& profile,
+         int64_t trips)
       : program_(program),
+        trips_(trips),
         profile_(profile),
         instance_(instance),
         by_node_(program.graph.num_nodes()) {}
@@ -224,6 +225,7 @@ class Pricer {
   }
 
   const Program& program_;
+  const int64_t trips_;  // of loops that do not say
   const MachineProfile profile_;
   const Instance own_;  // empty where another pricer's is used
   const Instance& instance_;
@@ -273,8 +275,16 @@ std::vector<NodeCost> ProgramCost::dearest(size_t n) const {
   return sorted;
 }
 
-ProgramCost program_cost(const Program& program, const MachineProfile& profile) {
-  return Pricer(program, profile).run();
+ProgramCost program_cost(const Program& program, const MachineProfile& profile, int64_t trips) {
+  return Pricer(program, profile, trips).run();
+}
+
+int dearest_of(const std::vector<double>& seconds) {
+  constexpr double kRounding = 1e-9;
+  const double most = *std::max_element(seconds.begin(), seconds.end());
+  const auto first = std::find_if(seconds.begin(), seconds.end(),
+                                  [&](double s) { return s >= most * (1 - kRounding); });
+  return static_cast<int>(first - seconds.begin());
 }
 
 std::string seconds_text(double seconds) {

@@ -49,17 +49,21 @@ struct ProgramCost {
   double seconds = 0;
   double compute_seconds = 0;
   double transfer_seconds = 0;
-  double flops = 0;                                 // of one device
+  double flops = 0;                                    // of one device
   std::array<double, kNumAllKernelClasses> compute{};  // seconds, by KernelClass
-  std::vector<CollectiveCostSum> transfers;         // the dearest first
+  std::vector<CollectiveCostSum> transfers;            // the dearest first
   std::vector<NodeCost> nodes;  // in the order of the program; those that take time
-  int64_t unknown_loops = 0;    // loops whose trips are not known: counted as one trip
+  int64_t unknown_loops = 0;    // loops whose trips are not known
 
   // The n dearest nodes.
   std::vector<NodeCost> dearest(size_t n) const;
 };
-// Devices that share cores (MachineProfile::concurrent_devices) are all taken to be busy.
-ProgramCost program_cost(const Program& program, const MachineProfile& profile);
+// Devices that share cores (MachineProfile::concurrent_devices) are all taken to be busy. Loops
+// whose number of trips is not known are taken to make `trips` of them.
+ProgramCost program_cost(const Program& program, const MachineProfile& profile, int64_t trips = 1);
+
+// The place of the dearest: the first one that is as large as any, up to the rounding of sums.
+int dearest_of(const std::vector<double>& seconds);
 
 //   12.4 ms: 10.1 ms compute (81%), 2.3 ms communication (19%)
 //     matmul         9.0 ms   73%

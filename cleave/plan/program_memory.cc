@@ -23,9 +23,10 @@ ProgramMemory program_memory(const Program& program) {
   return program_memory(program, program.mesh->device_at(0));
 }
 
-ProgramMemory program_memory(const Program& program, int64_t device) {
+ProgramMemory program_memory(const Program& program, int64_t device,
+                             const std::vector<int64_t>& runs) {
   const Instance instance = instantiate_shapes(program, device);
-  const DryRun run = dry_run(program, instance, device);
+  const DryRun run = dry_run(program, instance, device, runs);
   const MemoryClasses classes = memory_classes(program);
   ProgramMemory result;
   result.device = device;

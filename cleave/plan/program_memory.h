@@ -28,7 +28,10 @@ struct ProgramMemory {
 };
 // The device at the mesh's first position holds the largest shards of all.
 ProgramMemory program_memory(const Program& program);
-ProgramMemory program_memory(const Program& program, int64_t device);
+// `runs`: by region of the graph, how often a run that is to be compared with it went through it;
+// empty: every branch counts.
+ProgramMemory program_memory(const Program& program, int64_t device,
+                             const std::vector<int64_t>& runs = {});
 
 //   peak 1.21 GiB at stablehlo.dot_general loc(...)
 //     parameters        512.0 MiB   41%

@@ -10,6 +10,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/plan/path.h"
 #include "cleave/plan/size_classes.h"
 #include "cleave/spmd/partition.h"
 
@@ -283,15 +284,6 @@ void shrink_mesh(Program& program, std::vector<std::string>& changes) {
   program.graph.meshes = {mesh};
 }
 
-bool has_manual_parts(const Program& program) {
-  bool found = false;
-  program.graph.walk([&](NodeId id) {
-    const std::string& name = program.graph.node(id).name;
-    found |= name == "cleave.enter_manual" || name == "cleave.leave_manual";
-  });
-  return found;
-}
-
 bool has_halos(const Program& program) {
   return std::any_of(program.layouts.begin(), program.layouts.end(),
                      [](const Layout& layout) { return layout.boxes != nullptr; });
@@ -301,7 +293,7 @@ bool has_halos(const Program& program) {
 
 Shrunk shrink(const Program& program, const ShrinkOptions& options) {
   Shrunk result{program, {}};
-  if (has_manual_parts(program)) return result;
+  if (has_manual_parts(program.graph)) return result;
   if (program.mesh->num_devices() > options.most_devices && !has_halos(program))
     shrink_mesh(result.program, result.changes);
   Sizes sizes(result.program);

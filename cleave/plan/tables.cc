@@ -52,10 +52,11 @@ void Tables::number_types() {
 
 void Tables::add_ops() {
   for (const FormulatedOp& op : formulation_.ops) {
-    if (!op.set) continue;
     std::vector<double>& unary = unary_[classes_.of[op.decision]];
+    const double times = op.times * formulation_.weight(op.branch);
+    if (!op.set) unary[0] += op.fixed.seconds() * times;
     for (size_t c = 0; c < op.pick.size(); ++c)
-      unary[c] += op.set->list[op.pick[c]].seconds * op.times;
+      unary[c] += op.set->list[op.pick[c]].seconds * times;
   }
 }
 
@@ -83,10 +84,11 @@ void Tables::add_demands() {
     const Version& version = formulation_.versions[demand.version];
     if (version.decision == demand.decision && version.list == demand.list) continue;
     const int table = reshards(demand);
+    const double times = demand.times * formulation_.weight(demand.branch);
     const int a = classes_.of[version.decision], b = classes_.of[demand.decision];
     const size_t ka = counts_[a], kb = counts_[b];
     if (a == b || ka == 1 || kb == 1) {
-      unary_parts_.push_back({ka == 1 ? b : a, table, a == b ? ka + 1 : 1, demand.times});
+      unary_parts_.push_back({ka == 1 ? b : a, table, a == b ? ka + 1 : 1, times});
       continue;
     }
     const int lo = std::min(a, b), hi = std::max(a, b);
@@ -98,9 +100,9 @@ void Tables::add_demands() {
       return part.reshards == table && part.swapped == (a > b);
     });
     if (same == parts.end())
-      parts.push_back({table, a > b, demand.times});
+      parts.push_back({table, a > b, times});
     else
-      same->times += demand.times;
+      same->times += times;
   }
 }
 
@@ -244,6 +246,12 @@ std::map<int, std::vector<int64_t>> Tables::usages_at(int time) const {
     const std::vector<int64_t>& bytes = byte_lists_[bytes_of_[v]];
     for (size_t k = 0; k < usage.size(); ++k) usage[k] += bytes[k];
   }
+  for (const FormulatedOp& op : formulation_.ops) {
+    if (op.position != time || op.fixed.bytes == 0) continue;
+    std::vector<int64_t>& usage = usages[classes_.of[op.decision]];
+    usage.resize(counts_[classes_.of[op.decision]]);
+    for (int64_t& bytes : usage) bytes += op.fixed.bytes;
+  }
   return usages;
 }
 
@@ -335,8 +343,16 @@ std::vector<int> Tables::spread(const std::vector<int>& choice) const {
   return all;
 }
 
+void Tables::add_fixed_bytes(std::vector<int64_t>& change) const {
+  for (const FormulatedOp& op : formulation_.ops) {
+    change[op.position] += op.fixed.bytes;
+    change[op.position + 1] -= op.fixed.bytes;
+  }
+}
+
 std::vector<int64_t> Tables::memory(const std::vector<int>& choice) const {
   std::vector<int64_t> change(formulation_.end() + 2);
+  add_fixed_bytes(change);
   for (size_t v = 0; v < formulation_.versions.size(); ++v) {
     const Version& version = formulation_.versions[v];
     const int64_t bytes = byte_lists_[bytes_of_[v]][choice[version.decision]];
@@ -359,6 +375,7 @@ std::vector<int64_t> Tables::memory(const std::vector<int>& choice) const {
 
 std::vector<int64_t> Tables::least_memory() const {
   std::vector<int64_t> change(formulation_.end() + 2);
+  add_fixed_bytes(change);
   for (size_t v = 0; v < formulation_.versions.size(); ++v) {
     const Version& version = formulation_.versions[v];
     const std::vector<int64_t>& all = byte_lists_[bytes_of_[v]];

@@ -99,6 +99,8 @@ class Tables {
   void add_memory(const std::vector<int>& times, Problem& problem) const;
   // By class and choice: bytes at one time.
   std::map<int, std::vector<int64_t>> usages_at(int time) const;
+  // What ops with layouts of their own hold inside, as changes by position.
+  void add_fixed_bytes(std::vector<int64_t>& change) const;
 
   const Formulation& formulation_;
   Layouts& layouts_;

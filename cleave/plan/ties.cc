@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <string>
 
 #include "cleave/plan/tables.h"
@@ -53,7 +54,7 @@ Classes tie_alike(const Formulation& formulation, int rounds) {
       for (int op : decision.ops) {
         const FormulatedOp& o = formulation.ops[op];
         text.push_back(sets.try_emplace(o.set, static_cast<int>(sets.size())).first->second);
-        text.push_back(static_cast<int64_t>(o.times));
+        text.push_back(std::bit_cast<int64_t>(o.times * formulation.weight(o.branch)));
       }
       text.push_back(-1);
       for (int version : decision.versions) {
@@ -67,26 +68,27 @@ Classes tie_alike(const Formulation& formulation, int rounds) {
   }
   struct Neighbour {
     int decision;
-    int64_t label[4];
+    int64_t label[5];
   };
   std::vector<std::vector<Neighbour>> neighbours(n);
   for (const Demand& demand : formulation.demands) {
     const Version& version = formulation.versions[demand.version];
     const int type = type_of[demand.version];
     const int a = version.decision, b = demand.decision;
-    if (a == 0 || b == 0) continue;
-    neighbours[a].push_back({b, {0, type, version.list, demand.list}});
-    neighbours[b].push_back({a, {1, type, version.list, demand.list}});
+    const auto times = std::bit_cast<int64_t>(demand.times * formulation.weight(demand.branch));
+    // What is fixed is nobody's likeness, but it makes others differ.
+    if (a > 0) neighbours[a].push_back({b, {0, type, version.list, demand.list, times}});
+    if (b > 0) neighbours[b].push_back({a, {1, type, version.list, demand.list, times}});
   }
   for (int round = 0; round < rounds; ++round) {
     Numbering numbers;
     std::vector<int> next(n);
-    std::vector<std::array<int64_t, 5>> around;
+    std::vector<std::array<int64_t, 6>> around;
     for (size_t d = 0; d < n; ++d) {
       around.clear();
       for (const Neighbour& other : neighbours[d])
         around.push_back({other.label[0], other.label[1], other.label[2], other.label[3],
-                          classes.of[other.decision]});
+                          other.label[4], classes.of[other.decision]});
       std::sort(around.begin(), around.end());
       text = {classes.of[d]};
       for (const auto& entry : around) text.insert(text.end(), entry.begin(), entry.end());

@@ -11,6 +11,7 @@
 #include "cleave/ops/cost.h"
 #include "cleave/plan/apply.h"
 #include "cleave/plan/names.h"
+#include "cleave/plan/path.h"
 #include "cleave/plan/program_cost.h"
 #include "cleave/plan/program_memory.h"
 #include "cleave/rules/graph_rewrite.h"
@@ -114,9 +115,9 @@ double coarsest_rounding(const Graph& graph) {
   return coarsest;
 }
 
-void compare_results(const Graph& whole, const std::string& entry, const std::vector<Array>& args,
-                     const std::vector<Array>& sharded, PlanVerification& result) {
-  const std::vector<Array> expected = run_function(whole, entry, args);
+void compare_results(const Graph& whole, const std::string& entry,
+                     const std::vector<Array>& expected, const std::vector<Array>& sharded,
+                     PlanVerification& result) {
   result.num_results = expected.size();
   const double coarsest = coarsest_rounding(whole);
   const Function& function = *whole.find_function(entry);
@@ -134,9 +135,9 @@ void compare_results(const Graph& whole, const std::string& entry, const std::ve
 
 // What the log says of a step that costs this: an all_reduce is logged as the parts of all others,
 // and priced as a ring, which moves less of them.
-double logged_bytes(const Program& program, const NodeCost& node) {
-  if (node.transfer.kind != "all_reduce") return static_cast<double>(node.transfer.bytes);
-  const Node& op = program.graph.node(node.node);
+double logged_bytes(const Program& program, NodeId id, const TransferCost& transfer) {
+  if (transfer.kind != "all_reduce") return static_cast<double>(transfer.bytes);
+  const Node& op = program.graph.node(id);
   const ShardingSpec& before = program.layout(op.operands[0]).spec;
   const ShardingSpec& after = program.layout(op.results[0]).spec;
   const Type& type = program.graph.operand_type(op, 0);
@@ -145,32 +146,66 @@ double logged_bytes(const Program& program, const NodeCost& node) {
                              byte_size(type.dtype));
 }
 
-std::vector<CollectiveCheck> check_collectives(const Plan& plan, const Program& program,
-                                               const ProgramCost& cost, const CommLog& log) {
-  std::map<Key, CollectiveCheck> checks;
-  auto at = [&](const std::string& kind, const std::string& axes) -> CollectiveCheck& {
-    CollectiveCheck& check = checks[{kind, axes}];
+class CollectiveChecks {
+ public:
+  CollectiveCheck& at(const std::string& kind, const std::string& axes) {
+    CollectiveCheck& check = checks_[{kind, axes}];
     check.kind = kind;
     check.axes = axes;
     return check;
-  };
-  for (const CollectiveTotal& total : plan.totals.collectives)
-    if (!is_local(total.kind)) at(total.kind, total.axes).planned += total.count;
-  for (const NodeCost& node : cost.nodes)
-    if (node.is_transfer && is_transfer(program.graph.node(node.node)) &&
-        !is_local(node.transfer.kind))
-      at(node.transfer.kind, node.transfer.axes).predicted_bytes +=
-          node.executions * logged_bytes(program, node);
-  for (const CommEvent& event : log.events())
-    if (!is_local(event.kind)) {
+  }
+
+  void plan(const Plan& plan, const ProgramCost& cost) {
+    for (const CollectiveTotal& total : plan.totals.collectives)
+      if (!is_local(total.kind)) at(total.kind, total.axes).planned += total.count;
+    for (const CollectiveCostSum& sum : cost.transfers)
+      if (!is_local(sum.kind)) at(sum.kind, sum.axes).counted += sum.executions;
+  }
+
+  // What should happen on the way that the run went.
+  void expect(const Program& program, const MachineProfile& profile, const RegionRuns& runs) {
+    program.graph.walk([&](NodeId id) {
+      const Node& node = program.graph.node(id);
+      const auto times = static_cast<double>(runs[node.parent.index]);
+      if (!is_transfer(node) || times == 0) return;
+      const TransferCost transfer = transfer_cost(program, id, profile);
+      if (is_local(transfer.kind)) return;
+      CollectiveCheck& check = at(transfer.kind, transfer.axes);
+      check.expected += times;
+      check.predicted_bytes += times * logged_bytes(program, id, transfer);
+    });
+  }
+
+  void execute(const CommLog& log) {
+    for (const CommEvent& event : log.events()) {
+      if (is_local(event.kind)) continue;
       CollectiveCheck& check = at(event.kind, event.axes);
       check.executed += 1;
       check.measured_bytes += static_cast<double>(event.bytes);
     }
-  std::vector<CollectiveCheck> result;
-  for (auto& [key, check] : checks) result.push_back(std::move(check));
-  return result;
-}
+  }
+
+  // Collectives that the user wrote are not in the log; a device tells how often they ran.
+  void execute_users(const Program& program, const ProgramCost& cost, const RegionRuns& runs,
+                     const DevicePath& path) {
+    for (const NodeCost& node : cost.nodes) {
+      const Node& op = program.graph.node(node.node);
+      if (!node.is_transfer || is_transfer(op)) continue;
+      CollectiveCheck& check = at(node.transfer.kind, node.transfer.axes);
+      check.expected += static_cast<double>(runs[op.parent.index]);
+      check.executed += static_cast<double>(path.executions(node.node));
+    }
+  }
+
+  std::vector<CollectiveCheck> take() {
+    std::vector<CollectiveCheck> result;
+    for (auto& [key, check] : checks_) result.push_back(std::move(check));
+    return result;
+  }
+
+ private:
+  std::map<Key, CollectiveCheck> checks_;
+};
 
 std::string verdict(bool good) { return good ? "ok  " : "BAD "; }
 
@@ -194,12 +229,17 @@ PlanVerification verify_plan(const Plan& plan, const Graph& graph, const Machine
                              const VerifyPlanOptions& options) {
   PlanVerification result;
   Program program = partition_planned(plan, graph, profile);
+  CollectiveChecks collectives;
+  const ProgramCost cost = program_cost(program, profile, plan.trips);
+  collectives.plan(plan, cost);
   result.planned_seconds = plan.totals.seconds;
-  result.program_seconds = program_cost(program, profile).seconds;
+  result.program_seconds = cost.seconds;
 
   Graph whole = without_transfers(program);
+  const Graph module = computation_of(graph, plan.entry);
+  const bool is_manual = has_manual_parts(module);
   result.same_program = fingerprint(whole, program.entry) ==
-                        fingerprint(computation_of(graph, plan.entry), plan.entry);
+                        fingerprint(is_manual ? with_manual_in_place(module) : module, plan.entry);
   const bool is_large = total_flops(whole) > options.most_flops ||
                         argument_bytes(whole, program.entry) > options.most_bytes ||
                         program.mesh->num_devices() > options.shrink.most_devices;
@@ -209,19 +249,29 @@ PlanVerification verify_plan(const Plan& plan, const Graph& graph, const Machine
     program = std::move(shrunk.program);
     whole = without_transfers(program);
   }
+  // One device runs the body of a manual computation for all.
+  if (is_manual) whole = module;
   result.mesh = to_string(*program.mesh);
 
   const std::vector<Array> args = make_arguments(program, options.seed);
+  const CountedRun alone = run_counted(whole, program.entry, args);
   const Executor executor(program);
+  DevicePath path(executor, program.mesh->device_at(0));
   CommLog log;
   MemoryUse memory;
-  const std::vector<Array> sharded = executor.run(args, {.log = &log, .memory = &memory});
-  compare_results(whole, program.entry, args, sharded, result);
-  result.collectives = check_collectives(plan, program, program_cost(program, profile), log);
+  const std::vector<Array> sharded =
+      executor.run(args, {.log = &log, .observer = is_manual ? &path : nullptr, .memory = &memory});
+  compare_results(whole, program.entry, alone.results, sharded, result);
+  const RegionRuns runs = is_manual ? path.runs() : alone.runs;
+  collectives.expect(program, profile, runs);
+  collectives.execute(log);
+  if (is_manual) collectives.execute_users(program, cost, runs, path);
+  result.collectives = collectives.take();
   result.measured_peak = memory.peak();
   for (int64_t device = 0; device < executor.num_devices(); ++device)
     if (device == memory.fullest_device() || device == 0)
-      result.predicted_peak = std::max(result.predicted_peak, program_memory(program, device).peak);
+      result.predicted_peak =
+          std::max(result.predicted_peak, program_memory(program, device, runs).peak);
   return result;
 }
 
@@ -256,7 +306,9 @@ std::string to_string(const PlanVerification& v) {
         "       {} {:<20} {:<18} x{:<5.0f} {}{}\n", check.good() ? " " : "!", check.kind,
         check.axes, check.executed, bytes_text(static_cast<int64_t>(check.measured_bytes)),
         check.good() ? ""
-                     : fmt::format("   planned x{:.0f}, {}", check.planned,
+                     : fmt::format("   planned x{:.0f}, x{:.0f} in the program, x{:.0f} on the way "
+                                   "that it went, {}",
+                                   check.planned, check.counted, check.expected,
                                    bytes_text(static_cast<int64_t>(check.predicted_bytes))));
   text +=
       fmt::format("{} memory of a device: measured {}, predicted {}\n", verdict(v.memory_good()),

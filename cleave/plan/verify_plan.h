@@ -19,14 +19,20 @@ struct VerifyPlanOptions {
   ShrinkOptions shrink;
 };
 
-// One kind of communication along the same axes: what the program should do and what it did.
+// One kind of communication along the same axes: what the program should do and what it did. A plan
+// counts the dearest of several branches, and as many trips as it was told of loops that do not say
+// how many they make; the run takes the branches and makes the trips that its arguments ask for.
 struct CollectiveCheck {
   std::string kind, axes;
-  double planned = 0;  // executions per step
+  double planned = 0;   // executions per step
+  double counted = 0;   // in the program, with branches and trips as planned
+  double expected = 0;  // in the program, with the branches and trips that one device took
   double executed = 0;
   double predicted_bytes = 0;  // received by one device, for the sizes that ran
   double measured_bytes = 0;
-  bool good() const { return planned == executed && predicted_bytes == measured_bytes; }
+  bool good() const {
+    return planned == counted && expected == executed && predicted_bytes == measured_bytes;
+  }
 };
 
 // What a plan says, and what happened when it was run on virtual devices.

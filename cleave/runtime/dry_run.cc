@@ -1,6 +1,7 @@
 #include "cleave/runtime/dry_run.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -44,8 +45,13 @@ class Hollow {
 
 class DryDevice : public KernelCaller, public TransferHandler {
  public:
-  DryDevice(const Program& program, const Instance& instance, int64_t device)
-      : program_(program), instance_(instance), graph_(instance.graph), device_(device) {}
+  DryDevice(const Program& program, const Instance& instance, int64_t device,
+            const std::vector<int64_t>& runs)
+      : program_(program),
+        instance_(instance),
+        graph_(instance.graph),
+        device_(device),
+        runs_(runs) {}
 
   std::vector<Array> arguments(const Function& function) {
     std::vector<Array> args;
@@ -67,7 +73,10 @@ class DryDevice : public KernelCaller, public TransferHandler {
     if (node.name == "stablehlo.while") return loop(context, node, in);
     if (!node.regions.empty() && node.def && node.def->has(kDataFlow)) {
       std::vector<Array> results;
-      for (RegionId region : node.regions) results = context.run_region(region, {});
+      for (size_t r = 0; r < node.regions.size(); ++r)
+        if (most_runs(node, r) > 0) results = context.run_region(node.regions[r], {});
+      if (results.size() == node.results.size()) return results;
+      for (ValueId result : node.results) results.push_back(fresh(graph_.type(result)));
       return results;
     }
     std::vector<Array> results =
@@ -88,6 +97,13 @@ class DryDevice : public KernelCaller, public TransferHandler {
   }
 
  private:
+  // How often a region of a node of the device may have run.
+  int64_t most_runs(const Node& node, size_t region) const {
+    if (runs_.empty()) return std::numeric_limits<int64_t>::max();
+    const NodeId id = graph_.region(node.regions[region]).owner;
+    return runs_[program_.graph.node(instance_.origin[id.index]).regions[region].index];
+  }
+
   Array fresh(const Type& type) {
     if (!type.is_tensor()) return hollow_.make(DType::Bool, {0});
     if (!type.has_static_shape() || type.dtype == DType::Other)
@@ -161,9 +177,10 @@ class DryDevice : public KernelCaller, public TransferHandler {
   }
 
   std::vector<Array> loop(EvalContext& context, const Node& node, std::span<const Array> in) {
-    constexpr int kTrips = 3;  // buffers are used again from the second on
+    constexpr int64_t kTrips = 3;  // buffers are used again from the second on
     std::vector<Array> carried(in.begin(), in.end());
-    for (int trip = 0; trip < kTrips; ++trip) {
+    const int64_t trips = std::min(kTrips, most_runs(node, 1));
+    for (int64_t trip = 0; trip < trips; ++trip) {
       context.run_region(node.regions[0], carried);
       carried = context.consume_region(node.regions[1], std::move(carried));
     }
@@ -175,6 +192,7 @@ class DryDevice : public KernelCaller, public TransferHandler {
   const Instance& instance_;
   const Graph& graph_;
   int64_t device_;
+  const std::vector<int64_t>& runs_;
   Hollow hollow_;
   std::map<const void*, DryRun::Alive> made_;
 };
@@ -186,8 +204,8 @@ struct Walk {
 };
 Walk walk(const Program& program, const Instance& instance,
           const std::shared_ptr<const Schedule>& schedule, int64_t device_id,
-          std::optional<int64_t> snapshot) {
-  DryDevice device(program, instance, device_id);
+          const std::vector<int64_t>& runs, std::optional<int64_t> snapshot) {
+  DryDevice device(program, instance, device_id, runs);
   MemoryMeter meter;
   Walk walk;
   DryRun& result = walk.run;
@@ -227,10 +245,11 @@ Walk walk(const Program& program, const Instance& instance,
 
 }  // namespace
 
-DryRun dry_run(const Program& program, const Instance& instance, int64_t device) {
+DryRun dry_run(const Program& program, const Instance& instance, int64_t device,
+               const std::vector<int64_t>& runs) {
   const auto schedule = std::make_shared<const Schedule>(instance.graph);
-  const int64_t peak_step = walk(program, instance, schedule, device, std::nullopt).peak_step;
-  return walk(program, instance, schedule, device, peak_step).run;
+  const int64_t peak_step = walk(program, instance, schedule, device, runs, std::nullopt).peak_step;
+  return walk(program, instance, schedule, device, runs, peak_step).run;
 }
 
 }  // namespace cleave

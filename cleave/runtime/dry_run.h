@@ -10,7 +10,8 @@ namespace cleave {
 // What one device holds while its part of a program runs, known without running it: its schedule is
 // walked with arrays that have shapes and strides but no elements, and the meter of a real run
 // counts them. Views, buffers that are used again and packed operands are what they would be.
-// Bodies of loops are walked up to three times, and every branch once.
+// Bodies of loops are walked up to three times, and every branch once; where it is known what a
+// run did, no more often than that.
 struct DryRun {
   // A buffer that is alive when the device holds most.
   struct Alive {
@@ -27,7 +28,9 @@ struct DryRun {
 };
 
 // `instance` is that of `device`, and need not have the plans of its transfers
-// (`instantiate_shapes`).
-DryRun dry_run(const Program& program, const Instance& instance, int64_t device);
+// (`instantiate_shapes`). `runs`: by region of the program's graph, how often it ran; empty: it is
+// not known.
+DryRun dry_run(const Program& program, const Instance& instance, int64_t device,
+               const std::vector<int64_t>& runs = {});
 
 }  // namespace cleave

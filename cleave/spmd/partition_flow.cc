@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "cleave/core/error.h"
+#include "cleave/spmd/manual_border.h"
 #include "cleave/spmd/partitioner.h"
 
 namespace cleave {
@@ -109,35 +110,41 @@ ShardingSpec inside(ShardingSpec spec, const AxisList& manual) {
   return spec;
 }
 
-// With nothing but the manual axes: free ones may cut a manual chunk elsewhere than the whole
-// dimension.
-ShardingSpec manual_only(ShardingSpec spec, const AxisList& manual) {
-  for (DimSpec& dim : spec.dims) dim.axes = intersection(dim.axes, manual);
-  return spec;
+AxisList manual_axes(const Node& node, const Mesh& mesh) {
+  const Attribute* axes = node.attrs.find("manual_axes");
+  const auto* names = axes ? axes->as<ManualAxesAttr>() : nullptr;
+  if (!names)
+    throw_user("sdy.manual_computation needs in_shardings, out_shardings and manual_axes");
+  AxisList manual;
+  for (const std::string& name : names->axes) manual.push_back(whole_axis(mesh, name));
+  return manual;
 }
 
 }  // namespace
+
+ShardingSpec manual_border(const Node& manual, ShardingSpec spec, const Shape& shape) {
+  if (!spec.mesh || is_even(spec, shape)) return spec;
+  const AxisList axes = manual_axes(manual, *spec.mesh);
+  for (DimSpec& dim : spec.dims) dim.axes = intersection(dim.axes, axes);
+  return spec;
+}
 
 void Partitioner::visit_manual(NodeId id, RegionId target) {
   const Node& node = source_.node(id);
   const Attribute* in = node.attrs.find("in_shardings");
   const Attribute* out = node.attrs.find("out_shardings");
-  const Attribute* axes = node.attrs.find("manual_axes");
   const auto* in_specs = in ? in->as<ShardingsAttr>() : nullptr;
   const auto* out_specs = out ? out->as<ShardingsAttr>() : nullptr;
-  const auto* manual_names = axes ? axes->as<ManualAxesAttr>() : nullptr;
-  if (!in_specs || !out_specs || !manual_names)
+  if (!in_specs || !out_specs)
     throw_user("sdy.manual_computation needs in_shardings, out_shardings and manual_axes");
   for (const auto* specs : {in_specs, out_specs})
     for (const ShardingSpec& spec : specs->specs) usable(spec, node.name);
-  AxisList manual;
-  for (const std::string& name : manual_names->axes)
-    manual.push_back(whole_axis(*program_.mesh, name));
+  const AxisList manual = manual_axes(node, *program_.mesh);
 
   const std::vector<ValueId>& args = source_.region(node.regions[0]).args;
   for (size_t i = 0; i < args.size(); ++i) {
-    ShardingSpec spec = in_specs->specs[i];
-    if (!is_even(spec, source_.operand_type(node, i).shape)) spec = manual_only(spec, manual);
+    const ShardingSpec spec =
+        manual_border(node, in_specs->specs[i], source_.operand_type(node, i).shape);
     const ValueId whole = use(node.operands[i], spec, target);
     const NodeId enter = add("cleave.enter_manual", {whole}, {source_.type(args[i])}, {},
                              {inside(spec, manual)}, target);
@@ -146,8 +153,8 @@ void Partitioner::visit_manual(NodeId id, RegionId target) {
   region_nodes(node.regions[0], target);
   const Node& end = source_.node(source_.terminator(node.regions[0]));
   for (size_t i = 0; i < node.results.size(); ++i) {
-    ShardingSpec spec = out_specs->specs[i];
-    if (!is_even(spec, source_.result_type(node, i).shape)) spec = manual_only(spec, manual);
+    const ShardingSpec spec =
+        manual_border(node, out_specs->specs[i], source_.result_type(node, i).shape);
     const ValueId local = use(end.operands[i], inside(spec, manual), target);
     const NodeId leave =
         add("cleave.leave_manual", {local}, {source_.result_type(node, i)}, {}, {spec}, target);

@@ -1,0 +1,142 @@
+#include "cleave/plan/path.h"
+
+#include <algorithm>
+
+#include "cleave/graph/copy.h"
+#include "cleave/graph/op_def.h"
+
+namespace cleave::plan {
+namespace {
+
+class CountingInterpreter : public Interpreter {
+ public:
+  explicit CountingInterpreter(const Graph& graph)
+      : Interpreter(graph, std::make_shared<const Schedule>(graph), {}),
+        runs(graph.num_regions()) {}
+
+  std::vector<Array> run_region(RegionId region, std::span<const Array> args) override {
+    ++runs[region.index];
+    return Interpreter::run_region(region, args);
+  }
+  std::vector<Array> consume_region(RegionId region, std::vector<Array> args) override {
+    ++runs[region.index];
+    return Interpreter::consume_region(region, std::move(args));
+  }
+
+  RegionRuns runs;
+};
+
+class ManualInliner {
+ public:
+  ManualInliner(const Graph& from, Graph& to) : from_(from), to_(to), map_(from.num_values()) {}
+
+  void run() {
+    for (const Function& function : from_.functions) {
+      Function copy = function;
+      if (function.body.valid()) {
+        copy.body = to_.add_region();
+        region(function.body, copy.body);
+      }
+      to_.functions.push_back(std::move(copy));
+    }
+  }
+
+ private:
+  void region(RegionId source, RegionId target) {
+    for (ValueId arg : from_.region(source).args)
+      map_[arg.index] = to_.add_argument(target, from_.type(arg), from_.value(arg).name);
+    for (NodeId id : from_.region(source).nodes) node(id, target);
+  }
+
+  void node(NodeId id, RegionId target) {
+    const Node& node = from_.node(id);
+    if (node.name == "sdy.manual_computation") return manual(node, target);
+    if (!(node.def && node.def->has(kDataFlow)) || node.regions.empty()) {
+      copy_node(from_, id, to_, target, map_);
+      return;
+    }
+    std::vector<Type> types;
+    for (ValueId result : node.results) types.push_back(from_.type(result));
+    const NodeId copy = to_.add_node(node.name, map_values(node.operands, map_), types, node.attrs);
+    to_.append(target, copy);
+    for (size_t i = 0; i < node.results.size(); ++i)
+      map_[node.results[i].index] = to_.node(copy).results[i];
+    for (RegionId inner : node.regions) region(inner, to_.add_region(copy));
+  }
+
+  void manual(const Node& node, RegionId target) {
+    const Region& body = from_.region(node.regions[0]);
+    for (size_t i = 0; i < body.args.size(); ++i)
+      map_[body.args[i].index] =
+          border("cleave.enter_manual", node.operands[i], from_.type(body.args[i]), target);
+    for (size_t i = 0; i + 1 < body.nodes.size(); ++i) this->node(body.nodes[i], target);
+    const Node& end = from_.node(body.nodes.back());
+    for (size_t i = 0; i < node.results.size(); ++i)
+      map_[node.results[i].index] =
+          border("cleave.leave_manual", end.operands[i], from_.result_type(node, i), target);
+  }
+
+  ValueId border(const char* name, ValueId value, const Type& type, RegionId target) {
+    const NodeId id = to_.add_node(name, {map_[value.index]}, {type}, {});
+    to_.append(target, id);
+    return to_.node(id).results[0];
+  }
+
+  const Graph& from_;
+  Graph& to_;
+  ValueMap map_;
+};
+
+}  // namespace
+
+CountedRun run_counted(const Graph& graph, const std::string& entry, std::span<const Array> args) {
+  check_arguments(graph, entry, args);
+  CountingInterpreter interpreter(graph);
+  CountedRun run;
+  run.results = interpreter.call(entry, args);
+  run.runs = std::move(interpreter.runs);
+  run.runs[graph.find_function(entry)->body.index] = 1;
+  return run;
+}
+
+DevicePath::DevicePath(const Executor& executor, int64_t device)
+    : executor_(executor), device_(device), counts_(executor.program().graph.num_nodes()) {}
+
+void DevicePath::executed(const Graph& graph, const Node& node, int64_t device,
+                          std::span<const Array>, double, double) {
+  if (device != device_ || node.results.empty()) return;
+  const NodeId id = graph.value(node.results[0]).producer;
+  const NodeId origin = executor_.instance(device).origin[id.index];
+  if (origin.valid()) ++counts_[origin.index];
+}
+
+RegionRuns DevicePath::runs() const {
+  const Graph& graph = executor_.program().graph;
+  RegionRuns runs(graph.num_regions());
+  graph.walk([&](NodeId id) {
+    int64_t& run = runs[graph.node(id).parent.index];
+    run = std::max(run, counts_[id.index]);
+  });
+  runs[executor_.program().entry_function().body.index] = 1;
+  return runs;
+}
+
+bool has_manual_parts(const Graph& graph) {
+  bool found = false;
+  graph.walk([&](NodeId id) {
+    const std::string& name = graph.node(id).name;
+    found |= name == "cleave.enter_manual" || name == "cleave.leave_manual" ||
+             name == "sdy.manual_computation";
+  });
+  return found;
+}
+
+Graph with_manual_in_place(const Graph& graph) {
+  Graph inlined;
+  inlined.name = graph.name;
+  inlined.meshes = graph.meshes;
+  ManualInliner(graph, inlined).run();
+  return inlined;
+}
+
+}  // namespace cleave::plan
