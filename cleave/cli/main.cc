@@ -10,7 +10,6 @@
 #include "cleave/cli/streams.h"
 #include "cleave/core/available_memory.h"
 #include "cleave/core/error.h"
-#include "cleave/discover/command_operator.h"
 #include "cleave/runtime/world.h"
 
 int main(int argc, char** argv) {
@@ -50,8 +49,6 @@ int main(int argc, char** argv) {
   } catch (const cleave::TransportError& error) {
     outcome = {1, true, fmt::format("error: {}", error.what())};
   } catch (const cleave::UserError& error) {
-    outcome = {1, false, fmt::format("error: {}", error.what())};
-  } catch (const cleave::CommandTimeout& error) {
     outcome = {1, false, fmt::format("error: {}", error.what())};
   } catch (const std::bad_alloc&) {
     outcome = {1, false,
