@@ -227,6 +227,13 @@ TEST_F(HostileInputs, APipeThatSomebodyWritesToIsRead) {
   EXPECT_THAT(outcome.text, HasSubstr("stablehlo.tanh"));
 }
 
+TEST_F(HostileInputs, AProblemThatInflatesWithoutEnd) {
+  const std::string bomb = path("bomb.json.gz");
+  const std::string make = "head -c 50000000 /dev/zero | gzip > " + bomb;
+  ASSERT_EQ(std::system(make.c_str()), 0);
+  expect_refused("solve " + bomb, "it inflates to more than 250 times its size");
+}
+
 TEST_F(HostileInputs, TextThatIsNestedTooDeeply) {
   std::string tuples = "func.func @f(%a: ";
   for (int i = 0; i < 100000; ++i) tuples += "tuple<";
@@ -241,7 +248,8 @@ TEST_F(HostileInputs, ACommandThatDoesNotAnswer) {
   expect_refused("discover --command 'sleep 1000' --shape 4 --timeout 0.2",
                  "'sleep 1000' did not answer within 0.2 s");
   // One that answers nothing and closes its output, but lives on.
-  expect_refused("discover --command 'exec 0<&- 1>&-; sleep 1000' --shape 4 --timeout 5", "");
+  expect_refused("discover --command 'exec 0<&- 1>&-; sleep 1000' --shape 4 --timeout 5",
+                 "ended with its output closed instead of an answer");
 }
 
 }  // namespace
