@@ -142,7 +142,7 @@ class Writer {
     OpShardingRule rule;
     if (own && own->as<ShardingRuleAttr>())
       rule = *own->as<ShardingRuleAttr>()->rule;
-    else if (node.def && node.def->rule)
+    else if (node.def && node.def->rule && !has_unranked(graph_, node))
       rule = node.def->rule(graph_, node);
     if (rule.empty()) return;
     Json& text = result["rule"];
@@ -154,7 +154,7 @@ class Writer {
   }
 
   void add_cost(Json& result, const Node& node) {
-    if (!node.def || !node.def->cost) return;
+    if (!node.def || !node.def->cost || has_unranked(graph_, node)) return;
     const OpCost cost = node.def->cost(graph_, node);
     result["cost"] = {{"flops", cost.flops},
                       {"bytes_read", cost.bytes_read},

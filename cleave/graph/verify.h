@@ -23,6 +23,9 @@ struct VerifyOptions {
 // values
 void verify_graph(const Graph& graph, const VerifyOptions& options = {});
 
+// Whether an operand or result is a tensor<*x...>: of its dimensions nothing can be said.
+bool has_unranked(const Graph& graph, const Node& node);
+
 // Whether a value declared with one type may have been inferred as the other: equal up to dynamic
 // dimensions and encodings.
 bool compatible_types(const Type& a, const Type& b);

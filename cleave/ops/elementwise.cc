@@ -215,8 +215,10 @@ std::vector<Type> infer_bitcast(const Graph& graph, const Node& node) {
   require(is_complex(operand.dtype) == is_complex(result.dtype), node,
           "complex and real types don't mix: {} to {}", to_string(operand), to_string(result));
   Shape expected = operand.shape;
-  if (from > to) expected.push_back(from / to);
-  if (from < to) {
+  // The bits of elements that are kept as text, such as quantized ones, are not known.
+  const bool known = from > 0 && to > 0;
+  if (known && from > to) expected.push_back(from / to);
+  if (known && from < to) {
     require(!expected.empty() && compatible(expected.back(), to / from), node,
             "the last dimension of {} must be {} to make {}", to_string(operand), to / from,
             to_string(result));

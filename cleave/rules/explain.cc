@@ -229,6 +229,7 @@ std::string Explainer::trace() const {
   auto is_number = [&](size_t slot) {
     const PropagationTables::Slot& at = tables.slots[slot];
     const Graph& graph = engine_.graph();
+    if (!at.value.valid() && at.function < 0) return true;  // unused: the edge's slot serves it
     return (at.value.valid() ? graph.type(at.value)
                              : graph.functions[at.function].result_types[at.index])
                .rank() == 0;
