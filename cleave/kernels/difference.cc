@@ -5,7 +5,9 @@
 
 #include "cleave/core/error.h"
 #include "cleave/kernels/array_text.h"
+#include "cleave/kernels/elementwise.h"
 #include "cleave/kernels/float16.h"
+#include "cleave/kernels/narrow.h"
 
 namespace cleave {
 namespace {
@@ -61,6 +63,8 @@ std::optional<int64_t> find_float(const Array& a, const Array& b, Differs differ
     case DType::C128:
       return find<double>(a, b, 2, differs);
     default:
+      if (is_narrow(a.dtype()) && is_float(a.dtype()))
+        return find<float>(convert(a, DType::F32), convert(b, DType::F32), 1, differs);
       throw_user("arrays of {} cannot be compared with a tolerance", name(a.dtype()));
   }
 }

@@ -33,8 +33,8 @@ TEST(CustomCall, FactorsOfAResultAloneAreNotSplit) {
 }
 
 TEST(CustomCall, MatricesAreSplitOnlyWhereTheRoutineAllowsIt) {
-  // True of the columns n, wrong of the rows m.
-  const char* rule = "([m, k], [m, n])->([m, n]) {m=6, k=6, n=4}";
+  // True of the columns k, wrong of the rows i.
+  const char* rule = "([i, j], [i, k])->([i, k]) {i=6, j=6, k=4}";
   const ShardedRun columns(solve(rule, "[{}, {}]", "[{}, {\"x\"}]", "[{}, {\"x\"}]"));
   EXPECT_EQ(columns.log.count(), 0);
   ShardedRun(solve(rule, "[{\"x\"}, {}]", "[{\"x\"}, {}]", "[{\"x\"}, {}]"));
@@ -63,7 +63,7 @@ func.func @main(%a: tensor<3x5x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"
         " {sdy.sharding_rule = #sdy.op_sharding_rule<([i, j, k])->([i, l, m], [i, n]) {i=3, "
         "j=5, k=4, l=5, m=4, n=4}, custom>}");
     const ShardedRun run(text + "\n  return %0#1 : tensor<3x4xf32>\n}");
-    EXPECT_EQ(run.log.count(), 1) << call;  // the result, gathered at the end
+    EXPECT_EQ(run.log.count(), 0) << call;
   }
 }
 
@@ -151,7 +151,7 @@ func.func private @f(%a: tensor<2x6xf32>) -> tensor<2x6xf32> {
     shard_randomly(sharded, "main", graph.meshes[0], seed);
     verify_graph(sharded);
     const Executor executor(partition(sharded, {.entry = "main"}));
-    EXPECT_TRUE(compare(executor.run({x})[0], expected).same) << seed;
+    EXPECT_TRUE(compare(executor.run(std::span(&x, 1))[0], expected).same) << seed;
   }
 }
 
