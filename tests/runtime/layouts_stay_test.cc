@@ -99,7 +99,7 @@ TEST(LayoutsStay, AsAFunctionSaysOfItsResults) {
 // Random programs over sharded tensors: what is recorded is held or dropped, and looked at in any
 // order.
 TEST(LayoutsStay, RandomPrograms) {
-  for (uint32_t seed = 0; seed < 60; ++seed) {
+  for (uint32_t seed = 0; seed < 30; ++seed) {
     std::mt19937 random(seed);
     auto below = [&](size_t n) { return static_cast<size_t>(random() % n); };
     const std::vector<PartitionSpec> specs = {P(),
