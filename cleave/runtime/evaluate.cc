@@ -10,6 +10,7 @@
 #include "cleave/runtime/record.h"
 #include "cleave/runtime/record_order.h"
 #include "cleave/runtime/signature.h"
+#include "cleave/spmd/combine_reductions.h"
 #include "cleave/spmd/partition.h"
 
 // From recorded ops to values: what is asked for and not computed becomes a graph, the graph a
@@ -167,6 +168,7 @@ class Stage {
 
     const std::vector<Type> result_types = graph.functions[0].result_types;
     Program program = partition(graph, {.entry = "main", .mesh = mesh_, .keep_results = true});
+    combine_scalar_reductions(program);
     const Node end = program.graph.node(program.graph.terminator(program.entry_function().body));
     std::vector<AvalPtr> results;
     for (size_t i = 0; i < result_types.size(); ++i)

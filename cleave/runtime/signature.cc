@@ -1,6 +1,7 @@
 #include "cleave/runtime/signature.h"
 
 #include <algorithm>
+#include <functional>
 #include <mutex>
 #include <unordered_map>
 
@@ -66,14 +67,39 @@ bool same_operands(const Signature& signature, std::span<const Tensor> operands)
   return true;
 }
 
-void check_operands(std::span<const Tensor> operands) {
-  for (const Tensor& operand : operands)
-    if (!operand.valid()) throw_user("an op is given an empty Tensor: assign it a value first");
-}
-
 std::string op_name(const Graph& graph) {
   const Region& body = graph.region(graph.functions[0].body);
   return body.nodes.empty() ? std::string("op") : graph.node(body.nodes.front()).name;
+}
+
+// The op that makes the results, the last one of a composition.
+std::string last_op(const Graph& graph) {
+  std::string name = "an op";
+  for (NodeId id : graph.region(graph.functions[0].body).nodes)
+    if (const Node& node = graph.node(id); !(node.def && node.def->has(kTerminator)))
+      name = node.name;
+  return name;
+}
+
+void check_operands(std::span<const Tensor> operands,
+                    const std::function<std::string(const std::vector<Type>&)>& name_of) {
+  const auto empty =
+      std::ranges::find_if(operands, [](const Tensor& operand) { return !operand.valid(); });
+  if (empty == operands.end()) return;
+  // The op is named as it would be on operands like the others.
+  const auto there =
+      std::ranges::find_if(operands, [](const Tensor& operand) { return operand.valid(); });
+  const Type like = there == operands.end() ? Type::tensor(DType::F32, {2, 2}) : there->type();
+  std::vector<Type> types;
+  for (const Tensor& operand : operands) types.push_back(operand.valid() ? operand.type() : like);
+  std::string name = "an op";
+  try {
+    name = name_of(types);
+  } catch (const UserError&) {
+    // These types are not for it.
+  }
+  throw_user("{}: operand {} is an empty Tensor: assign it a value first", name,
+             empty - operands.begin());
 }
 
 // The mesh of the operands and of the shardings that the form itself names.
@@ -246,7 +272,12 @@ void annotate_argument(Function& function, size_t i, const ShardingSpec& spec) {
 
 SignaturePtr find_signature(FormFn form, std::span<const int64_t> params,
                             std::span<const Tensor> operands) {
-  check_operands(operands);
+  check_operands(operands, [&](const std::vector<Type>& types) {
+    Graph graph;
+    GraphBuilder builder = GraphBuilder::function(graph, "main", types);
+    form(builder, params);
+    return last_op(graph);
+  });
   uint64_t hash = mix(0, reinterpret_cast<uintptr_t>(form));
   for (int64_t param : params) hash = mix(hash, static_cast<uint64_t>(param));
   for (const Tensor& operand : operands) hash = mix(hash, &aval_of(operand));
@@ -284,7 +315,7 @@ uint64_t structure_hash(const Graph& graph) {
 bool same_structure(const Graph& a, const Graph& b) { return Comparison(a, b).modules(); }
 
 SignaturePtr find_signature(Graph graph, std::span<const Tensor> operands) {
-  check_operands(operands);
+  check_operands(operands, [&](const std::vector<Type>&) { return last_op(graph); });
   uint64_t hash = structure_hash(graph);
   for (const Tensor& operand : operands) hash = mix(hash, &aval_of(operand));
   auto [begin, end] = table().equal_range(hash);

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <unordered_map>
+
 #include "cleave/core/error.h"
 #include "cleave/kernels/elementwise.h"
 #include "cleave/runtime/executor.h"
@@ -18,6 +20,11 @@ namespace {
 const Record& need(const Record* record) {
   if (!record) throw_user("an empty Tensor is used: assign it a value first");
   return *record;
+}
+
+// For what is called on a tensor by name.
+void check_valid(const Tensor& tensor, const char* method) {
+  if (!tensor.valid()) throw_user("{}: the Tensor is empty: assign it a value first", method);
 }
 
 }  // namespace
@@ -59,6 +66,13 @@ Tensor Tensor::from_shards(std::vector<Array> shards, const Shape& shape,
                  device, to_string(shards[device].shape()), name(shards[device].dtype()),
                  to_string(spec), to_string(shape), name(dtype), to_string(expected));
   }
+  // As with `from`: a buffer that only these shards hold is taken over.
+  std::unordered_map<const std::byte*, long> held;
+  for (const Array& shard : shards)
+    if (shard.valid()) ++held[shard.buffer().get()];
+  for (Array& shard : shards)
+    if (shard.valid() && shard.buffer().use_count() != held[shard.buffer().get()])
+      shard = shard.copy();
   return make_computed(shared_aval(Type::tensor(dtype, shape), spec), std::move(shards));
 }
 
@@ -68,6 +82,7 @@ const Type& Tensor::type() const { return need(record_).aval(index_).type; }
 const ShardingSpec& Tensor::sharding() const { return need(record_).aval(index_).spec; }
 
 int64_t Tensor::dim(int64_t d) const {
+  check_valid(*this, "dim");
   const int64_t index = d < 0 ? d + rank() : d;
   if (index < 0 || index >= rank())
     throw_user("dimension {} of a tensor<{}> of rank {}", d, to_string(shape()), rank());
@@ -75,10 +90,12 @@ int64_t Tensor::dim(int64_t d) const {
 }
 
 Tensor Tensor::shard(const Mesh& mesh, const PartitionSpec& spec) const {
+  check_valid(*this, "shard");
   return with_sharding(to_sharding(spec, shared_mesh(mesh), shape()));
 }
 
 Tensor Tensor::with_sharding(const PartitionSpec& spec) const {
+  check_valid(*this, "with_sharding");
   if (!mesh())
     throw_user("with_sharding: tensor<{}> is on no mesh yet; say which with shard(mesh, ...)",
                to_string(shape()));
@@ -90,6 +107,7 @@ Tensor Tensor::with_sharding(const ShardingSpec& spec) const {
 }
 
 Tensor Tensor::reshard(const PartitionSpec& spec) const {
+  check_valid(*this, "reshard");
   if (!mesh())
     throw_user("reshard: tensor<{}> is on no mesh yet; say which with shard(mesh, ...)",
                to_string(shape()));
@@ -109,6 +127,7 @@ const Tensor& Tensor::evaluate() const {
 }
 
 Array Tensor::to_host() const {
+  check_valid(*this, "to_host");
   evaluate();
   const ShardingSpec& spec = held_aval(*this)->spec;
   if (spec.is_partial()) {
@@ -131,6 +150,7 @@ Array Tensor::to_host() const {
 }
 
 double Tensor::item() const {
+  check_valid(*this, "item");
   if (size() != 1)
     throw_user("item: tensor<{}> has {} elements, not one", to_string(shape()), size());
   const Array host = convert(to_host(), DType::F64);
@@ -217,6 +237,7 @@ void Tensor::check_element(HostElement element) const {
 }
 
 std::vector<TensorShard> Tensor::addressable_shards() const {
+  check_valid(*this, "addressable_shards");
   evaluate();
   const std::vector<Array> shards = values_of(*this);
   const Layout layout{sharding(), nullptr};

@@ -4,8 +4,10 @@
 
 #include "cleave/core/error.h"
 #include "cleave/rules/sharding_passes.h"
+#include "cleave/runtime/collective_listener.h"
 #include "cleave/runtime/comm_log.h"
 #include "cleave/runtime/manual_scope.h"
+#include "cleave/spmd/combine_reductions.h"
 #include "cleave/spmd/partition.h"
 
 namespace cleave::compile_detail {
@@ -80,6 +82,7 @@ Compiled::Compiled(Trace trace, std::span<const Tensor> leaves, const CompileOpt
   run_propagation_pipeline(trace.graph, {.keep_uneven = true});
   Program program = partition(
       trace.graph, {.entry = trace.graph.functions[0].name, .mesh = mesh, .keep_results = true});
+  combine_scalar_reductions(program);
   const RegionId body = program.entry_function().body;
   for (ValueId arg : program.graph.region(body).args) layouts_.push_back(program.layout(arg).spec);
   const Node end = program.graph.node(program.graph.terminator(body));
@@ -128,9 +131,15 @@ std::vector<Tensor> Compiled::run(std::span<const Tensor> leaves) {
   }
   CommLog log(CommLog::Unheard{});
   ExecuteOptions options;
-  if (CommLog::anyone_listens()) options.log = &log;
+  std::optional<CollectiveListener> own;  // collectives that the function calls itself
+  if (CommLog::anyone_listens()) {
+    options.log = &log;
+    if (executable_->program() && calls_collectives(executable_->program()->graph))
+      options.observer = &own.emplace(*executable_->program()->mesh);
+  }
   std::vector<std::vector<Array>> parts = executable_->run_shards(std::move(args), options);
   if (options.log) CommLog::tell_listeners(log.events());
+  if (own) CommLog::tell_listeners(own->events());
   std::vector<Tensor> results;
   for (size_t i = 0; i < results_.size(); ++i) {
     std::vector<Array> shards;

@@ -103,8 +103,13 @@ std::vector<size_t> smooth_leaves(std::span<const Tensor> leaves, const LeafRang
   for (size_t arg : args) {
     if (arg >= ranges.args.size())
       throw_user("a derivative by argument {} of a function of {}", arg, ranges.args.size());
-    for (size_t i = ranges.args[arg].first; i < ranges.args[arg].second; ++i)
+    for (size_t i = ranges.args[arg].first; i < ranges.args[arg].second; ++i) {
+      if (!leaves[i].valid())
+        throw_user(
+            "a derivative by argument {}, whose tensor {} of {} is empty: assign it a value first",
+            arg, i - ranges.args[arg].first, ranges.args[arg].second - ranges.args[arg].first);
       if (is_differentiable(leaves[i].type())) result.push_back(i);
+    }
   }
   return result;
 }

@@ -90,6 +90,8 @@ void check_count(const char* what, size_t specs, size_t count) {
 }
 
 Tensor placed(const Tensor& leaf, const std::optional<PartitionSpec>& spec, const MeshPtr& mesh) {
+  if (!leaf.valid())
+    throw_user("shard_map: an argument is, or holds, an empty Tensor: assign it a value first");
   if (!spec) return leaf;
   return leaf.with_sharding(to_sharding(*spec, mesh, leaf.shape()));
 }
@@ -121,6 +123,8 @@ std::vector<Tensor> run_auto(Trace trace, std::span<const Tensor> leaves, const 
 
 Tensor local_like(const Tensor& leaf, const std::optional<PartitionSpec>& spec,
                   const MeshPtr& mesh) {
+  if (!leaf.valid())
+    throw_user("shard_map: an argument is, or holds, an empty Tensor: assign it a value first");
   const ShardingSpec sharding = to_sharding(spec.value_or(P()), mesh, leaf.shape());
   for (size_t d = 0; d < sharding.dims.size(); ++d) {
     int64_t parts = 1;

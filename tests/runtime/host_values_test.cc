@@ -90,6 +90,14 @@ TEST(HostValues, AnArrayMayBeRefilled) {
   EXPECT_EQ(column.to_vector<float>(), (std::vector<float>{1, 3}));
 }
 
+TEST(HostValues, ShardsMayBeRefilled) {
+  Array buffer = Array::zeros(DType::F32, {2});
+  const ShardingSpec spec = to_sharding(P("x"), shared_mesh(Mesh{{"x", 2}}), {4});
+  const Tensor x = Tensor::from_shards({buffer, buffer}, {4}, spec);
+  buffer.data<float>()[0] = 7;
+  EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{0, 0, 0, 0}));
+}
+
 TEST(HostValues, AnArrayThatNobodyElseHoldsIsTakenOver) {
   Array array = Array::zeros(DType::F32, {1024});
   const std::byte* memory = array.raw();
