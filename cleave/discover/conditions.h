@@ -16,7 +16,8 @@ struct SweepPoint {
   int64_t size_of_d = 0;
   int64_t rank = 0;
   bool valid = false;
-  int w = 0;  // the number of devices where it matters; then a condition may speak of shards
+  Shape shape = {};  // of operand 0
+  int w = 0;         // the number of devices where it matters; then a condition may speak of shards
 };
 
 // The smallest condition that is true exactly at the valid points: "" where all are valid, nothing

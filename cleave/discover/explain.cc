@@ -160,6 +160,7 @@ class Sweep {
     const SampleDecisions& decided = discovery_.samples[sample];
     point.attrs = decided.sample.attrs;
     point.d = d;
+    if (!decided.sample.operands.empty()) point.shape = decided.sample.operands[0].shape;
     // A dimension may be counted from the end, of an operand or of a result that has one more.
     size_t rank = decided.sample.operands.empty() ? 0 : decided.sample.operands[0].shape.size();
     for (const Shape& shape : decided.result_shapes) rank = std::max(rank, shape.size());
@@ -223,22 +224,32 @@ bool add_rule_by_world(const Operator& op, const Sweep& sweep,
     rule.tests += instance.decision->verdict.tests;
     if (instance.d) valid_d.insert(*instance.d);
   }
-  // Where one d alone is ever right it is named.
-  if (valid_d.size() == 1) {
-    const int64_t d = *valid_d.begin();
-    const auto local = smallest_condition(sweep.points(true, d), op.dim_attrs);
-    if (local && !mentions_attribute(*local, discovery)) {
-      for (PlacePattern& pattern : rule.operands) pattern = at(pattern, d);
-      rule.placement = at(rule.placement, d);
-      rule.condition = *local;
-      for (const std::string from : {"size(d)", "shard of d"})
-        if (const size_t found = rule.condition.find(from); found != std::string::npos)
-          rule.condition.replace(found + from.find('d'), 1, std::to_string(d));
-      discovery.rules.push_back(std::move(rule));
+  auto name_d = [&](int64_t d, const std::string& condition) {
+    DiscoveredRule fixed = rule;
+    for (PlacePattern& pattern : fixed.operands) pattern = at(pattern, d);
+    fixed.placement = at(fixed.placement, d);
+    fixed.condition = condition;
+    fixed.on_world = depends_on_world(condition);
+    for (const std::string from : {"size(d)", "shard of d"})
+      if (const size_t found = fixed.condition.find(from); found != std::string::npos)
+        fixed.condition.replace(found + from.find('d'), 1, std::to_string(d));
+    return fixed;
+  };
+  const auto condition = smallest_condition(sweep.points(true), op.dim_attrs);
+  const bool simple =
+      condition && depends_on_world(*condition) && condition->find(" or ") == std::string::npos;
+  // Dimensions with conditions of their own are named, as is one that alone is ever right.
+  if (!simple || (valid_d.size() == 1 && !mentions_attribute(*condition, discovery))) {
+    std::vector<DiscoveredRule> named;
+    for (int64_t d : valid_d) {
+      const auto local = smallest_condition(sweep.points(true, d), op.dim_attrs);
+      if (local && !mentions_attribute(*local, discovery)) named.push_back(name_d(d, *local));
+    }
+    if (named.size() == valid_d.size()) {
+      std::move(named.begin(), named.end(), std::back_inserter(discovery.rules));
       return true;
     }
   }
-  const auto condition = smallest_condition(sweep.points(true), op.dim_attrs);
   if (!condition || !depends_on_world(*condition)) return false;
   rule.condition = *condition;
   discovery.rules.push_back(std::move(rule));
