@@ -246,6 +246,29 @@ std::optional<std::string> smallest_condition(const std::vector<SweepPoint>& poi
   return std::nullopt;
 }
 
+std::optional<std::string> sufficient_condition(const std::vector<SweepPoint>& points,
+                                                const std::vector<std::string>& dim_attrs) {
+  std::vector<bool> target;
+  for (const SweepPoint& point : points) target.push_back(point.valid);
+  const AtomTable table(points, dim_attrs);
+  std::optional<std::string> best;
+  std::ptrdiff_t most = 0;
+  auto consider = [&](const std::vector<bool>& truth, const std::string& text) {
+    const auto count = std::count(truth.begin(), truth.end(), true);
+    if (count <= most || !covers(target, truth)) return;
+    most = count;
+    best = text;
+  };
+  for (const Atom& shards : table.atoms())
+    if (depends_on_world(shards.text)) consider(shards.truth, shards.text);
+  for (const Atom& other : table.atoms())
+    for (const Atom& shards : table.atoms())
+      if (depends_on_world(shards.text) && !depends_on_world(other.text))
+        consider(combine(other.truth, shards.truth, [](bool a, bool b) { return a && b; }),
+                 other.text + " and " + shards.text);
+  return best;
+}
+
 bool depends_on_world(const std::string& condition) {
   return condition.find("w == 0") != std::string::npos ||
          condition.find("w) == 0") != std::string::npos ||

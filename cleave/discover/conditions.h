@@ -28,6 +28,12 @@ struct SweepPoint {
 std::optional<std::string> smallest_condition(const std::vector<SweepPoint>& points,
                                               const std::vector<std::string>& dim_attrs);
 
+// Where none is exact: a condition on the sizes of shards that is true at no point that is not
+// valid, and at as many valid ones as any.
+//   a size of 3 over 4 devices happens to be right, over 2 not   ->   "size(d) % w == 0"
+std::optional<std::string> sufficient_condition(const std::vector<SweepPoint>& points,
+                                                const std::vector<std::string>& dim_attrs);
+
 // Whether a condition speaks of the number of devices.
 bool depends_on_world(const std::string& condition);
 
