@@ -32,8 +32,10 @@ class AtomTable {
     if (has_d)
       for (const std::string& name : dim_attrs) add_dim(name);
     for (const auto& [name, value] : points.front().attrs)
-      if (std::find(dim_attrs.begin(), dim_attrs.end(), name) == dim_attrs.end())
+      if (std::find(dim_attrs.begin(), dim_attrs.end(), name) == dim_attrs.end()) {
+        for (const std::string& dim : dim_attrs) add_size(name, dim);
         add_attr(name, has_d);
+      }
     for (const std::string& name : dim_attrs)
       if (!has_d && points.front().attrs.contains(name)) add_values(name);
     if (has_d) add_position();
@@ -84,6 +86,21 @@ class AtomTable {
     add("d >= " + name, [value](const SweepPoint& p) { return value(p) && *p.d >= *value(p); });
     add("d not in " + name, [in_list](const SweepPoint& p) { return !in_list(p); });
     add("d in " + name, in_list);
+  }
+
+  // A number against the size of the dimension that another attribute names: the k-th of k.
+  void add_size(const std::string& name, const std::string& dim) {
+    auto is_size = [name, dim](const SweepPoint& p) {
+      const auto k = p.attrs.find(name), d = p.attrs.find(dim);
+      if (k == p.attrs.end() || d == p.attrs.end()) return false;
+      const auto* number = std::get_if<int64_t>(&k->second);
+      const auto* at = std::get_if<int64_t>(&d->second);
+      return number && at && *at >= 0 && *at < static_cast<int64_t>(p.shape.size()) &&
+             *number == p.shape[static_cast<size_t>(*at)];
+    };
+    add(fmt::format("{} == size({})", name, dim), is_size);
+    add(fmt::format("{} != size({})", name, dim),
+        [is_size](const SweepPoint& p) { return !is_size(p); });
   }
 
   void add_attr(const std::string& name, bool has_d) {
@@ -227,6 +244,29 @@ std::optional<std::string> smallest_condition(const std::vector<SweepPoint>& poi
           return fmt::format("{} or ({} and {})", alone.text, atoms[i].text, atoms[j].text);
   }
   return std::nullopt;
+}
+
+std::optional<std::string> sufficient_condition(const std::vector<SweepPoint>& points,
+                                                const std::vector<std::string>& dim_attrs) {
+  std::vector<bool> target;
+  for (const SweepPoint& point : points) target.push_back(point.valid);
+  const AtomTable table(points, dim_attrs);
+  std::optional<std::string> best;
+  std::ptrdiff_t most = 0;
+  auto consider = [&](const std::vector<bool>& truth, const std::string& text) {
+    const auto count = std::count(truth.begin(), truth.end(), true);
+    if (count <= most || !covers(target, truth)) return;
+    most = count;
+    best = text;
+  };
+  for (const Atom& shards : table.atoms())
+    if (depends_on_world(shards.text)) consider(shards.truth, shards.text);
+  for (const Atom& other : table.atoms())
+    for (const Atom& shards : table.atoms())
+      if (depends_on_world(shards.text) && !depends_on_world(other.text))
+        consider(combine(other.truth, shards.truth, [](bool a, bool b) { return a && b; }),
+                 other.text + " and " + shards.text);
+  return best;
 }
 
 bool depends_on_world(const std::string& condition) {

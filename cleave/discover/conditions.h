@@ -16,7 +16,8 @@ struct SweepPoint {
   int64_t size_of_d = 0;
   int64_t rank = 0;
   bool valid = false;
-  int w = 0;  // the number of devices where it matters; then a condition may speak of shards
+  Shape shape = {};  // of operand 0
+  int w = 0;         // the number of devices where it matters; then a condition may speak of shards
 };
 
 // The smallest condition that is true exactly at the valid points: "" where all are valid, nothing
@@ -26,6 +27,12 @@ struct SweepPoint {
 // Of two terms that are true at the same points the one that promises less is taken.
 std::optional<std::string> smallest_condition(const std::vector<SweepPoint>& points,
                                               const std::vector<std::string>& dim_attrs);
+
+// Where none is exact: a condition on the sizes of shards that is true at no point that is not
+// valid, and at as many valid ones as any.
+//   a size of 3 over 4 devices happens to be right, over 2 not   ->   "size(d) % w == 0"
+std::optional<std::string> sufficient_condition(const std::vector<SweepPoint>& points,
+                                                const std::vector<std::string>& dim_attrs);
 
 // Whether a condition speaks of the number of devices.
 bool depends_on_world(const std::string& condition);

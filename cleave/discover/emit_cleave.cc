@@ -114,6 +114,11 @@ std::string cpp_condition(std::string text, const AttrMap& attrs, const std::str
     text = replaced(std::move(text), "d in " + name, count + " > 0");
   }
   text = replaced(std::move(text), "size(d)", shape + "[d]");
+  // "k == size(dim)"
+  for (size_t at = text.find("size("); at != std::string::npos; at = text.find("size(")) {
+    text[text.find(')', at)] = ']';
+    text.replace(at, 5, "graph.operand_type(node, 0).shape[");
+  }
   if (mentions(text, "rank"))
     text = replaced(std::move(text), "rank", fmt::format("static_cast<int>({}.size())", shape));
   text = replaced(std::move(text), " and ", " && ");

@@ -49,6 +49,11 @@ std::string python_condition(std::string condition) {
       condition.replace(at, from.size(), to);
   };
   replace("size(d)", "shape[d]");
+  // "k == size(dim)"
+  for (size_t at = condition.find("size("); at != std::string::npos; at = condition.find("size(")) {
+    condition[condition.find(')', at)] = ']';
+    condition.replace(at, 5, "args_schema[0].shape[");
+  }
   return condition;
 }
 

@@ -160,6 +160,7 @@ class Sweep {
     const SampleDecisions& decided = discovery_.samples[sample];
     point.attrs = decided.sample.attrs;
     point.d = d;
+    if (!decided.sample.operands.empty()) point.shape = decided.sample.operands[0].shape;
     // A dimension may be counted from the end, of an operand or of a result that has one more.
     size_t rank = decided.sample.operands.empty() ? 0 : decided.sample.operands[0].shape.size();
     for (const Shape& shape : decided.result_shapes) rank = std::max(rank, shape.size());
@@ -211,9 +212,10 @@ bool mentions_attribute(const std::string& condition, const Discovery& discovery
 }
 
 // The rule of a family that the sizes of shards decide about: "size(d) % w == 0".
-bool add_rule_by_world(const Operator& op, const Sweep& sweep,
-                       const std::vector<Instance>& instances, DiscoveredRule rule,
-                       Discovery& discovery) {
+enum class Explained : uint8_t { Nothing, Part, All };
+Explained add_rule_by_world(const Operator& op, const Sweep& sweep,
+                            const std::vector<Instance>& instances, DiscoveredRule rule,
+                            Discovery& discovery) {
   rule.kind = VerdictKind::Tested;
   rule.on_world = true;
   rule.tests = 0;
@@ -223,26 +225,40 @@ bool add_rule_by_world(const Operator& op, const Sweep& sweep,
     rule.tests += instance.decision->verdict.tests;
     if (instance.d) valid_d.insert(*instance.d);
   }
-  // Where one d alone is ever right it is named.
-  if (valid_d.size() == 1) {
-    const int64_t d = *valid_d.begin();
-    const auto local = smallest_condition(sweep.points(true, d), op.dim_attrs);
-    if (local && !mentions_attribute(*local, discovery)) {
-      for (PlacePattern& pattern : rule.operands) pattern = at(pattern, d);
-      rule.placement = at(rule.placement, d);
-      rule.condition = *local;
-      for (const std::string from : {"size(d)", "shard of d"})
-        if (const size_t found = rule.condition.find(from); found != std::string::npos)
-          rule.condition.replace(found + from.find('d'), 1, std::to_string(d));
-      discovery.rules.push_back(std::move(rule));
-      return true;
+  auto name_d = [&](int64_t d, const std::string& condition) {
+    DiscoveredRule fixed = rule;
+    for (PlacePattern& pattern : fixed.operands) pattern = at(pattern, d);
+    fixed.placement = at(fixed.placement, d);
+    fixed.condition = condition;
+    fixed.on_world = depends_on_world(condition);
+    for (const std::string from : {"size(d)", "shard of d"})
+      if (const size_t found = fixed.condition.find(from); found != std::string::npos)
+        fixed.condition.replace(found + from.rfind('d'), 1, std::to_string(d));
+    return fixed;
+  };
+  const auto condition = smallest_condition(sweep.points(true), op.dim_attrs);
+  const bool simple =
+      condition && depends_on_world(*condition) && condition->find(" or ") == std::string::npos;
+  // Dimensions with conditions of their own are named, as is one that alone is ever right.
+  if (!simple || (valid_d.size() == 1 && !mentions_attribute(*condition, discovery))) {
+    std::vector<DiscoveredRule> named;
+    for (int64_t d : valid_d) {
+      const std::vector<SweepPoint> points = sweep.points(true, d);
+      auto local = smallest_condition(points, op.dim_attrs);
+      if (!local) local = sufficient_condition(points, op.dim_attrs);
+      if (local && !mentions_attribute(*local, discovery)) named.push_back(name_d(d, *local));
+    }
+    if (named.size() == valid_d.size()) {
+      std::move(named.begin(), named.end(), std::back_inserter(discovery.rules));
+      return Explained::All;
     }
   }
-  const auto condition = smallest_condition(sweep.points(true), op.dim_attrs);
-  if (!condition || !depends_on_world(*condition)) return false;
-  rule.condition = *condition;
+  const bool exact = condition && depends_on_world(*condition);
+  const auto said = exact ? condition : sufficient_condition(sweep.points(true), op.dim_attrs);
+  if (!said) return Explained::Nothing;
+  rule.condition = *said;
   discovery.rules.push_back(std::move(rule));
-  return true;
+  return exact ? Explained::All : Explained::Part;
 }
 
 // One rule per schema, or one per value of d where d has to be named.
@@ -288,9 +304,11 @@ void add_rules(const Operator& op, const Schema& schema, const std::vector<Insta
   }
   const bool mixed = std::any_of(instances.begin(), instances.end(),
                                  [](const Instance& i) { return is_mixed(*i.decision); });
-  if (mixed && add_rule_by_world(op, sweep, instances, rule, discovery)) return;
+  const Explained by_world =
+      mixed ? add_rule_by_world(op, sweep, instances, rule, discovery) : Explained::Part;
+  if (by_world == Explained::All) return;
   // What the sizes of shards do not explain is wrong, unless the operator only refused the others.
-  if (mixed)
+  if (by_world == Explained::Nothing)
     for (const Instance& instance : instances)
       if (is_mixed(*instance.decision) && instance.decision->verdict.kind == VerdictKind::Rejected)
         add_call(instance);
@@ -336,7 +354,10 @@ void mark_implied(std::vector<DiscoveredRule>& rules) {
 void find_attributes(Discovery& discovery) {
   auto valid_set = [&](const SampleDecisions& sample) {
     std::vector<bool> valid;
-    for (const Decision& decision : sample.decisions) valid.push_back(is_valid_somewhere(decision));
+    for (const Decision& decision : sample.decisions) {
+      valid.push_back(decision.verdict.valid());
+      valid.push_back(!decision.worlds.empty());
+    }
     return valid;
   };
   std::vector<std::vector<bool>> sets;

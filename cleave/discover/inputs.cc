@@ -81,17 +81,26 @@ double spike(NumberStream& random) {
   return kSizes[random.below(5)] * (random.chance(0.5) ? 1 : -1);
 }
 
-// Zero at one end of every dimension: a row, a column, a matrix of zeros, in one shard alone.
-std::vector<double> zero_slabs(const Shape& shape, NumberStream& random) {
+// One number at one end of every dimension: a row, a column, a matrix of it, in one shard alone.
+std::vector<double> slabs(const Shape& shape, double number, bool front, NumberStream& random) {
   std::vector<double> numbers = scaled_normal(1)(shape, random);
-  const bool front = random.chance(0.5);
   int64_t stride = 1;
   for (size_t d = shape.size(); d-- > 0; stride *= shape[d]) {
     if (shape[d] < 2) continue;
     for (size_t i = 0; i < numbers.size(); ++i)
-      if (static_cast<int64_t>(i) / stride % shape[d] == (front ? 0 : shape[d] - 1)) numbers[i] = 0;
+      if (static_cast<int64_t>(i) / stride % shape[d] == (front ? 0 : shape[d] - 1))
+        numbers[i] = number;
   }
   return numbers;
+}
+
+std::vector<double> zero_slabs(const Shape& shape, NumberStream& random) {
+  return slabs(shape, 0, random.chance(0.5), random);
+}
+
+// At the end, where a shard may be smaller than the others and hold nothing else.
+std::vector<double> nan_slabs(const Shape& shape, NumberStream& random) {
+  return slabs(shape, std::numeric_limits<double>::quiet_NaN(), false, random);
 }
 
 double signed_zero(size_t, NumberStream& random) {
@@ -211,6 +220,7 @@ std::vector<InputGenerator> default_generators() {
       {"one_spike", one_place(spike), true, true},
       {"any_scale", each(any_scale), true, true},
       {"zero_slabs", zero_slabs, false, true},
+      {"nan_slabs", nan_slabs, true, true},
   };
 }
 

@@ -67,11 +67,13 @@ std::optional<std::vector<Array>> try_call(const Operator& op, const Sample& sam
 bool is_beside(const Array& a, const Array& b, int& moved) {
   if (a.dtype() != b.dtype() || a.shape() != b.shape() || !is_float(a.dtype())) return false;
   constexpr double kUnits = 4;
-  const double unit = a.dtype() == DType::F64 ? 0x1p-52 : a.dtype() == DType::F32 ? 0x1p-23 : 0;
+  const bool wide = a.dtype() == DType::F64;
+  if (!wide && a.dtype() != DType::F32) return false;
+  const double unit = wide ? 0x1p-52 : 0x1p-23, smallest = wide ? 0x1p-1074 : 0x1p-149;
   const std::vector<double> x = to_doubles(a), y = to_doubles(b);
   for (size_t i = 0; i < x.size(); ++i) {
     if (x[i] == y[i]) continue;
-    if (!(std::fabs(x[i] - y[i]) <= kUnits * unit * std::fabs(x[i]))) return false;
+    if (!(std::fabs(x[i] - y[i]) <= kUnits * (unit * std::fabs(x[i]) + smallest))) return false;
     ++moved;
   }
   return true;

@@ -40,8 +40,10 @@ void split_sum(double x, std::span<double> parts, Decomposition how, bool whole,
   const size_t holder = static_cast<size_t>(random.below(w));
   std::fill(parts.begin(), parts.end(), 0.0);
   if (!std::isfinite(x)) {
+    // Whatever the other parts are, the sum stays what it is; and infinities that cancel are NaN.
+    for (double& part : parts)
+      part = how == Decomposition::Gaps || how == Decomposition::Ties ? random.normal() : 0;
     parts[holder] = x;
-    // Infinities that cancel are no number either.
     if (std::isnan(x) && how == Decomposition::Opposite) {
       parts[holder] = std::numeric_limits<double>::infinity();
       parts[holder ? 0 : 1] = -parts[holder];
@@ -114,6 +116,8 @@ void split_prod(double x, std::span<double> parts, Decomposition how, NumberStre
   std::fill(parts.begin(), parts.end(), 1.0);
   const size_t holder = static_cast<size_t>(random.below(static_cast<int64_t>(parts.size())));
   if (!std::isfinite(x)) {
+    if (how == Decomposition::Gaps)
+      for (double& part : parts) part = std::ldexp(1.0, static_cast<int>(random.below(9)) - 4);
     parts[holder] = x;
     return;
   }

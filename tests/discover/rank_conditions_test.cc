@@ -139,6 +139,20 @@ TEST(RankConditions, CodeByCallPicksByAttributes) {
     EXPECT_THAT(code, HasSubstr(std::string("\"") + mode + "\""));
 }
 
+// The k-th smallest of k numbers is the largest, whichever sizes a sweep happened to have.
+TEST(Conditions, ANumberAgainstTheSizeOfADimension) {
+  std::vector<SweepPoint> points;
+  for (int64_t dim : {0, 1})
+    for (int64_t k : {1, 3, 5}) {
+      SweepPoint point;
+      point.attrs = {{"dim", dim}, {"k", k}};
+      point.shape = {5, 3};
+      point.valid = k == point.shape[static_cast<size_t>(dim)];
+      points.push_back(point);
+    }
+  EXPECT_EQ(smallest_condition(points, {"dim"}), "k == size(dim)");
+}
+
 // Points that are not there are no reason to promise more.
 TEST(Conditions, TakesTheTermThatPromisesLess) {
   std::vector<SweepPoint> points;
