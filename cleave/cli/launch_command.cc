@@ -90,7 +90,9 @@ std::vector<std::string> command_line(const LaunchOptions& options) {
 constexpr int kStopped = 1;  // the status where mpirun had to be killed: that of a failed rank
 
 pid_t running = -1;
+volatile std::sig_atomic_t asked_to_end = 0;
 void pass_on(int signal) {
+  asked_to_end = 1;
   if (running > 0) kill(running, signal);
 }
 
@@ -145,7 +147,7 @@ void launch(const LaunchOptions& options) {
   close(file);
   const int status = run(line, report);
   print_report(report, options.ranks);
-  if (status != 0 && !has_outcomes(report))
+  if (status != 0 && !asked_to_end && !has_outcomes(report))
     fmt::print(stderr, "error: {} ended with status {}, and no rank has said why\n",
                options.program[0], status);
   std::filesystem::remove(report);

@@ -9,6 +9,7 @@
 #include "cleave/kernels/combine.h"
 #include "cleave/kernels/dot.h"
 #include "cleave/kernels/elementwise.h"
+#include "cleave/kernels/normalize.h"
 #include "cleave/kernels/reduce.h"
 #include "cleave/kernels/reduce_window.h"
 #include "cleave/kernels/running_fold.h"
@@ -238,6 +239,34 @@ TEST(SumAccuracy, OfProductsOfLongVectors) {
     const Array turned =
         dot_general(x.transpose({1, 0}).copy(), y.transpose({1, 0}).copy(), last, DType::F32);
     EXPECT_LT(relative(turned.data<float>()[0], sum), 80 * kError) << k;
+  }
+}
+
+TEST(SumAccuracy, OfSoftmaxAndLayerNormOfLongRows) {
+  constexpr int64_t kSize = 400'000;
+  const Array x = random_numbers({2, kSize}, 10);
+  const float* in = x.data<float>();
+  const Array soft = softmax(x), scale = filled({kSize}, 2.0f), shift = filled({kSize}, 1.0f);
+  const Array norm = layer_norm(x, nullptr, nullptr, 1e-6);
+  const Array affine = layer_norm(x, &scale, &shift, 1e-6);
+  for (int64_t row : {0, 1}) {
+    long double sum = 0, powers = 0, squares = 0;
+    for (int64_t i = 0; i < kSize; ++i) sum += in[row * kSize + i];
+    const double mean = static_cast<double>(sum / kSize);
+    for (int64_t i = 0; i < kSize; ++i) {
+      const double value = in[row * kSize + i];
+      powers += std::exp(value);
+      squares += (value - mean) * (value - mean);
+    }
+    const double deviation = std::sqrt(static_cast<double>(squares / kSize) + 1e-6);
+    for (int64_t i = 0; i < kSize; i += kSize / 7) {
+      const int64_t at = row * kSize + i;
+      const double expected = (in[at] - mean) / deviation;
+      EXPECT_LT(relative(soft.data<float>()[at], std::exp(in[at]) / static_cast<double>(powers)),
+                2 * kError);
+      EXPECT_NEAR(norm.data<float>()[at], expected, 2e-6);
+      EXPECT_NEAR(affine.data<float>()[at], 2 * expected + 1, 4e-6);
+    }
   }
 }
 
