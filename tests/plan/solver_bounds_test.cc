@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <random>
 
 #include "cleave/core/error.h"
 #include "cleave/plan/heuristic.h"
@@ -51,6 +52,19 @@ void expect_bounds_to_hold(const std::vector<Solved>& all, const std::string& wh
     }
 }
 
+// Some matrices are split by rows or by columns.
+std::vector<Pin> random_pins(const Plan& plan, const MeshPtr& mesh, int seed) {
+  std::mt19937_64 random(seed);
+  std::vector<Pin> pins;
+  for (const PlannedValue& value : plan.values) {
+    if (!value.spec.mesh || value.spec.rank() != 2 || random() % 3) continue;
+    const char* spec = std::vector<const char*>{"[{\"x\"}, {}]", "[{}, {\"x\"}]", "[{}, {}]",
+                                                "[{\"x\"}, {?}]"}[random() % 4];
+    pins.push_back(parse_pin(value.name + "=" + spec, mesh));
+  }
+  return pins;
+}
+
 // No plan of any solver is below the bound of another one.
 TEST(SolverBounds, HoldForTheOtherSolvers) {
   const char* rounds = std::getenv("CLEAVE_TEST_ROUNDS");  // for longer sweeps by hand
@@ -61,9 +75,21 @@ TEST(SolverBounds, HoldForTheOtherSolvers) {
     const std::string what = fmt::format("seed {} on {}\n{}", seed, mesh, text);
     const Graph graph = parse_module(text);
     PlannerOptions options = options_for(mesh);
+    std::string pins;
     const std::vector<Solved> all = solve_all(graph, options, seed % 3 == 0);
     ASSERT_GE(all.size(), 3u) << what;
     expect_bounds_to_hold(all, what);
+    // Pins leave fewer plans: none of them is below a bound for all, nor below one for the pins.
+    PlannerOptions pinned = options;
+    pinned.pins = random_pins(all[0].plan, pinned.mesh, seed);
+    std::vector<Solved> with_pins = solve_all(graph, pinned, false);
+    for (const Pin& pin : pinned.pins) pins += pin.text + "\n";
+    expect_bounds_to_hold(with_pins, what + pins);
+    with_pins.push_back(all[0]);
+    for (const Solved& solved : with_pins)
+      EXPECT_GE(solved.plan.totals.seconds, all[0].plan.bound.lower_bound * (1 - 1e-9) - 1e-12)
+          << solved.solver << " with pins\n"
+          << what << pins;
     // Within what the cheapest one holds, and a little less.
     options.memory = all[0].plan.memory.peak * 9 / 10;
     expect_bounds_to_hold(solve_all(graph, options, false), what + "within 90% of the memory");
