@@ -206,8 +206,10 @@ void run(const PlanArguments& arguments) {
     options.pins = pins_of(arguments, options.mesh);
   else if (!arguments.pins.empty() || !arguments.forbid.empty() || !arguments.replicate.empty())
     throw_user("pins speak of axes of a mesh; give --mesh instead of --devices");
-  if (arguments.devices > 0 || limits.size() > 1)
-    return search_shapes(graph, arguments, options, limits);
+  const bool several = arguments.devices > 0 || limits.size() > 1;
+  if (several && arguments.solver != "cleave")
+    throw_user("--solver {}: several meshes or limits are for --solver cleave", arguments.solver);
+  if (several) return search_shapes(graph, arguments, options, limits);
 
   plan::PlannerResult result;
   if (arguments.solver == "heuristic") {

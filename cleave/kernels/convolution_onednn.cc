@@ -135,6 +135,70 @@ OneDnnConvolution make_onednn(const ConvLayout& input, const ConvLayout& kernel,
   return conv;
 }
 
+namespace {
+
+// Null: a form that this version does not have.
+OneDnnConvolution* prepared(const ConvLayout& input, const ConvLayout& kernel,
+                            const ConvLayout& result, const Window& window) {
+  apply_library_threads();
+  thread_local PrimitiveCache<OneDnnConvolution> cache;
+  std::vector<int64_t> key{static_cast<int64_t>(input.dtype), static_cast<int64_t>(result.dtype),
+                           library_threads()};
+  for (const ConvLayout* layout : {&input, &kernel, &result}) {
+    key.insert(key.end(), layout->shape.begin(), layout->shape.end());
+    key.insert(key.end(), layout->strides.begin(), layout->strides.end());
+  }
+  for (const Window::Dim& dim : window.dims)
+    key.insert(key.end(), {dim.stride, dim.dilation, dim.low, dim.high});
+  try {
+    return &cache.get(key, [&] { return make_onednn(input, kernel, result, window); });
+  } catch (const dnnl::error&) {
+    return nullptr;
+  }
+}
+
+int64_t bytes_of(const ConvLayout& layout) {
+  return num_elements(layout.shape) * byte_size(layout.dtype);
+}
+
+ConvLayout packed(const ConvLayout& layout) {
+  return {layout.dtype, layout.shape, row_major_strides(layout.shape)};
+}
+
+}  // namespace
+
+std::optional<int64_t> onednn_workspace(ConvLayout input, ConvLayout kernel,
+                                        const ConvLayout& result, Window window) {
+  if (!suits_onednn(input, kernel, result) || !is_plain_tensor(result)) return std::nullopt;
+  int64_t bytes = 0;
+  if (const auto before = take_padding(window)) {
+    const size_t first = input.shape.size() - window.dims.size();
+    for (size_t i = 0; i < window.dims.size(); ++i) {
+      const Window::Dim& dim = before->dims[before->dims.size() - window.dims.size() + i];
+      int64_t& size = input.shape[first + i];
+      size = std::max<int64_t>(0, (size - 1) * dim.base_dilation + 1 + dim.low + dim.high);
+    }
+    input = packed(input);
+    bytes += bytes_of(input);
+  }
+  if (!is_plain_tensor(input)) {
+    input = packed(input);
+    bytes += bytes_of(input);
+  }
+  if (!is_plain_kernel(kernel)) {
+    kernel = packed(kernel);
+    bytes += bytes_of(kernel);
+  }
+  const OneDnnConvolution* entry = prepared(input, kernel, result, window);
+  if (!entry) return std::nullopt;
+  auto add = [&](const memory::desc& desc) { bytes += static_cast<int64_t>(desc.get_size()); };
+  if (entry->input != entry->own_input) add(entry->own_input);
+  if (entry->kernel != entry->own_kernel) add(entry->own_kernel);
+  if (entry->result != entry->own_result) add(entry->own_result);
+  add(entry->scratch);
+  return bytes;
+}
+
 bool run_onednn(const Canonical& conv) {
   if (!suits_onednn(layout_of(conv.input), layout_of(conv.kernel), layout_of(conv.result)) ||
       !is_plain_tensor(layout_of(conv.result)))
@@ -146,24 +210,9 @@ bool run_onednn(const Canonical& conv) {
   if (!is_plain_tensor(layout_of(input))) input = input.copy();
   if (!is_plain_kernel(layout_of(kernel))) kernel = kernel.copy();
 
-  apply_library_threads();
-  thread_local PrimitiveCache<OneDnnConvolution> cache;
-  std::vector<int64_t> key{static_cast<int64_t>(input.dtype()),
-                           static_cast<int64_t>(conv.result.dtype()), library_threads()};
-  for (const Array* array : std::initializer_list<const Array*>{&input, &kernel, &conv.result}) {
-    key.insert(key.end(), array->shape().begin(), array->shape().end());
-    key.insert(key.end(), array->strides().begin(), array->strides().end());
-  }
-  for (const Window::Dim& dim : window.dims)
-    key.insert(key.end(), {dim.stride, dim.dilation, dim.low, dim.high});
-  OneDnnConvolution* entry = nullptr;
-  try {
-    entry = &cache.get(key, [&] {
-      return make_onednn(layout_of(input), layout_of(kernel), layout_of(conv.result), window);
-    });
-  } catch (const dnnl::error&) {
-    return false;  // a form that this version does not have
-  }
+  OneDnnConvolution* entry =
+      prepared(layout_of(input), layout_of(kernel), layout_of(conv.result), window);
+  if (!entry) return false;
 
   dnnl::engine& engine = onednn_engine();
   dnnl::stream& stream = onednn_stream();

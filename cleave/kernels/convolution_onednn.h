@@ -42,4 +42,9 @@ OneDnnConvolution make_onednn(const ConvLayout& input, const ConvLayout& kernel,
                               const ConvLayout& result, const Window& window, bool has_bias = false,
                               dnnl::primitive_attr attr = {});
 
+// What run_onednn holds beside operands and result, by their layouts alone; nothing where oneDNN
+// does not take it.
+std::optional<int64_t> onednn_workspace(ConvLayout input, ConvLayout kernel,
+                                        const ConvLayout& result, Window window);
+
 }  // namespace cleave::conv_detail

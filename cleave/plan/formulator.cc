@@ -29,6 +29,7 @@ void Formulator::run() {
   out_.definitions.assign(graph_.num_values(), -1);
   number(function.body, 1, -1);
   count_uses();
+  find_captured();
   check_pins();
   prepare_strategies();
   new_decision(1, "fixed");
@@ -65,6 +66,25 @@ void Formulator::count_uses() {
   for (uint32_t v = 0; v < graph_.num_values(); ++v)
     for (const Use& use : uses_.uses({v}))
       if (position_[use.node.index] >= 0) ++use_count_[v];
+}
+
+void Formulator::find_captured() {
+  captured_.assign(graph_.num_values(), false);
+  std::vector<bool> is_planned(graph_.num_regions());
+  for (NodeId id : out_.schedule) is_planned[graph_.node(id).parent.index] = true;
+  for (NodeId id : out_.schedule) {
+    const Node& node = graph_.node(id);
+    if (is_planned_inside(node)) continue;
+    for (RegionId region : node.regions)
+      graph_.walk(region, [&](NodeId inner) {
+        for (ValueId operand : graph_.node(inner).operands) {
+          const Value& value = graph_.value(operand);
+          const RegionId home =
+              value.producer.valid() ? graph_.node(value.producer).parent : value.region;
+          if (is_planned[home.index]) captured_[operand.index] = true;
+        }
+      });
+  }
 }
 
 // Those that an op says of itself, for this mesh.
@@ -111,10 +131,9 @@ void Formulator::arguments() {
     ListId list = intern({kNoSpec});
     if (is_ranked(arg)) {
       std::vector<std::string> pins;
-      const std::vector<SpecId> specs =
-          allowed(arg, layouts_.candidates(graph_.type(arg).shape), pins);
+      const std::vector<SpecId> specs = candidates(arg, pins);
       decision = new_decision(static_cast<int>(specs.size()), names_.values[arg.index]);
-      free_[decision] = pins.empty() && use_count_[arg.index] == 1;
+      free_[decision] = pins.empty() && use_count_[arg.index] == 1 && !captured_[arg.index];
       out_.decisions[decision].pins = std::move(pins);
       list = intern(specs);
     }
@@ -163,7 +182,10 @@ void Formulator::visit_plain(NodeId id) {
   const StrategySet& set = book_.strategies(number_[id.index]);
   const std::vector<int> operands = operand_versions(id);
   std::vector<int32_t> pick;
-  int decision = join(id, set, operands, pick);
+  const bool captured = std::any_of(node.results.begin(), node.results.end(),
+                                    [&](ValueId result) { return captured_[result.index]; });
+  int decision = captured ? 0 : join(id, set, operands, pick);
+  if (captured) pick = {0};
   if (decision < 0) {
     const int count = static_cast<int>(set.list.size());
     decision = count == 1 ? 0 : new_decision(count, names_.nodes[id.index]);

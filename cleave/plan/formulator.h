@@ -24,6 +24,9 @@ class Formulator {
   void check_pins() const;  // every one names some value
   bool is_about_something(const Pin& pin) const;
   void count_uses();
+  // Values that the scalar code inside an op sees: no operand of it asks for a layout of them, so
+  // that they are made whole.
+  void find_captured();
   // Numbers all ops that have strategies and has these prepared.
   void prepare_strategies();
   bool is_plain(const Node& node) const;
@@ -71,6 +74,8 @@ class Formulator {
   // Candidates of a value under the pins on it; notes which were used.
   std::vector<SpecId> allowed(ValueId value, const std::vector<SpecId>& candidates,
                               std::vector<std::string>& used) const;
+  // Those of its shape; whole alone, where scalar code sees it.
+  std::vector<SpecId> candidates(ValueId value, std::vector<std::string>& used) const;
   std::optional<ShardingSpec> annotation(ValueId value) const;
   bool is_ignored(const std::string& name) const;
   // The layouts of a tensor that an annotation allows; never none.
@@ -95,6 +100,7 @@ class Formulator {
   std::vector<int> use_count_;                           // by value: operand slots of planned nodes
   std::vector<int> version_of_;                          // by value: what users get
   std::vector<bool> trivial_;                            // by value: made of constants and scalars
+  std::vector<bool> captured_;                           // by value
   std::vector<int> number_;                              // by node: of its strategies
   std::vector<bool> free_;                               // by decision
   std::vector<std::vector<int>> demands_of_;             // by decision

@@ -135,14 +135,16 @@ void Formulator::visit_barrier(NodeId id) {
 
 void Formulator::visit_while(NodeId id) {
   const Node& node = graph_.node(id);
+  for (RegionId body : node.regions)  // a carried value lies alike wherever it is seen
+    for (size_t i = 0; i < node.results.size(); ++i)
+      if (captured_[graph_.region(body).args[i].index]) captured_[node.results[i].index] = true;
   std::vector<Want> carry;
   for (ValueId result : node.results) {
     Want want{
         0, intern({is_ranked(result) ? layouts_.replicated(graph_.type(result).rank()) : kNoSpec})};
     if (is_ranked(result) && graph_.type(result).rank() > 0) {
       std::vector<std::string> pins;
-      const std::vector<SpecId> specs =
-          allowed(result, layouts_.candidates(graph_.type(result).shape), pins);
+      const std::vector<SpecId> specs = candidates(result, pins);
       want = {new_decision(static_cast<int>(specs.size()), names_.values[result.index]),
               intern(specs)};
       out_.decisions[want.decision].pins = std::move(pins);
@@ -179,8 +181,7 @@ void Formulator::visit_branches(NodeId id) {
     Want want{0, intern({kNoSpec})};
     if (is_ranked(result)) {
       std::vector<std::string> pins;
-      const std::vector<SpecId> specs =
-          allowed(result, layouts_.candidates(graph_.type(result).shape), pins);
+      const std::vector<SpecId> specs = candidates(result, pins);
       want = {new_decision(static_cast<int>(specs.size()), names_.values[result.index]),
               intern(specs)};
       out_.decisions[want.decision].pins = std::move(pins);
@@ -300,6 +301,12 @@ std::vector<SpecId> Formulator::allowed(ValueId value, const std::vector<SpecId>
   return list;
 }
 
+std::vector<SpecId> Formulator::candidates(ValueId value, std::vector<std::string>& used) const {
+  const Type& type = graph_.type(value);
+  if (captured_[value.index]) return {layouts_.replicated(type.rank())};
+  return allowed(value, layouts_.candidates(type.shape), used);
+}
+
 void Formulator::settle(ValueId value) {
   const int raw = version_of_[value.index];
   if (!is_ranked(value)) return;
@@ -312,6 +319,7 @@ void Formulator::settle(ValueId value) {
     flows = flows || (user.def && (user.def->has(kTerminator) || user.def->has(kDataFlow)));
   }
   const std::string& name = names_.values[value.index];
+  if (captured_[value.index]) return share_copies(version_of_[value.index]);
   if (!pins_on(value).empty() || (pending && (use_count_[value.index] > 1 || flows))) {
     std::vector<std::string> pins;
     const std::vector<SpecId> specs =

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "cleave/plan/mip.h"
 
@@ -35,6 +36,7 @@ Solution LazySolver::run(std::optional<int64_t> limit, const std::vector<int>& k
       choice = tables_.spread(solution.choice);
       if (limit && add_times(tables_.memory(choice), *limit)) {
         if (late += is_late; late <= kMostLate) continue;
+        if (best.empty()) best = smallest(*limit);
         solution = as_solution(tables_.problem(times_, limit), best);
         solution.lower_bound = solution.feasible ? std::min(solution.cost, bound) : bound;
         if (solution.feasible) choice = tables_.spread(best);
@@ -43,10 +45,74 @@ Solution LazySolver::run(std::optional<int64_t> limit, const std::vector<int>& k
       solution.lower_bound = std::min(solution.cost, bound);
       best = solution.choice;
     }
+    // Before there is nothing: what holds least may fit, and is then where the search begins.
+    if (!solution.feasible && !solution.proven && limit && best.empty() &&
+        (is_last || stats_.solves > 1) && !options_.stop.stop_requested()) {
+      best = smallest(*limit);
+      if (!best.empty()) {
+        if (!is_late && options_.solver == PlanSolver::Cleave) continue;
+        solution = as_solution(tables_.problem(times_, limit), best);
+        solution.lower_bound = std::min(solution.cost, bound);
+        choice = tables_.spread(best);
+        return solution;
+      }
+    }
     const bool good = solution.feasible && solution.gap() <= options_.gap;
     if (solution.proven || good || is_last) return solution;
     effort = std::min(whole, 4 * effort);
   }
+}
+
+std::vector<int> LazySolver::smallest(int64_t limit) {
+  constexpr int kRounds = 12;
+  constexpr double kScale = 1e6;  // units of a limit that is full
+  if (tried_smallest_) return {};
+  tried_smallest_ = true;
+  std::map<int, double> weight;  // by time
+  for (int round = 0; round < kRounds; ++round) {
+    for (int time : times_) weight.try_emplace(time, 1.0);
+    Problem problem = tables_.problem(times_, limit);
+    std::vector<int> sorted = times_;
+    std::sort(sorted.begin(), sorted.end());
+    for (ProblemNode& node : problem.nodes) {
+      double share = 0;
+      for (int64_t t = node.live.lo; t < node.live.hi; ++t) share += weight[sorted[t]];
+      for (size_t k = 0; k < node.costs.size(); ++k)
+        if (node.costs[k] < kForbidden)
+          node.costs[k] =
+              static_cast<int64_t>(kScale * share * static_cast<double>(node.usages[k]) /
+                                   static_cast<double>(std::max<int64_t>(1, limit)));
+      std::fill(node.usages.begin(), node.usages.end(), 0);
+      node.live = {};
+    }
+    for (ProblemEdge& edge : problem.edges)
+      for (int64_t& cost : edge.costs)
+        if (cost < kForbidden) cost = 0;
+    problem.usage_limit.reset();
+    SolveOptions how;
+    how.effort = default_effort(kFirstStage);
+    how.time_limit = 2 * kFirstStage;
+    how.seed = options_.seed;
+    how.threads = options_.threads;
+    how.stop = options_.stop;
+    Solution found = solve(problem, how);
+    ++stats_.solves;
+    if (!found.feasible) return {};
+    found.choice.resize(tables_.classes().count);
+    const std::vector<int64_t> memory = tables_.memory(tables_.spread(found.choice));
+    bool fits = true;
+    for (size_t t = 0; t < memory.size(); ++t) {
+      if (memory[t] <= limit) continue;
+      fits = false;
+      if (const auto it = weight.find(static_cast<int>(t)); it != weight.end()) it->second *= 2;
+    }
+    if (options_.trace)
+      options_.trace(fmt::format("the smallest in round {}: {} bytes of {}", round + 1,
+                                 *std::max_element(memory.begin(), memory.end()), limit));
+    if (fits) return found.choice;
+    add_times(memory, limit);
+  }
+  return {};
 }
 
 // What is known, as what the clock left.
@@ -89,7 +155,7 @@ Solution LazySolver::solve_once(const Problem& problem, const std::vector<int>& 
   Solution solution;
   const double left = std::max(kLeast, options_.time_limit - clock_.seconds());
   if (options_.solver == PlanSolver::Mip) {
-    solution = solve_mip(problem, {.time_limit = left});
+    solution = solve_mip(problem, {.time_limit = left, .lazy_rows = true, .stop = options_.stop});
   } else {
     SolveOptions how;
     how.time_limit = left;

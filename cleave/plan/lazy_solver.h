@@ -37,6 +37,9 @@ class LazySolver {
   Solution as_solution(const Problem& problem, const std::vector<int>& known) const;
   std::vector<int> start(const Problem& problem, const std::vector<int>& known) const;
   Solution solve_once(const Problem& problem, const std::vector<int>& known, std::uint64_t effort);
+  // A choice by class that holds little: by weights on the times at which others held too much, not
+  // by cost. None: it does not fit either.
+  std::vector<int> smallest(int64_t limit);
   bool add_times(const std::vector<int64_t>& memory, int64_t limit);
 
   const Tables& tables_;
@@ -44,6 +47,7 @@ class LazySolver {
   const Stopwatch& clock_;
   PlannerStats& stats_;
   std::vector<int> times_;
+  bool tried_smallest_ = false;
 };
 
 }  // namespace cleave::plan

@@ -1,5 +1,6 @@
 #include "cleave/plan/mesh_search.h"
 
+#include <algorithm>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -82,7 +83,63 @@ std::vector<MeshCandidate> search_meshes(const Graph& graph, const std::vector<M
   std::vector<MeshCandidate> made;
   for (size_t i = 0; i < candidates.size(); ++i)
     if (is_done[i]) made.push_back(std::move(candidates[i]));
+  share_between_limits(made);
   return made;
+}
+
+namespace {
+
+void take_plan(MeshCandidate& candidate, const Plan& plan) {
+  PlannerResult& result = candidate.result;
+  PlanBound bound = plan.bound;
+  // What is known of this limit: a bound of its own, or none but what any plan takes.
+  bound.lower_bound = result.plan ? result.plan->bound.lower_bound : 0;
+  bound.alike = result.plan ? result.plan->bound.alike : plan.bound.alike;
+  bound.cut = result.plan ? result.plan->bound.cut : true;
+  result.plan = plan;
+  result.plan->bound = bound;
+  result.plan->memory.limit = candidate.limit;
+}
+
+void update_gap(Plan& plan) {
+  PlanBound& bound = plan.bound;
+  const double seconds = plan.totals.seconds;
+  constexpr double kRounding = 1e-9;
+  bound.proven = bound.lower_bound >= seconds * (1 - kRounding);
+  bound.lower_bound = std::min(bound.lower_bound, seconds);
+  bound.gap = bound.proven ? 0 : 1 - bound.lower_bound / std::max(1e-30, seconds);
+}
+
+}  // namespace
+
+void share_between_limits(std::vector<MeshCandidate>& candidates) {
+  std::vector<MeshCandidate*> order;
+  for (MeshCandidate& candidate : candidates)
+    if (candidate.limit) order.push_back(&candidate);
+  std::stable_sort(order.begin(), order.end(), [](const MeshCandidate* a, const MeshCandidate* b) {
+    return *a->limit < *b->limit;
+  });
+  for (size_t i = 0; i < order.size(); ++i) {
+    auto is_same_mesh = [&](size_t j) { return order[j]->mesh == order[i]->mesh; };
+    std::optional<Plan>& plan = order[i]->result.plan;
+    for (size_t j = 0; j < i; ++j) {
+      const std::optional<Plan>& other = order[j]->result.plan;
+      if (!is_same_mesh(j) || !other) continue;
+      if (plan && plan->totals.seconds <= other->totals.seconds) continue;
+      take_plan(*order[i], *other);
+      update_gap(*plan);
+    }
+  }
+  // A larger limit allows more: no plan within a smaller one is below its bound.
+  for (size_t i = 0; i < order.size(); ++i)
+    for (size_t j = i + 1; j < order.size(); ++j) {
+      std::optional<Plan>&tight = order[i]->result.plan, &loose = order[j]->result.plan;
+      if (order[i]->mesh != order[j]->mesh || !tight || !loose) continue;
+      if (loose->bound.lower_bound <= tight->bound.lower_bound) continue;
+      if (tight->bound.alike != loose->bound.alike || tight->bound.proven) continue;
+      tight->bound.lower_bound = loose->bound.lower_bound;
+      update_gap(*tight);
+    }
 }
 
 std::vector<int> fastest_by_limit(const std::vector<MeshCandidate>& candidates,

@@ -19,12 +19,17 @@ struct MeshCandidate {
 using MeshObserver = std::function<void(const MeshCandidate& candidate, size_t done, size_t all)>;
 
 // A plan for every mesh and every limit, in the order of meshes, then limits; `options.threads` of
-// them are made side by side. `options.mesh`, `options.memory` and pins on axes that a mesh does
-// not have do not count. Fewer where `options.stop` ended it.
+// them are made side by side. Limits of a mesh share what was found (share_between_limits).
+// `options.mesh`, `options.memory` and pins on axes that a mesh does not have do not count. Fewer
+// where `options.stop` ended it.
 std::vector<MeshCandidate> search_meshes(const Graph& graph, const std::vector<MeshPtr>& meshes,
                                          const std::vector<int64_t>& limits,
                                          const PlannerOptions& options,
                                          const MeshObserver& observer = {});
+
+// On each mesh, a plan within a limit is one within every larger limit as well, and a bound for a
+// limit is one for every smaller limit: a larger limit never gets a dearer plan.
+void share_between_limits(std::vector<MeshCandidate>& candidates);
 
 // For each limit the fastest candidate, as indices; -1 where nothing fits. The front of time
 // against memory.

@@ -10,11 +10,15 @@
 #include <vector>
 
 #include "cleave/core/error.h"
+#include "cleave/plan/child_process.h"
 
 namespace cleave::plan {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// Seconds beyond the limit that the library may take to notice it.
+constexpr double kGrace = 0.3;
 
 // Columns, and rows in compressed form.
 struct Program {
@@ -63,25 +67,29 @@ class MipSolve {
         result.reason = "the integer program has no solution";
         return result;
       }
-      if (outcome == Outcome::kStopped) {
+      if (outcome != Outcome::kOptimal) {
         result.effort_cut = true;
         result.lower_bound =
             static_cast<Int128>(std::max(0.0, std::ceil(bound - 1e-6 * std::abs(bound))));
-        return result;
+        if (outcome == Outcome::kStopped) return result;
       }
       if (add_broken_rows(choice)) continue;
       const Evaluation evaluation = evaluate(problem_, choice);
+      if (outcome == Outcome::kFound && !evaluation.feasible()) return result;
       internal_check(evaluation.feasible(), "solve_mip: the solution breaks the problem");
-      result.feasible = result.proven = true;
+      result.feasible = true;
       result.choice = std::move(choice);
-      result.cost = result.lower_bound = evaluation.cost;
+      result.cost = evaluation.cost;
       result.reason = "integer program";
+      result.proven = outcome == Outcome::kOptimal;
+      result.lower_bound = result.proven ? result.cost : std::min(result.lower_bound, result.cost);
       return result;
     }
   }
 
  private:
-  enum class Outcome { kOptimal, kInfeasible, kStopped };
+  // Found: a solution, though not known to be the best.
+  enum class Outcome { kOptimal, kFound, kInfeasible, kStopped };
 
   void add_nodes() {
     for (const ProblemNode& node : problem_.nodes) {
@@ -161,7 +169,50 @@ class MipSolve {
   }
 
   Outcome optimise(std::vector<int>& choice, double& bound) {
+    const double left =
+        options_.time_limit - std::chrono::duration<double>(Clock::now() - begin_).count();
+    if (left <= 0) return Outcome::kStopped;
+    const auto numbers =
+        run_in_child([&] { return run_library(left); }, left + kGrace, options_.stop);
+    if (!numbers || numbers->size() < 2) return Outcome::kStopped;
+    bound = (*numbers)[1];
+    for (size_t i = 2; i < numbers->size(); ++i) choice.push_back(static_cast<int>((*numbers)[i]));
+    return static_cast<Outcome>(static_cast<int>((*numbers)[0]));
+  }
+
+  // In the child: the outcome, the bound, and the choice for each node if there is one.
+  std::vector<double> run_library(double seconds) const {
     std::unique_ptr<Cbc_Model, void (*)(Cbc_Model*)> model(Cbc_newModel(), Cbc_deleteModel);
+    load(model.get());
+    Cbc_setLogLevel(model.get(), 0);
+    Cbc_setParameter(model.get(), "log", "0");
+    Cbc_setParameter(model.get(), "seconds", std::to_string(seconds).c_str());
+    Cbc_setParameter(model.get(), "ratioGap", "0");
+    Cbc_setParameter(model.get(), "allowableGap", "1e-7");
+    Cbc_solve(model.get());
+    const double bound = Cbc_getBestPossibleObjValue(model.get());
+    const auto outcome = [&](Outcome what) {
+      return std::vector<double>{static_cast<double>(what), bound};
+    };
+    if (Cbc_isProvenInfeasible(model.get())) return outcome(Outcome::kInfeasible);
+    const bool optimal = Cbc_isProvenOptimal(model.get());
+    const double* solution =
+        optimal ? Cbc_getColSolution(model.get()) : Cbc_bestSolution(model.get());
+    if (!solution) return outcome(Outcome::kStopped);
+    std::vector<double> numbers = outcome(optimal ? Outcome::kOptimal : Outcome::kFound);
+    for (const std::vector<int>& node : chosen_) {
+      int best = -1;
+      for (std::size_t s = 0; s < node.size(); ++s) {
+        if (node[s] >= 0 && (best < 0 || solution[node[s]] > solution[node[best]])) {
+          best = static_cast<int>(s);
+        }
+      }
+      numbers.push_back(best);
+    }
+    return numbers;
+  }
+
+  void load(Cbc_Model* model) const {
     const int columns = static_cast<int>(program_.objective.size());
     const int rows = static_cast<int>(program_.lower.size());
     // The library wants the matrix by columns.
@@ -178,35 +229,12 @@ class MipSolve {
       }
     }
     const std::vector<double> low(columns, 0), high(columns, 1);
-    Cbc_loadProblem(model.get(), columns, rows, first.data(), index.data(), value.data(),
-                    low.data(), high.data(), program_.objective.data(), program_.lower.data(),
+    Cbc_loadProblem(model, columns, rows, first.data(), index.data(), value.data(), low.data(),
+                    high.data(), program_.objective.data(), program_.lower.data(),
                     program_.upper.data());
     for (int c = 0; c < columns; ++c) {
-      if (program_.integer[c]) Cbc_setInteger(model.get(), c);
+      if (program_.integer[c]) Cbc_setInteger(model, c);
     }
-    const double left =
-        options_.time_limit - std::chrono::duration<double>(Clock::now() - begin_).count();
-    if (left <= 0) return Outcome::kStopped;
-    Cbc_setLogLevel(model.get(), 0);
-    Cbc_setParameter(model.get(), "log", "0");
-    Cbc_setParameter(model.get(), "seconds", std::to_string(left).c_str());
-    Cbc_setParameter(model.get(), "ratioGap", "0");
-    Cbc_setParameter(model.get(), "allowableGap", "1e-7");
-    Cbc_solve(model.get());
-    bound = Cbc_getBestPossibleObjValue(model.get());
-    if (Cbc_isProvenInfeasible(model.get())) return Outcome::kInfeasible;
-    if (!Cbc_isProvenOptimal(model.get())) return Outcome::kStopped;
-    const double* solution = Cbc_getColSolution(model.get());
-    for (const std::vector<int>& node : chosen_) {
-      int best = -1;
-      for (std::size_t s = 0; s < node.size(); ++s) {
-        if (node[s] >= 0 && (best < 0 || solution[node[s]] > solution[node[best]])) {
-          best = static_cast<int>(s);
-        }
-      }
-      choice.push_back(best);
-    }
-    return Outcome::kOptimal;
   }
 
   const Problem& problem_;

@@ -21,6 +21,7 @@ OpPrice::OpPrice(const Graph& graph, const Node& node, const MeshPtr& mesh,
   function.body = alone.add_region();
   ValueMap map(graph.num_values());
   std::vector<ValueId> operands;
+  std::vector<bool> inside;
   for (ValueId operand : node.operands) {
     const Type& type = graph.type(operand);
     function.arg_types.push_back(type);
@@ -37,6 +38,22 @@ OpPrice::OpPrice(const Graph& graph, const Node& node, const MeshPtr& mesh,
   node_ = alone.add_node(node.name, operands, types, node.attrs);
   alone.node(node_).attrs.erase("sdy.sharding");
   alone.append(function.body, node_);
+  // What regions see of outside is there as well.
+  auto capture = [&](auto&& self, RegionId region) -> void {
+    for (ValueId arg : graph.region(region).args) inside[arg.index] = true;
+    for (NodeId id : graph.region(region).nodes) {
+      const Node& inner = graph.node(id);
+      for (ValueId value : inner.operands)
+        if (!inside[value.index] && !map[value.index].valid()) {
+          function.arg_types.push_back(graph.type(value));
+          map[value.index] = alone.add_argument(function.body, graph.type(value));
+        }
+      for (ValueId result : inner.results) inside[result.index] = true;
+      for (RegionId nested : inner.regions) self(self, nested);
+    }
+  };
+  if (!node.regions.empty()) inside.resize(graph.num_values());
+  for (RegionId region : node.regions) capture(capture, region);
   for (RegionId region : node.regions)
     copy_region(graph, region, alone, alone.add_region(node_), map);
   const NodeId end = alone.add_node("func.return", alone.node(node_).results, {});

@@ -73,8 +73,11 @@ class DryDevice : public KernelCaller, public TransferHandler {
     if (node.name == "stablehlo.while") return loop(context, node, in);
     if (!node.regions.empty() && node.def && node.def->has(kDataFlow)) {
       std::vector<Array> results;
-      for (size_t r = 0; r < node.regions.size(); ++r)
-        if (most_runs(node, r) > 0) results = context.run_region(node.regions[r], {});
+      for (size_t r = 0; r < node.regions.size(); ++r) {
+        if (most_runs(node, r) == 0) continue;
+        results.clear();  // one of them runs
+        results = context.run_region(node.regions[r], {});
+      }
       if (results.size() == node.results.size()) return results;
       for (ValueId result : node.results) results.push_back(fresh(graph_.type(result)));
       return results;

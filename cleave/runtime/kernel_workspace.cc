@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cleave/graph/op_def.h"
+#include "cleave/kernels/convolution_onednn.h"
 #include "cleave/kernels/dense.h"
 #include "cleave/kernels/workspace.h"
 #include "cleave/ops/conv_attr.h"
@@ -13,8 +14,20 @@ namespace {
 
 int64_t convolution_workspace(const Node& node, const Array& input, const Array& kernel,
                               const Type& result) {
+  if (input.num_elements() == 0 || kernel.num_elements() == 0 || num_elements(result.shape) == 0)
+    return 0;
   const ConvDims dims = conv_dims(node);
   const ConvWindow window = conv_window(node, dims, kernel.shape());
+  if (input.dtype() == result.dtype && kernel.dtype() == result.dtype &&
+      convolution_compute_type(result.dtype, result.dtype, result.dtype) == result.dtype) {
+    // A view of nothing: only its layout is looked at.
+    const Array target(result.dtype, result.shape, row_major_strides(result.shape), 0, Buffer());
+    const conv_detail::Canonical conv = conv_detail::canonical(input, kernel, target, dims, window);
+    if (const auto bytes = conv_detail::onednn_workspace(
+            conv_detail::layout_of(conv.input), conv_detail::layout_of(conv.kernel),
+            conv_detail::layout_of(conv.result), conv.window))
+      return *bytes;
+  }
   int64_t bytes = 0;
   auto padded = static_cast<int64_t>(input.num_bytes());
   bool is_padded = false;
