@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
@@ -263,19 +264,21 @@ void remove_dead_ops(Graph& graph) {
   });
   GraphRewrite rewrite(graph);
   bool any = false;
-  auto release = [&](auto&& self, const Node& node) -> void {
-    for (ValueId operand : node.operands) --uses[operand.index];
-    for (RegionId region : node.regions)
-      for (NodeId inner : graph.region(region).nodes) self(self, graph.node(inner));
+  std::vector<uint8_t> released(graph.num_nodes()), inside_dead(graph.num_nodes());
+  // Each node once: one that is dead by itself may stand inside another that is.
+  auto release = [&](auto&& self, NodeId id) -> void {
+    if (std::exchange(released[id.index], 1)) return;
+    for (ValueId operand : graph.node(id).operands) --uses[operand.index];
+    for (RegionId region : graph.node(id).regions)
+      for (NodeId inner : graph.region(region).nodes) self(self, inner);
   };
-  std::vector<uint8_t> inside_dead(graph.num_nodes());
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
     const Node& node = graph.node(*it);
     if (inside_dead[it->index] || !is_removable(graph, node)) continue;
     if (std::any_of(node.results.begin(), node.results.end(),
                     [&](ValueId result) { return uses[result.index] != 0; }))
       continue;
-    release(release, node);
+    release(release, *it);
     for (RegionId region : node.regions)
       graph.walk(region, [&](NodeId inner) { inside_dead[inner.index] = 1; });
     rewrite.erase(*it);
