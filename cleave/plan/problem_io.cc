@@ -48,10 +48,10 @@ std::string read_text(const std::string& path) {
       throw_user("{}: cannot be read: {}", path, gzerror(file.get(), &code));
     }
     used += static_cast<std::size_t>(got);
-    if (static_cast<unsigned>(got) < room) break;
     if (used > kRatioFrom && used / kMostRatio > static_cast<std::size_t>(gzoffset(file.get())))
       throw_user("{}: it inflates to more than {} times its size; no problem does", path,
                  kMostRatio);
+    if (static_cast<unsigned>(got) < room) break;
   }
   int code = 0;
   const char* message = gzerror(file.get(), &code);
