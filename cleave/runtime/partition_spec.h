@@ -10,14 +10,19 @@
 namespace cleave {
 
 // The axes of one dimension, by name: "data", {"x", "y"} (major to minor), "x:(1)2" (a part of an
-// axis), or {} for none.
+// axis), or {} or nullptr for none.
 struct SpecEntry {
   std::vector<std::string> axes;
 
   SpecEntry() = default;
-  SpecEntry(const char* axis) : axes{axis} {}
+  SpecEntry(const char* axis) {
+    if (axis) axes.emplace_back(axis);
+  }
   SpecEntry(std::string axis) : axes{std::move(axis)} {}
-  SpecEntry(std::initializer_list<const char*> list) : axes(list.begin(), list.end()) {}
+  SpecEntry(std::initializer_list<const char*> list) {
+    for (const char* axis : list)
+      if (axis) axes.emplace_back(axis);
+  }
   SpecEntry(std::vector<std::string> list) : axes(std::move(list)) {}
 };
 

@@ -84,7 +84,9 @@ auto trace_call(const F& f, const Args&... args) {
     for_each_leaf(
         tree,
         [&](const std::string& path, Tensor& leaf) {
-          if (!leaf.valid()) throw_user("argument {} of a function to trace is empty", path);
+          if (!leaf.valid())
+            throw_user("argument {} of the function is an empty Tensor; give it a value first",
+                       path.empty() ? std::to_string(index) : path);
           names.push_back(path);
           leaf = scope.placeholder_like(leaf, path);
         },
