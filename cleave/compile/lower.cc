@@ -5,6 +5,7 @@
 
 #include "cleave/compile/lowering.h"
 #include "cleave/compile/window_steps.h"
+#include "cleave/core/available_memory.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/kernels/dense.h"
@@ -19,7 +20,9 @@ Buffer address_space(size_t bytes) {
   bytes = std::max<size_t>(bytes, 4096);
   void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  internal_check(at != MAP_FAILED, "no address space for a tensor");
+  if (at == MAP_FAILED)
+    throw_user("a tensor of {} does not fit: {} of memory are available",
+               memory_text(static_cast<int64_t>(bytes)), memory_text(available_memory()));
   return Buffer(static_cast<std::byte*>(at), [bytes](std::byte* p) { munmap(p, bytes); });
 }
 

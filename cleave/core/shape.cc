@@ -7,11 +7,13 @@ namespace cleave {
 // Sizes in bytes fit into 64 bits too, whatever the type: 16 bytes an element is the most.
 int64_t num_elements(const Shape& shape) {
   int64_t count = 1;
-  bool fits = true;
+  bool fits = true, known = true;
   for (int64_t size : shape) {
     if (size == 0) return 0;
+    known &= size != kDynamicSize;
     fits &= !__builtin_mul_overflow(count, size, &count);
   }
+  if (!known) return kDynamicSize;
   if (!fits || count > INT64_MAX / 16)
     throw_user("a tensor of {}: it has more elements than any memory holds", to_string(shape));
   return count;

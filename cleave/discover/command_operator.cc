@@ -141,7 +141,7 @@ class Process {
   std::string end() {
     shutdown(socket_, SHUT_RDWR);
     const std::optional<int> found = wait_or_kill();
-    if (!found) return "neither an exit status nor a signal";
+    if (!found) return "its output closed";
     const int status = *found;
     return WIFSIGNALED(status) ? fmt::format("signal {}", WTERMSIG(status))
                                : fmt::format("exit status {}", WEXITSTATUS(status));

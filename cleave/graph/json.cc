@@ -142,7 +142,7 @@ class Writer {
     OpShardingRule rule;
     if (own && own->as<ShardingRuleAttr>())
       rule = *own->as<ShardingRuleAttr>()->rule;
-    else if (node.def && node.def->rule)
+    else if (node.def && node.def->rule && !has_unranked(graph_, node))
       rule = node.def->rule(graph_, node);
     if (rule.empty()) return;
     Json& text = result["rule"];
@@ -154,7 +154,7 @@ class Writer {
   }
 
   void add_cost(Json& result, const Node& node) {
-    if (!node.def || !node.def->cost) return;
+    if (!node.def || !node.def->cost || has_unranked(graph_, node)) return;
     const OpCost cost = node.def->cost(graph_, node);
     result["cost"] = {{"flops", cost.flops},
                       {"bytes_read", cost.bytes_read},
@@ -336,7 +336,12 @@ class Reader {
 }  // namespace
 
 std::string graph_to_json(const Graph& graph, const JsonOptions& options) {
-  return Writer(graph, options).write().dump(options.indent);
+  const Json json = Writer(graph, options).write();
+  try {
+    return json.dump(options.indent);
+  } catch (const Json::exception&) {
+    throw_user("graph JSON: the module has text that is not UTF-8, which JSON cannot hold");
+  }
 }
 
 Graph graph_from_json(std::string_view json) {
@@ -346,13 +351,12 @@ Graph graph_from_json(std::string_view json) {
 }
 
 Graph graph_from_json_unverified(std::string_view json) {
-  Json root;
   try {
-    root = Json::parse(json);
+    const Json root = Json::parse(json);
+    return Reader(root).read();
   } catch (const Json::exception& error) {
     throw_user("graph JSON: {}", error.what());
   }
-  return Reader(root).read();
 }
 
 }  // namespace cleave

@@ -244,6 +244,12 @@ class Verifier {
 
 }  // namespace
 
+bool has_unranked(const Graph& graph, const Node& node) {
+  const auto unranked = [&](ValueId value) { return graph.type(value).unranked; };
+  return std::any_of(node.operands.begin(), node.operands.end(), unranked) ||
+         std::any_of(node.results.begin(), node.results.end(), unranked);
+}
+
 bool compatible_types(const Type& a, const Type& b) {
   if (a == b) return true;
   // A quantized tensor may be given by its stored integers.

@@ -24,6 +24,9 @@ struct VerifyOptions {
 // - inside sdy.manual_computation, no sharding uses its manual axes (manual_axes.h)
 void verify_graph(const Graph& graph, const VerifyOptions& options = {});
 
+// Whether an operand or result is a tensor<*x...>: of its dimensions nothing can be said.
+bool has_unranked(const Graph& graph, const Node& node);
+
 // Whether a value declared with one type may have been inferred as the other: equal up to dynamic
 // dimensions and encodings.
 bool compatible_types(const Type& a, const Type& b);

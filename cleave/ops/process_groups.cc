@@ -14,8 +14,11 @@ std::vector<std::vector<int64_t>> rows_of(const Node& node, const char* name) {
   const Attribute* attribute = node.attrs.find(name);
   if (!attribute) return rows;
   const auto* elements = attribute->as<ElementsAttr>();
-  require(elements && elements->literal.type.rank() == 2, node, "'{}' is no matrix of integers",
-          name);
+  const DType dtype = elements ? elements->literal.type.dtype : DType::Other;
+  require(elements && elements->literal.type.rank() == 2 && elements->literal.bytes &&
+              (dtype == DType::I32 || dtype == DType::U32 || dtype == DType::I64 ||
+               dtype == DType::U64),
+          node, "'{}' is no matrix of integers", name);
   const Literal& literal = elements->literal;
   const int64_t columns = literal.type.shape[1];
   for (int64_t i = 0; i < literal.num_elements(); ++i) {

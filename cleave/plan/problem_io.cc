@@ -18,8 +18,10 @@ namespace {
 
 namespace ondemand = simdjson::ondemand;
 
-// A few kilobytes can inflate without end; the largest problems of the contest have 1 GiB.
+// A few kilobytes can inflate without end. Problems shrink to a twentieth or so, nothing but
+// repetitions to a thousandth.
 constexpr std::size_t kMostText = std::size_t{4} << 30;
+constexpr std::size_t kMostRatio = 250, kRatioFrom = std::size_t{32} << 20;
 
 // zlib's reader takes plain files as they are.
 std::string read_text(const std::string& path) {
@@ -46,6 +48,9 @@ std::string read_text(const std::string& path) {
       throw_user("{}: cannot be read: {}", path, gzerror(file.get(), &code));
     }
     used += static_cast<std::size_t>(got);
+    if (used > kRatioFrom && used / kMostRatio > static_cast<std::size_t>(gzoffset(file.get())))
+      throw_user("{}: it inflates to more than {} times its size; no problem does", path,
+                 kMostRatio);
     if (static_cast<unsigned>(got) < room) break;
   }
   int code = 0;

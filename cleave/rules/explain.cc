@@ -212,15 +212,15 @@ std::string Explainer::trace() const {
     }
     if (change.op >= 0) text += "  through " + op_text(change.op);
     text += '\n';
-    const ShardingSpec& after = specs[change.after];
-    for (size_t d = 0; d < after.dims.size(); ++d)
-      for (const AxisRef& axis : after.dims[d].axes) {
+    const ShardingSpec* after = specs.find(change.after);
+    for (size_t d = 0; after && d < after->dims.size(); ++d)
+      for (const AxisRef& axis : after->dims[d].axes) {
         if (has_axis(specs.find(change.before), static_cast<int>(d), axis)) continue;
         CauseLink link{change.slot, static_cast<int>(d), axis, static_cast<int32_t>(i)};
         find_source(link);
         if (link.source < 0) continue;
         text += fmt::format("    dimension {} takes {} from {} dimension {}\n", d,
-                            to_string(axis, *after.mesh), name_of(link.source), link.source_dim);
+                            to_string(axis, *after->mesh), name_of(link.source), link.source_dim);
       }
   }
   size_t ops = 0;
@@ -229,6 +229,7 @@ std::string Explainer::trace() const {
   auto is_number = [&](size_t slot) {
     const PropagationTables::Slot& at = tables.slots[slot];
     const Graph& graph = engine_.graph();
+    if (!at.value.valid() && at.function < 0) return true;  // unused: the edge's slot serves it
     return (at.value.valid() ? graph.type(at.value)
                              : graph.functions[at.function].result_types[at.index])
                .rank() == 0;

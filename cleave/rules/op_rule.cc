@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "cleave/graph/op_def.h"
+#include "cleave/graph/verify.h"
 #include "cleave/rules/propagation_tables.h"
 #include "cleave/rules/value_sharding.h"
 
@@ -95,7 +96,7 @@ std::shared_ptr<const OpShardingRule> rule_of(const Graph& graph, const Node& no
     if (const auto* rule = attr->as<ShardingRuleAttr>()) return rule->rule;
   if (node.name == "sdy.sharding_constraint")
     return std::make_shared<const OpShardingRule>(identity_rule(graph.type(node.results[0]).shape));
-  if (!node.def || !node.def->rule) return nullptr;
+  if (!node.def || !node.def->rule || has_unranked(graph, node)) return nullptr;
   OpShardingRule rule = node.def->rule(graph, node);
   if (rule.empty()) return nullptr;
   if (conservative) make_conservative(node, rule);

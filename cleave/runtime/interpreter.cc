@@ -238,7 +238,9 @@ void Interpreter::check_results(const Node& node, std::span<const Array> results
         fits &= type.shape[d] == kDynamicSize || type.shape[d] == results[i].shape()[d];
     }
     // What the op itself does not know was the module's to say.
-    if (!fits && node.def && (node.def->infer == infer_declared || !type.has_static_shape()))
+    if (!fits && node.def &&
+        (node.def->infer == infer_declared || node.def->has(kCollective) ||
+         !type.has_static_shape()))
       throw_user("{}: result {} is tensor<{}{}{}>, and {} was declared", node.name, i,
                  to_string(results[i].shape()), results[i].rank() ? "x" : "",
                  name(results[i].dtype()), to_string(type));

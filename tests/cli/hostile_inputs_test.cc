@@ -218,6 +218,33 @@ TEST_F(HostileInputs, FilesThatAreNone) {
   EXPECT_EQ(cleave("opt /dev/stdin < " + module).status, 0);
 }
 
+TEST_F(HostileInputs, TraceOfBranchesAndLoops) {
+  const std::string module = write("case.mlir", R"(
+func.func @main(%i: tensor<i32>, %a: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %0 = "stablehlo.case"(%i) ({
+    %1 = stablehlo.tanh %a : tensor<64x64xf32>
+    stablehlo.return %1 : tensor<64x64xf32>
+  }, {
+    stablehlo.return %a : tensor<64x64xf32>
+  }) : (tensor<i32>) -> tensor<64x64xf32>
+  %2 = stablehlo.optimization_barrier %0 : tensor<64x64xf32>
+  return %2 : tensor<64x64xf32>
+})");
+  const Outcome outcome = cleave("explain " + module + " --trace");
+  EXPECT_EQ(outcome.status, 0) << outcome.text;
+  EXPECT_THAT(outcome.text, HasSubstr("nothing reached"));
+}
+
+TEST_F(HostileInputs, QuantizedBitsAreNotDividedByZero) {
+  EXPECT_EQ(cleave("opt " + write("bits.mlir", R"(
+func.func @main(%a: tensor<2x!quant.uniform<i8:f32, 0.5:1>>) -> tensor<2xi8> {
+  %0 = "stablehlo.bitcast_convert"(%a) : (tensor<2x!quant.uniform<i8:f32, 0.5:1>>) -> tensor<2xi8>
+  return %0 : tensor<2xi8>
+})"))
+                .status,
+            0);
+}
+
 TEST_F(HostileInputs, APipeThatSomebodyWritesToIsRead) {
   ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
   const std::string module = one("tanh.mlir", "4xf32", "stablehlo.tanh %a : tensor<4xf32>");
@@ -225,6 +252,13 @@ TEST_F(HostileInputs, APipeThatSomebodyWritesToIsRead) {
       cleave("opt " + path("pipe") + " & cat " + module + " > " + path("pipe") + "; wait $!");
   EXPECT_EQ(outcome.status, 0) << outcome.text;
   EXPECT_THAT(outcome.text, HasSubstr("stablehlo.tanh"));
+}
+
+TEST_F(HostileInputs, AProblemThatInflatesWithoutEnd) {
+  const std::string bomb = path("bomb.json.gz");
+  const std::string make = "head -c 50000000 /dev/zero | gzip > " + bomb;
+  ASSERT_EQ(std::system(make.c_str()), 0);
+  expect_refused("solve " + bomb, "it inflates to more than 250 times its size");
 }
 
 TEST_F(HostileInputs, TextThatIsNestedTooDeeply) {
@@ -241,7 +275,8 @@ TEST_F(HostileInputs, ACommandThatDoesNotAnswer) {
   expect_refused("discover --command 'sleep 1000' --shape 4 --timeout 0.2",
                  "'sleep 1000' did not answer within 0.2 s");
   // One that answers nothing and closes its output, but lives on.
-  expect_refused("discover --command 'exec 0<&- 1>&-; sleep 1000' --shape 4 --timeout 5", "");
+  expect_refused("discover --command 'exec 0<&- 1>&-; sleep 1000' --shape 4 --timeout 5",
+                 "ended with its output closed instead of an answer");
 }
 
 }  // namespace
