@@ -71,7 +71,6 @@ bool fits_top_k(const Graph& graph, const Node& node) {
 
 void verify_custom_call(const Graph& graph, const Node& node) {
   const std::string_view target = node.attrs.get_string("call_target_name");
-  if (is_linalg_call(target)) verify_linalg_call(graph, node, target);
   bool fits = !is_approx_top_k(target) || fits_top_k(graph, node);
   for (const Signature& known : signatures()) {
     if (known.target != target) continue;
@@ -87,6 +86,7 @@ void verify_custom_call(const Graph& graph, const Node& node) {
   }
   require(fits, node, "@{} does not take ({}) and give ({})", target,
           operand_types_text(graph, node), result_types_text(graph, node));
+  if (is_linalg_call(target)) verify_linalg_call(graph, node, target);
 }
 
 void check_call_operands(const Graph& graph, const Node& node, std::span<const Array> operands) {

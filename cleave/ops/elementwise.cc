@@ -217,12 +217,11 @@ std::vector<Type> infer_bitcast(const Graph& graph, const Node& node) {
   const int from = bit_width(operand.dtype), to = bit_width(result.dtype);
   require(is_complex(operand.dtype) == is_complex(result.dtype), node,
           "complex and real types don't mix: {} to {}", to_string(operand), to_string(result));
-  if (from == 0 || to == 0) return {result};  // quantized: known by name alone
-  require(from % to == 0 || to % from == 0, node, "the bits of {} do not make elements of {}",
-          to_string(operand), to_string(result));
   Shape expected = operand.shape;
   // The bits of elements that are kept as text, such as quantized ones, are not known.
   const bool known = from > 0 && to > 0;
+  require(!known || from % to == 0 || to % from == 0, node,
+          "the bits of {} do not make elements of {}", to_string(operand), to_string(result));
   if (known && from > to) expected.push_back(from / to);
   if (known && from < to) {
     require(!expected.empty() && compatible(expected.back(), to / from), node,

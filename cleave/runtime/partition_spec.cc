@@ -31,14 +31,6 @@ AxisRef axis_ref(const std::string& text, const Mesh& mesh) {
 
 }  // namespace
 
-const char* SpecEntry::checked(const char* axis) {
-  if (!axis)
-    throw_user(
-        "P: the name of an axis is a null pointer; write {{}} for a dimension that is not "
-        "sharded");
-  return axis;
-}
-
 ShardingSpec to_sharding(const PartitionSpec& spec, const MeshPtr& mesh, const Shape& shape) {
   if (!mesh) throw_user("a spec for tensor<{}> is given without a mesh", to_string(shape));
   if (spec.entries.size() > shape.size())

@@ -10,20 +10,20 @@
 namespace cleave {
 
 // The axes of one dimension, by name: "data", {"x", "y"} (major to minor), "x:(1)2" (a part of an
-// axis), or {} for none.
+// axis), or {} or nullptr for none.
 struct SpecEntry {
   std::vector<std::string> axes;
 
   SpecEntry() = default;
-  SpecEntry(const char* axis) : axes{checked(axis)} {}
+  SpecEntry(const char* axis) {
+    if (axis) axes.emplace_back(axis);
+  }
   SpecEntry(std::string axis) : axes{std::move(axis)} {}
   SpecEntry(std::initializer_list<const char*> list) {
-    for (const char* axis : list) axes.emplace_back(checked(axis));
+    for (const char* axis : list)
+      if (axis) axes.emplace_back(axis);
   }
   SpecEntry(std::vector<std::string> list) : axes(std::move(list)) {}
-
- private:
-  static const char* checked(const char* axis);  // throws UserError where it is null
 };
 
 // How a tensor is to be laid out, without a mesh: an entry per dimension, and axes along which a

@@ -18,7 +18,7 @@ namespace cleave {
 //   axis_index("model")          model
 //   x * axis_index("model")      data, model
 //   all_reduce(x, "data")        none
-//   while (..) h = psum(h + x)   what h has at the start, and what its body adds
+//   while (..) h = all_reduce(h + x)   what h has at the start, and what its body adds
 //
 // A loop is followed until nothing changes; a branch that devices choose differently, or a loop
 // that they leave at different times, differs along what their choice depends on.

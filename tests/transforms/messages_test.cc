@@ -7,6 +7,8 @@
 #include "cleave/runtime/ops_reduction.h"
 #include "cleave/runtime/partition_spec.h"
 #include "cleave/transforms/grad.h"
+#include "cleave/transforms/shard_map.h"
+#include "cleave/transforms/trace.h"
 
 // Errors speak of what the caller wrote, and not of what a transform made of it.
 
@@ -40,10 +42,19 @@ TEST(Messages, TangentsAndCotangentsOfOtherTypes) {
 }
 
 TEST(Messages, EmptyTensors) {
-  EXPECT_THAT(error_of([] { grad([](const Tensor& x) { return sum(x); })(Tensor()); }),
-              HasSubstr("argument 0 of the function is an empty Tensor"));
-  EXPECT_THAT(error_of([] { grad(product)(ones({2}), Tensor()); }),
-              HasSubstr("argument [1] of the function is an empty Tensor"));
+  EXPECT_THAT(error_of([] { trace([](const Tensor& x) { return sum(x); })(Tensor()); }),
+              HasSubstr("argument 0 of a traced function is an empty Tensor"));
+  EXPECT_THAT(error_of([] { trace(product)(ones({2}), Tensor()); }),
+              HasSubstr("argument 1 of a traced function is an empty Tensor"));
+}
+
+TEST(Messages, CollectivesByTheirNamesHere) {
+  const ShardMapOptions options{.in = {P("x")}, .out = {P()}, .mode = ShardMapMode::Manual};
+  EXPECT_THAT(
+      error_of([&] {
+        shard_map([](const Tensor& x) { return x * x; }, Mesh({{"x", 2}}), options)(ones({4}));
+      }),
+      AllOf(HasSubstr("(all_reduce, all_gather)"), Not(HasSubstr("psum"))));
 }
 
 TEST(PartitionSpec, NullMeansADimensionThatIsNotSharded) {
