@@ -26,6 +26,22 @@ struct Narrow {
   static Stored store(Wide x) { return static_cast<Stored>(x); }
 };
 
+// Integers wrap around: signed ones are added and multiplied as unsigned ones.
+template <typename T>
+T added(T a, T b) {
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+  else
+    return a + b;
+}
+template <typename T>
+T multiplied(T a, T b) {
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  else
+    return a * b;
+}
+
 template <typename Element, typename Op>
 void fold(std::span<const std::byte* const> parts, std::byte* out, int64_t begin, int64_t end,
           Op op, bool average = false) {
@@ -60,9 +76,9 @@ void combine_typed(ReduceOp op, DType dtype, std::span<const std::byte* const> p
   switch (op) {
     case ReduceOp::Sum:
     case ReduceOp::Avg:
-      return run([](T a, T b) { return static_cast<T>(a + b); }, op == ReduceOp::Avg);
+      return run([](T a, T b) { return added(a, b); }, op == ReduceOp::Avg);
     case ReduceOp::Prod:
-      return run([](T a, T b) { return static_cast<T>(a * b); });
+      return run([](T a, T b) { return multiplied(a, b); });
     case ReduceOp::Max:
     case ReduceOp::Min:
       if constexpr (std::is_arithmetic_v<T>) {
