@@ -175,6 +175,7 @@ Array without_dim(const Array& x, int64_t dim) {
 Array ragged_dot(const Array& lhs, const Array& rhs, const Shape& sizes, const RaggedDims& dims,
                  DType dtype) {
   if (dims.kind == Ragged::Batch) return dot_general(lhs, rhs, dims.dot, dtype);
+  if (sizes.empty()) throw_user("chlo.ragged_dot: group_sizes are empty; give at least one group");
   std::vector<Array> products;
   int64_t begin = 0;
   const int64_t end = lhs.shape()[dims.ragged];
