@@ -73,7 +73,7 @@ class Certifier {
     counts_ = {};
     const int repeats = has_partial(claim.operands) ? kNumDecompositions : 1;
     for (size_t g = 0; g < options_.generators.size(); ++g)
-      for (int repeat = 0; repeat < repeats; ++repeat)
+      for (int repeat = 0; repeat < (options_.generators[g].one_place ? 1 : repeats); ++repeat)
         if (!run(claim, executor, g, repeat)) return;
     claim.verdict = claim.tests > 0 ? VerdictKind::Tested : VerdictKind::Untestable;
     if (claim.tests == 0)
@@ -83,11 +83,6 @@ class Certifier {
   }
 
  private:
-  static bool has_partial(const std::vector<Placement>& placements) {
-    return std::any_of(placements.begin(), placements.end(),
-                       [](const Placement& p) { return p.is_partial(); });
-  }
-
   // False where the claim is refuted.
   bool run(Claim& claim, const Executor& executor, size_t generator, int repeat) {
     NumberStream random(options_.seed * 31 + generator * 7 + static_cast<uint64_t>(repeat));
@@ -124,9 +119,10 @@ class Certifier {
 
   bool check(Claim& claim, size_t result, const Array& truth, const std::vector<Array>& devices,
              const std::vector<std::vector<Array>>& parts) {
-    const MatchResult match =
-        judge(represents(devices, truth, claim.results[result], tolerance_for(parts, truth)), parts,
-              devices);
+    const bool partial = has_partial(claim.operands);
+    const MatchResult match = judge(
+        represents(devices, truth, claim.results[result], tolerance_for(parts, truth, partial)),
+        parts, devices, partial, claim.results[result].is_partial());
     if (match.match == Match::No || match.match == Match::Shape) {
       claim.verdict = VerdictKind::Refuted;
       claim.reason = match.match == Match::Shape

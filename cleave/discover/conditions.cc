@@ -32,11 +32,14 @@ class AtomTable {
     if (has_d)
       for (const std::string& name : dim_attrs) add_dim(name);
     for (const auto& [name, value] : points.front().attrs)
-      if (std::find(dim_attrs.begin(), dim_attrs.end(), name) == dim_attrs.end())
+      if (std::find(dim_attrs.begin(), dim_attrs.end(), name) == dim_attrs.end()) {
+        for (const std::string& dim : dim_attrs) add_size(name, dim);
         add_attr(name, has_d);
+      }
     for (const std::string& name : dim_attrs)
       if (!has_d && points.front().attrs.contains(name)) add_values(name);
     if (has_d) add_position();
+    if (has_d && points.front().w > 0) add_shards();
   }
   const std::vector<Atom>& atoms() const { return atoms_; }
 
@@ -49,6 +52,16 @@ class AtomTable {
     for (const Atom& atom : atoms_)
       if (atom.truth == truth) return;
     atoms_.push_back({std::move(text), std::move(truth)});
+  }
+  // A term that promises less than one before it takes its place if no point tells them apart.
+  void add_stronger(std::string text, const std::string& weaker, const Predicate& predicate) {
+    const std::vector<bool> truth = truth_of(points_, predicate);
+    for (Atom& atom : atoms_)
+      if (atom.text == weaker && atom.truth == truth) {
+        atom.text = std::move(text);
+        return;
+      }
+    add(std::move(text), predicate);
   }
 
   void add_dim(const std::string& name) {
@@ -65,10 +78,29 @@ class AtomTable {
     };
     add("d != " + name, [value](const SweepPoint& p) { return value(p) && *p.d != *value(p); });
     add("d == " + name, [value](const SweepPoint& p) { return value(p) && *p.d == *value(p); });
-    add("d < " + name, [value](const SweepPoint& p) { return value(p) && *p.d < *value(p); });
-    add("d > " + name, [value](const SweepPoint& p) { return value(p) && *p.d > *value(p); });
+    add_stronger("d < " + name, "d != " + name,
+                 [value](const SweepPoint& p) { return value(p) && *p.d < *value(p); });
+    add_stronger("d > " + name, "d != " + name,
+                 [value](const SweepPoint& p) { return value(p) && *p.d > *value(p); });
+    add("d <= " + name, [value](const SweepPoint& p) { return value(p) && *p.d <= *value(p); });
+    add("d >= " + name, [value](const SweepPoint& p) { return value(p) && *p.d >= *value(p); });
     add("d not in " + name, [in_list](const SweepPoint& p) { return !in_list(p); });
     add("d in " + name, in_list);
+  }
+
+  // A number against the size of the dimension that another attribute names: the k-th of k.
+  void add_size(const std::string& name, const std::string& dim) {
+    auto is_size = [name, dim](const SweepPoint& p) {
+      const auto k = p.attrs.find(name), d = p.attrs.find(dim);
+      if (k == p.attrs.end() || d == p.attrs.end()) return false;
+      const auto* number = std::get_if<int64_t>(&k->second);
+      const auto* at = std::get_if<int64_t>(&d->second);
+      return number && at && *at >= 0 && *at < static_cast<int64_t>(p.shape.size()) &&
+             *number == p.shape[static_cast<size_t>(*at)];
+    };
+    add(fmt::format("{} == size({})", name, dim), is_size);
+    add(fmt::format("{} != size({})", name, dim),
+        [is_size](const SweepPoint& p) { return !is_size(p); });
   }
 
   void add_attr(const std::string& name, bool has_d) {
@@ -125,6 +157,33 @@ class AtomTable {
       add("d != " + last, [k](const SweepPoint& p) { return *p.d != p.rank - k; });
       add("d < " + last, [k](const SweepPoint& p) { return *p.d < p.rank - k; });
     }
+  }
+
+  // What the number of devices makes of the shards of d: chunks of ceil(size / w).
+  void add_shards() {
+    auto divides = [](const SweepPoint& p, int64_t k) {
+      return k > 0 && p.size_of_d % (k * p.w) == 0;
+    };
+    add("size(d) % w == 0", [=](const SweepPoint& p) { return divides(p, 1); });
+    add("no shard of d is empty", [](const SweepPoint& p) {
+      const int64_t chunk = (p.size_of_d + p.w - 1) / p.w;
+      return chunk * (p.w - 1) < p.size_of_d;
+    });
+    for (const auto& [name, first] : points_.front().attrs) {
+      if (!std::holds_alternative<int64_t>(first)) continue;
+      auto value = [key = name](const SweepPoint& p) -> int64_t {
+        const auto it = p.attrs.find(key);
+        const auto* k = it == p.attrs.end() ? nullptr : std::get_if<int64_t>(&it->second);
+        return k && *k > 0 && *k < 1 << 20 ? *k : 0;
+      };
+      add(fmt::format("size(d) % ({} * w) == 0", name),
+          [=](const SweepPoint& p) { return divides(p, value(p)); });
+      add(fmt::format("size(d) % ({0} * {0} * w) == 0", name),
+          [=](const SweepPoint& p) { return divides(p, value(p) * value(p)); });
+    }
+    for (int64_t k = 2; k <= 9; ++k)
+      add(fmt::format("size(d) % ({} * w) == 0", k),
+          [=](const SweepPoint& p) { return divides(p, k); });
   }
 
   const std::vector<SweepPoint>& points_;
@@ -185,6 +244,35 @@ std::optional<std::string> smallest_condition(const std::vector<SweepPoint>& poi
           return fmt::format("{} or ({} and {})", alone.text, atoms[i].text, atoms[j].text);
   }
   return std::nullopt;
+}
+
+std::optional<std::string> sufficient_condition(const std::vector<SweepPoint>& points,
+                                                const std::vector<std::string>& dim_attrs) {
+  std::vector<bool> target;
+  for (const SweepPoint& point : points) target.push_back(point.valid);
+  const AtomTable table(points, dim_attrs);
+  std::optional<std::string> best;
+  std::ptrdiff_t most = 0;
+  auto consider = [&](const std::vector<bool>& truth, const std::string& text) {
+    const auto count = std::count(truth.begin(), truth.end(), true);
+    if (count <= most || !covers(target, truth)) return;
+    most = count;
+    best = text;
+  };
+  for (const Atom& shards : table.atoms())
+    if (depends_on_world(shards.text)) consider(shards.truth, shards.text);
+  for (const Atom& other : table.atoms())
+    for (const Atom& shards : table.atoms())
+      if (depends_on_world(shards.text) && !depends_on_world(other.text))
+        consider(combine(other.truth, shards.truth, [](bool a, bool b) { return a && b; }),
+                 other.text + " and " + shards.text);
+  return best;
+}
+
+bool depends_on_world(const std::string& condition) {
+  return condition.find("w == 0") != std::string::npos ||
+         condition.find("w) == 0") != std::string::npos ||
+         condition.find("shard of") != std::string::npos;
 }
 
 }  // namespace cleave

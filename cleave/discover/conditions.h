@@ -16,12 +16,25 @@ struct SweepPoint {
   int64_t size_of_d = 0;
   int64_t rank = 0;
   bool valid = false;
+  Shape shape = {};  // of operand 0
+  int w = 0;         // the number of devices where it matters; then a condition may speak of shards
 };
 
 // The smallest condition that is true exactly at the valid points: "" where all are valid, nothing
 // where no condition of up to three terms (or two alternatives) explains them.
 //   {d=0: no, d=1: yes} with dim=0, {d=0: yes, d=1: no} with dim=1   ->   "d != dim"
+//   {d=0: no, d=1: yes} with dim=0 alone                             ->   "d > dim"
+// Of two terms that are true at the same points the one that promises less is taken.
 std::optional<std::string> smallest_condition(const std::vector<SweepPoint>& points,
                                               const std::vector<std::string>& dim_attrs);
+
+// Where none is exact: a condition on the sizes of shards that is true at no point that is not
+// valid, and at as many valid ones as any.
+//   a size of 3 over 4 devices happens to be right, over 2 not   ->   "size(d) % w == 0"
+std::optional<std::string> sufficient_condition(const std::vector<SweepPoint>& points,
+                                                const std::vector<std::string>& dim_attrs);
+
+// Whether a condition speaks of the number of devices.
+bool depends_on_world(const std::string& condition);
 
 }  // namespace cleave

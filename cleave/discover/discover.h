@@ -24,6 +24,7 @@ struct DiscoveredRule {
   size_t result = 0;
   PlacePattern placement;
   std::string condition;      // "d != dim", empty where it always holds
+  bool on_world = false;      // the condition speaks of the number of devices: "size(d) % w == 0"
   std::string justification;  // "batch dimension", "linear in operand 0", ...
   bool implied = false;       // a replicated result is also P(avg), P(max), P(min)
   VerdictKind kind = VerdictKind::Tested;
@@ -60,6 +61,7 @@ struct Discovery {
   std::vector<RefutedRule> refuted;
   std::vector<RefutedRule> untestable;
   std::vector<std::string> attributes;  // that the rule set depends on
+  std::vector<std::string> dim_attrs;   // that name dimensions, in conditions never negative
   std::vector<std::string> generators;
   std::vector<int> worlds;
   uint64_t seed = 0;
@@ -77,6 +79,12 @@ VerdictCounts count_verdicts(const Discovery& discovery);
 // Decides every combination over all samples of the operator, explains the valid ones by rules with
 // the smallest conditions, and shrinks a witness for each family that fails.
 Discovery discover(const Operator& op, const DiscoverOptions& options);
+
+// Throws UserError where two equal calls give different results: no verdict would mean anything.
+void require_deterministic(const Operator& op);
+// Whether all that the operator does is below rounding, as in nextafter: each result is an operand,
+// changed by a few units in the last place. Its results are then compared bit for bit.
+bool is_below_rounding(const Operator& op);
 
 // For every decision, the rules that explain the valid ones; part of `discover`, visible for tests.
 void explain_by_rules(const Operator& op, Discovery& discovery, bool every_family = false);

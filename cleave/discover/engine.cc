@@ -16,6 +16,8 @@ constexpr int kEnoughTests = 6;
 // One set of inputs for one number of devices, with the true results.
 struct Inputs {
   int w;
+  size_t world;    // the index of w
+  bool one_place;  // for operands that are not partial
   std::vector<Array> operands;
   // [operand][0: replicated, d + 1: split along d][device]
   std::vector<std::vector<std::vector<Array>>> placed;
@@ -53,6 +55,8 @@ DeviceArrays run_calls(const std::vector<ArrayCall>& calls, const DeviceArrays& 
   for (size_t device = 0; device < calls.size(); ++device) {
     for (size_t i = 0; i < devices.size(); ++i) local[i] = devices[i][device];
     std::vector<Array> results = calls[device](local);
+    if (device > 0 && results.size() != outputs.size())
+      throw_user("{} results on a device, {} on another", results.size(), outputs.size());
     outputs.resize(results.size());
     for (size_t r = 0; r < results.size(); ++r) outputs[r].push_back(std::move(results[r]));
   }
@@ -95,13 +99,50 @@ void place_operands(Inputs& inputs) {
   }
 }
 
+// The numbers of devices to try, and for every size that all of them divide one that does not.
+std::vector<int> worlds_of(const Operator& op, const Sample& sample,
+                           const DiscoverOptions& options) {
+  constexpr size_t kMostMore = 2;
+  std::vector<int> worlds = options.worlds;
+  if (!options.uneven_worlds || !op.shape_attr.empty()) return worlds;
+  for (const TensorDesc& desc : sample.operands)
+    for (int64_t size : desc.shape) {
+      auto divides = [&](int w) { return size % w == 0; };
+      if (size < 2 || worlds.size() >= options.worlds.size() + kMostMore ||
+          !std::all_of(worlds.begin(), worlds.end(), divides))
+        continue;
+      int w = 2;
+      while (divides(w)) ++w;
+      worlds.push_back(w);
+    }
+  return worlds;
+}
+
+// Placements speak of one shape, whatever the numbers are.
+void require_same_shapes(const Operator& op, const Sample& sample, const Inputs& first,
+                         const Inputs& next) {
+  auto fail = [&](const std::string& what) {
+    throw_user("discover {}: {} of ({}) depends on the operands' numbers; no placement says that",
+               op.name, what, to_string(sample));
+  };
+  if (first.results.size() != next.results.size()) fail("the number of results");
+  for (size_t r = 0; r < first.results.size(); ++r) {
+    const Array &a = first.results[r].array, &b = next.results[r].array;
+    if (a.shape() != b.shape())
+      fail(fmt::format("the shape of result {} (<{}> and <{}>)", r, to_string(a.shape()),
+                       to_string(b.shape())));
+    if (a.dtype() != b.dtype()) fail(fmt::format("the dtype of result {}", r));
+  }
+}
+
 std::vector<Inputs> make_inputs(const Operator& op, const Sample& sample,
-                                const DiscoverOptions& options) {
+                                const std::vector<int>& worlds, const DiscoverOptions& options) {
   std::vector<Inputs> all;
-  for (size_t wi = 0; wi < options.worlds.size(); ++wi) {
+  std::string refusal;
+  for (size_t wi = 0; wi < worlds.size(); ++wi) {
     for (size_t g = 0; g < options.generators.size(); ++g) {
       NumberStream random(options.seed * 1000003 + wi * 101 + g);
-      Inputs inputs{options.worlds[wi], {}, {}, {}};
+      Inputs inputs{worlds[wi], wi, options.generators[g].one_place, {}, {}, {}};
       bool usable = true;
       for (size_t i = 0; i < sample.operands.size(); ++i) {
         const TensorDesc& desc = sample.operands[i];
@@ -114,12 +155,23 @@ std::vector<Inputs> make_inputs(const Operator& op, const Sample& sample,
             desc, random));
       }
       if (!usable && sample.operands.size() == 1) continue;
-      for (Array& result : op.run(sample.attrs, inputs.operands))
-        inputs.results.emplace_back(std::move(result));
+      // Numbers that the operator refuses as a whole, such as NaN, are none of its operands.
+      try {
+        for (Array& result : op.run(sample.attrs, inputs.operands))
+          inputs.results.emplace_back(std::move(result));
+      } catch (const BrokenOperator&) {
+        throw;
+      } catch (const UserError& error) {
+        if (refusal.empty()) refusal = error.what();
+        continue;
+      }
+      if (!all.empty()) require_same_shapes(op, sample, all.front(), inputs);
       place_operands(inputs);
       all.push_back(std::move(inputs));
     }
   }
+  if (all.empty()) throw UserError(refusal);
+  if (all.front().results.empty()) throw_user("discover {}: it has no results", op.name);
   return all;
 }
 
@@ -136,13 +188,24 @@ bool may_join(const std::vector<Placement>& row, const Placement& next) {
 class RowDecider {
  public:
   RowDecider(const Operator& op, const Sample& sample, const std::vector<Inputs>& inputs,
-             std::vector<Placement> row, uint64_t seed)
-      : op_(op), sample_(sample), inputs_(inputs), row_(std::move(row)), seed_(seed) {
+             const std::vector<int>& worlds, std::vector<Placement> row, uint64_t seed)
+      : op_(op),
+        sample_(sample),
+        inputs_(inputs),
+        worlds_(worlds),
+        row_(std::move(row)),
+        partial_(has_partial(row_)),
+        seed_(seed) {
+    const bool sharded =
+        std::any_of(row_.begin(), row_.end(), [](const Placement& p) { return p.is_shard(); });
     const std::vector<TrueValue>& results = inputs.front().results;
     for (size_t r = 0; r < results.size(); ++r)
       for (const Placement& placement :
-           placements_of({results[r].array.dtype(), results[r].array.shape()}))
-        decisions_.push_back({{row_, r, placement}, {}, {}});
+           placements_of({results[r].array.dtype(), results[r].array.shape()})) {
+        State state{{{row_, r, placement}, {}, {}, {}}, sharded || placement.is_shard(), {}};
+        state.verdicts.resize(worlds.size());
+        states_.push_back(std::move(state));
+      }
   }
 
   std::vector<Decision> run() {
@@ -150,19 +213,34 @@ class RowDecider {
     const auto partial =
         std::count_if(row_.begin(), row_.end(), [](const Placement& p) { return p.is_partial(); });
     const int repeats = partial == 0 ? 1 : kNumDecompositions + (partial > 1 ? 2 : 0);
-    for (int repeat = 0; repeat < repeats && open(); ++repeat)
-      for (size_t i = 0; i < inputs_.size() && open(); ++i) test(inputs_[i], i, repeat);
-    for (Decision& decision : decisions_) conclude(decision.verdict);
-    return std::move(decisions_);
+    for (int repeat = 0; repeat < repeats; ++repeat)
+      for (size_t i = 0; i < inputs_.size(); ++i)
+        if (!(partial_ && inputs_[i].one_place) && open(inputs_[i].world))
+          test(inputs_[i], i, repeat);
+    std::vector<Decision> decisions;
+    for (State& state : states_) decisions.push_back(conclude(state));
+    return decisions;
   }
 
  private:
-  static bool is_open(const Verdict& verdict) {
-    return verdict.kind != VerdictKind::Refuted && verdict.kind != VerdictKind::Rejected;
+  // One decision, and what each number of devices says. Without a shard all numbers of devices are
+  // alike, and what is wrong for one is wrong.
+  struct State {
+    Decision decision;
+    bool by_world = false;
+    std::vector<Verdict> verdicts;
+  };
+
+  static bool is_open(const State& state, size_t world) {
+    auto closed = [](const Verdict& v) {
+      return v.kind == VerdictKind::Refuted || v.kind == VerdictKind::Rejected;
+    };
+    return state.by_world ? !closed(state.verdicts[world])
+                          : std::none_of(state.verdicts.begin(), state.verdicts.end(), closed);
   }
-  bool open() const {
-    return std::any_of(decisions_.begin(), decisions_.end(),
-                       [](const Decision& d) { return is_open(d.verdict); });
+  bool open(size_t world) const {
+    return std::any_of(states_.begin(), states_.end(),
+                       [&](const State& state) { return is_open(state, world); });
   }
 
   void test(const Inputs& inputs, size_t index, int repeat) {
@@ -205,46 +283,55 @@ class RowDecider {
   template <typename Filter>
   void evaluate(const Inputs& inputs, const DeviceArrays& devices, const Placement& placement,
                 Filter filter) {
-    auto concerns = [&](const Decision& d) {
-      return filter(d.combination.placement) && is_open(d.verdict);
+    auto concerns = [&](const State& s) {
+      return filter(s.decision.combination.placement) && is_open(s, inputs.world);
     };
-    if (std::none_of(decisions_.begin(), decisions_.end(), concerns)) return;
+    auto reject_all = [&](const std::string& reason) {
+      for (State& s : states_)
+        if (concerns(s)) reject(s.verdicts[inputs.world], reason);
+    };
+    if (std::none_of(states_.begin(), states_.end(), concerns)) return;
     DeviceArrays outputs;
     try {
       outputs = prepared(placement, inputs.w, devices)(devices);
+    } catch (const BrokenOperator&) {
+      throw;
     } catch (const UserError& error) {
-      for (Decision& d : decisions_)
-        if (concerns(d)) reject(d.verdict, error.what());
-      return;
+      return reject_all(error.what());
     }
+    if (outputs.size() != inputs.results.size())
+      return reject_all(fmt::format("{} results on a device, {} of the whole call", outputs.size(),
+                                    inputs.results.size()));
     // Decisions are in the order of results.
     size_t result = outputs.size();
     std::optional<OutputMatcher> matcher;
     Tolerance tolerance;
-    for (Decision& d : decisions_) {
-      if (!concerns(d)) continue;
-      const TrueValue& truth = inputs.results[d.combination.result];
-      const std::vector<Array>& output = outputs[d.combination.result];
-      if (result != d.combination.result) {
-        result = d.combination.result;
-        tolerance = op_.exact ? Tolerance{} : tolerance_for(devices, truth.array);
+    for (State& s : states_) {
+      if (!concerns(s)) continue;
+      const Combination& combination = s.decision.combination;
+      Verdict& verdict = s.verdicts[inputs.world];
+      const TrueValue& truth = inputs.results[combination.result];
+      const std::vector<Array>& output = outputs[combination.result];
+      if (result != combination.result) {
+        result = combination.result;
+        tolerance = op_.exact ? Tolerance{} : tolerance_for(devices, truth.array, partial_);
         matcher.emplace(output, truth);
       }
-      const MatchResult match =
-          judge(matcher->match(d.combination.placement, tolerance), devices, output);
+      const MatchResult match = judge(matcher->match(combination.placement, tolerance), devices,
+                                      output, partial_, combination.placement.is_partial());
       switch (match.match) {
         case Match::Shape:
-          reject(d.verdict, "the shards have another shape");
+          reject(verdict, "the shards have another shape");
           break;
         case Match::No:
-          d.verdict.kind = VerdictKind::Refuted;
-          d.verdict.witness = Witness{sample_, d.combination, inputs.w,       inputs.operands,
-                                      devices, match.element, match.expected, match.actual};
+          verdict.kind = VerdictKind::Refuted;
+          verdict.witness = Witness{sample_, combination,   inputs.w,       inputs.operands,
+                                    devices, match.element, match.expected, match.actual};
           break;
         case Match::NonFinite:
           break;
         case Match::Yes:
-          if (truth.informative) ++d.verdict.tests;
+          if (truth.informative) ++verdict.tests;
           break;
       }
     }
@@ -273,43 +360,88 @@ class RowDecider {
     verdict.reason = reason;
   }
 
-  static void conclude(Verdict& verdict) {
-    if (!is_open(verdict)) return;
-    verdict.kind = verdict.tests >= kEnoughTests ? VerdictKind::Tested : VerdictKind::Untestable;
-    if (verdict.kind == VerdictKind::Untestable)
-      verdict.reason = fmt::format(
-          "{} informative tests: results were zero or not finite, or no operand could be "
-          "decomposed",
-          verdict.tests);
+  // Wrong somewhere is wrong, and wrong numbers say more than a rejection.
+  Decision conclude(State& state) const {
+    Verdict total;
+    for (size_t i = 0; i < state.verdicts.size(); ++i) {
+      Verdict& verdict = state.verdicts[i];
+      const int tests = total.tests + verdict.tests;
+      if (verdict.kind == VerdictKind::Untestable && verdict.tests >= kEnoughTests)
+        verdict.kind = VerdictKind::Tested;
+      if (state.by_world) {
+        state.decision.by_world.push_back({worlds_[i], verdict.kind});
+        if (verdict.kind == VerdictKind::Tested) state.decision.worlds.push_back(worlds_[i]);
+      }
+      const bool worse = verdict.kind == VerdictKind::Refuted ||
+                         (verdict.kind == VerdictKind::Rejected && is_unknown(total));
+      if (worse && total.kind != VerdictKind::Refuted) total = std::move(verdict);
+      total.tests = tests;
+    }
+    if (is_unknown(total)) {
+      total.kind = total.tests >= kEnoughTests ? VerdictKind::Tested : VerdictKind::Untestable;
+      if (total.kind == VerdictKind::Untestable)
+        total.reason = fmt::format(
+            "{} informative tests: results were zero or not finite, or no operand could be "
+            "decomposed",
+            total.tests);
+    }
+    state.decision.verdict = std::move(total);
+    return std::move(state.decision);
   }
+  static bool is_unknown(const Verdict& v) { return v.kind == VerdictKind::Untestable; }
 
   const Operator& op_;
   const Sample& sample_;
   const std::vector<Inputs>& inputs_;
+  const std::vector<int>& worlds_;
   std::vector<Placement> row_;
+  bool partial_;
   uint64_t seed_;
-  std::vector<Decision> decisions_;
+  std::vector<State> states_;
   std::vector<std::tuple<Placement, int, DeviceRun>> prepared_;
 };
 
 }  // namespace
 
-Tolerance tolerance_for(const std::vector<std::vector<Array>>& devices, const Array& result) {
+bool has_partial(const std::vector<Placement>& placements) {
+  return std::any_of(placements.begin(), placements.end(),
+                     [](const Placement& p) { return p.is_partial(); });
+}
+
+Tolerance tolerance_for(const std::vector<std::vector<Array>>& devices, const Array& result,
+                        bool partial_operand) {
   Tolerance tolerance{tolerance_of(result.dtype()), 0};
-  if (tolerance.relative == 0) return tolerance;
-  double largest = 0;
+  if (tolerance.relative == 0 || devices.empty()) return tolerance;
+  std::vector<double> largest(devices.front().size(), 0.0);
   for (const auto& operand : devices) {
     tolerance.relative = std::max(tolerance.relative, tolerance_of(operand.front().dtype()));
-    for (const Array& device : operand) largest = std::max(largest, magnitude(device));
+    for (size_t i = 0; i < operand.size(); ++i)
+      largest[i] = std::max(largest[i], magnitude(operand[i]));
   }
-  tolerance.slack = tolerance.relative * largest;
+  for (double& x : largest) x *= tolerance.relative;
+  tolerance.slack = *std::max_element(largest.begin(), largest.end());
+  if (!partial_operand) tolerance.slack_of_device = std::move(largest);
   return tolerance;
 }
 
 MatchResult judge(MatchResult match, const std::vector<std::vector<Array>>& devices,
-                  const std::vector<Array>& outputs) {
-  if (match.match != Match::NonFinite || !std::isfinite(match.expected) || !all_finite(devices))
+                  const std::vector<Array>& outputs, bool partial_operand, bool partial_result) {
+  if (match.match != Match::NonFinite) return match;
+  const bool finite_in = all_finite(devices);
+  const bool expected_finite = std::isfinite(match.expected);
+  const bool one_is_finite = expected_finite != std::isfinite(match.actual);
+  if (!partial_operand && !finite_in) {
+    // Infinities of both signs meet in a reduction over devices, in whatever order.
+    if (!partial_result || one_is_finite) match.match = Match::No;
     return match;
+  }
+  if (!finite_in) return match;
+  if (!partial_operand && !partial_result) {
+    const bool nan = std::isnan(match.expected) || std::isnan(match.actual);
+    if (one_is_finite && nan) match.match = Match::No;
+    return match;
+  }
+  if (!expected_finite) return match;
   for (const Array& output : outputs)
     for (double x : to_doubles(output))
       if (std::isnan(x)) match.match = Match::No;
@@ -350,44 +482,10 @@ std::vector<std::vector<Placement>> operand_rows(
   return rows;
 }
 
-// A reshape of 12 to 3x4 goes along the first dimension on 3 devices, not on 2: what depends on the
-// number of devices is decided for each.
-std::vector<Decision> decide_by_world(const Operator& op, const Sample& sample,
-                                      const DiscoverOptions& options) {
-  std::vector<Decision> all;
-  for (int w : options.worlds) {
-    DiscoverOptions one = options;
-    one.worlds = {w};
-    std::vector<Decision> decided = decide(op, sample, one);
-    for (Decision& d : decided)
-      if (d.verdict.valid()) d.worlds = {w};
-    if (all.empty()) {
-      all = std::move(decided);
-      continue;
-    }
-    for (size_t i = 0; i < all.size(); ++i) {
-      Verdict &total = all[i].verdict, &next = decided[i].verdict;
-      all[i].worlds.insert(all[i].worlds.end(), decided[i].worlds.begin(), decided[i].worlds.end());
-      const int tests = total.tests + next.tests;
-      // Wrong somewhere is wrong, and wrong numbers say more than a rejection.
-      auto weight = [](const Verdict& v) {
-        return v.kind == VerdictKind::Refuted      ? 3
-               : v.kind == VerdictKind::Rejected   ? 2
-               : v.kind == VerdictKind::Untestable ? 1
-                                                   : 0;
-      };
-      if (weight(next) > weight(total)) total = std::move(next);
-      total.tests = tests;
-    }
-  }
-  return all;
-}
-
 std::vector<Decision> decide(const Operator& op, const Sample& sample,
                              const DiscoverOptions& options) {
-  if (!op.shape_attr.empty() && options.worlds.size() > 1)
-    return decide_by_world(op, sample, options);
-  const std::vector<Inputs> inputs = make_inputs(op, sample, options);
+  const std::vector<int> worlds = worlds_of(op, sample, options);
+  const std::vector<Inputs> inputs = make_inputs(op, sample, worlds, options);
   const auto rows = operand_rows(sample.operands);
   std::vector<std::vector<Decision>> decided(rows.size());
   std::atomic<size_t> next = 0;
@@ -397,7 +495,8 @@ std::vector<Decision> decide(const Operator& op, const Sample& sample,
     for (size_t i = next++; i < rows.size(); i = next++) {
       try {
         decided[i] =
-            RowDecider(op, sample, inputs, rows[i], options.seed * 7368787 + i * 15485863).run();
+            RowDecider(op, sample, inputs, worlds, rows[i], options.seed * 7368787 + i * 15485863)
+                .run();
       } catch (...) {
         errors[i] = std::current_exception();
       }
@@ -431,14 +530,20 @@ TrialResult run_trial(const Operator& op, const Sample& sample, const Combinatio
                                   {trial.w})(trial.devices)
                     : prepare_devices(op, sample.attrs, combination.placement, trial.devices,
                                       trial.w)(trial.devices);
-    result.detail =
-        judge(represents(
-                  outputs[combination.result], truth[combination.result], combination.placement,
-                  op.exact ? Tolerance{} : tolerance_for(trial.devices, truth[combination.result])),
-              trial.devices, outputs[combination.result]);
+    if (outputs.size() != truth.size())
+      throw_user("{} results on a device, {} of the whole call", outputs.size(), truth.size());
+    const bool partial = has_partial(combination.operands);
+    const Array& value = truth[combination.result];
+    const Tolerance tolerance =
+        op.exact ? Tolerance{} : tolerance_for(trial.devices, value, partial);
+    result.detail = judge(
+        represents(outputs[combination.result], value, combination.placement, tolerance),
+        trial.devices, outputs[combination.result], partial, combination.placement.is_partial());
     result.match = result.detail.match;
     if (keep) *keep = {truth[combination.result], outputs[combination.result]};
     result.informative = magnitude(truth[combination.result]) > 0;
+  } catch (const BrokenOperator&) {
+    throw;
   } catch (const UserError& error) {
     result.rejected = true;
     result.error = error.what();

@@ -55,15 +55,24 @@ struct Verdict {
   bool valid() const { return kind == VerdictKind::Proved || kind == VerdictKind::Tested; }
 };
 
+struct WorldVerdict {
+  int w = 2;
+  VerdictKind kind = VerdictKind::Untestable;
+};
 struct Decision {
   Combination combination;
-  Verdict verdict;
-  // Of an operator whose result shape is an attribute: the numbers of devices where it is valid.
+  Verdict verdict;  // over all numbers of devices: wrong for one is wrong
+  // Where something is sharded the number of devices decides about the sizes of shards, and so each
+  // is judged on its own. The numbers of devices where it is valid, and the verdict of each.
   std::vector<int> worlds;
+  std::vector<WorldVerdict> by_world;
 };
 
 struct DiscoverOptions {
   std::vector<int> worlds = {2, 3, 4};
+  // A dimension that all of `worlds` divide evenly is also split over a number of devices that does
+  // not: what holds for equal shards alone must not be taken for a rule.
+  bool uneven_worlds = true;
   uint64_t seed = 0;
   int threads = 2;
   bool shrink_witnesses = true;
@@ -115,12 +124,16 @@ TrialResult run_trial(const Operator& op, const Sample& sample, const Combinatio
 
 // What rounding may change in a result, given what goes in. Relative: of the coarsest dtype that
 // takes part. Slack: of the largest number that goes in. Integer results are exact.
-Tolerance tolerance_for(const std::vector<std::vector<Array>>& devices, const Array& result);
-// NaN and Inf say nothing where they came in with the operands, are the true result, or come from a
-// number too large for the dtype. A device that makes NaN of finite operands where the true result
-// is finite is wrong.
+Tolerance tolerance_for(const std::vector<std::vector<Array>>& devices, const Array& result,
+                        bool partial_operand = true);
+bool has_partial(const std::vector<Placement>& placements);
+// What a number that is not finite on one side alone means. Where an operand is partial, NaN and
+// Inf say nothing if they came in with the operands, are the true result, or come from a number too
+// large for the dtype; a device that makes NaN of finite operands where the true result is finite
+// is wrong. Where no operand is partial the devices have the same numbers as the whole call, and
+// what is NaN there must be NaN here: only numbers too large for the dtype are excused.
 MatchResult judge(MatchResult match, const std::vector<std::vector<Array>>& devices,
-                  const std::vector<Array>& outputs);
+                  const std::vector<Array>& outputs, bool partial_operand, bool partial_result);
 
 // The same refutation with the smallest shapes, fewest devices and simplest numbers that still show
 // it.

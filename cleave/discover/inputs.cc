@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "cleave/kernels/dispatch.h"
+
 namespace cleave {
 namespace {
 
@@ -58,6 +60,77 @@ double nonfinite(size_t i, NumberStream& random) {
   if (u < 0.25) return std::numeric_limits<double>::infinity();
   if (u < 0.35) return -std::numeric_limits<double>::infinity();
   return random.normal();
+}
+
+// Ordinary numbers, and one that stands out: at the front, at the end or anywhere.
+template <typename F>
+Fill one_place(F outlier) {
+  return [outlier](const Shape& shape, NumberStream& random) {
+    std::vector<double> numbers = scaled_normal(1)(shape, random);
+    if (numbers.empty()) return numbers;
+    const auto n = static_cast<int64_t>(numbers.size());
+    const int64_t choice = random.below(3);
+    const int64_t at = choice == 0 ? 0 : choice == 1 ? n - 1 : random.below(n);
+    numbers[static_cast<size_t>(at)] = outlier(random);
+    return numbers;
+  };
+}
+
+double spike(NumberStream& random) {
+  constexpr double kSizes[] = {3e6, 1e8, 1e12, 1e20, 1e30};
+  return kSizes[random.below(5)] * (random.chance(0.5) ? 1 : -1);
+}
+
+// One number at one end of every dimension: a row, a column, a matrix of it, in one shard alone.
+std::vector<double> slabs(const Shape& shape, double number, bool front, NumberStream& random) {
+  std::vector<double> numbers = scaled_normal(1)(shape, random);
+  int64_t stride = 1;
+  for (size_t d = shape.size(); d-- > 0; stride *= shape[d]) {
+    if (shape[d] < 2) continue;
+    for (size_t i = 0; i < numbers.size(); ++i)
+      if (static_cast<int64_t>(i) / stride % shape[d] == (front ? 0 : shape[d] - 1))
+        numbers[i] = number;
+  }
+  return numbers;
+}
+
+std::vector<double> zero_slabs(const Shape& shape, NumberStream& random) {
+  return slabs(shape, 0, random.chance(0.5), random);
+}
+
+// At the end, where a shard may be smaller than the others and hold nothing else.
+std::vector<double> nan_slabs(const Shape& shape, NumberStream& random) {
+  return slabs(shape, std::numeric_limits<double>::quiet_NaN(), false, random);
+}
+
+double signed_zero(size_t, NumberStream& random) {
+  constexpr double kNumbers[] = {-0.0, 0.0, 1, -1, 2, -0.0};
+  return kNumbers[random.below(6)];
+}
+
+double any_scale(size_t, NumberStream& random) {
+  return (random.chance(0.5) ? 1 : -1) * std::pow(10.0, random.uniform() * 30 - 15);
+}
+
+// The ends of an integer type among small numbers.
+Array integer_ends(const TensorDesc& desc, NumberStream& random) {
+  Array array(desc.dtype, desc.shape);
+  visit_integer(desc.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using Limits = std::numeric_limits<T>;
+    const T values[] = {Limits::min(),
+                        Limits::max(),
+                        T{0},
+                        T{1},
+                        T{5},
+                        static_cast<T>(Limits::min() + 1),
+                        static_cast<T>(Limits::max() - 1),
+                        static_cast<T>(-1),
+                        static_cast<T>(Limits::max() / 2 + 1)};
+    for (int64_t i = 0; i < array.num_elements(); ++i)
+      array.data<T>()[i] = values[random.below(static_cast<int64_t>(std::size(values)))];
+  });
+  return array;
 }
 
 // A^T A + n I for each matrix, which has a Cholesky factor whatever A is.
@@ -137,6 +210,17 @@ std::vector<InputGenerator> default_generators() {
                               : static_cast<double>(r.below(3)) - 1;
        }),
        true},
+      {"signed_zeros", each(signed_zero), false, false, true},
+      {"one_nan", one_place([](NumberStream&) { return std::numeric_limits<double>::quiet_NaN(); }),
+       true, true},
+      {"one_infinity", one_place([](NumberStream& r) {
+         return (r.chance(0.5) ? 1 : -1) * std::numeric_limits<double>::infinity();
+       }),
+       true, true},
+      {"one_spike", one_place(spike), true, true},
+      {"any_scale", each(any_scale), true, true},
+      {"zero_slabs", zero_slabs, false, true},
+      {"nan_slabs", nan_slabs, true, true},
   };
 }
 
@@ -150,10 +234,17 @@ InputGenerator generator_of_values(std::string name, std::vector<double> values)
 }
 
 Array make_input(const InputGenerator& generator, const TensorDesc& desc, NumberStream& random) {
+  if (generator.integer_ends && is_integer(desc.dtype) && desc.domain == Domain::Any)
+    return integer_ends(desc, random);
   Shape shape = desc.shape;
   if (is_complex(desc.dtype)) shape.push_back(2);
   std::vector<double> numbers = generator.fill(shape, random);
-  if (desc.domain == Domain::Definite) make_definite(numbers, desc.shape);
+  if (desc.domain == Domain::Definite) {
+    // A number that dwarfs the others leaves a matrix that is definite on paper only.
+    if (generator.one_place)
+      for (double& x : numbers) x = std::clamp(x, -1e3, 1e3);
+    make_definite(numbers, desc.shape);
+  }
   for (double& x : numbers) x = into_range(into_domain(x, desc), desc.dtype);
   if (desc.domain == Domain::Sorted) {
     std::replace_if(

@@ -16,6 +16,11 @@ struct InputGenerator {
   std::string name;
   std::function<std::vector<double>(const Shape&, NumberStream&)> fill;
   bool floats_only = false;  // NaN, Inf and fractions: skipped for integer operands
+  // Numbers that stand out in one place, so that one shard alone has them. Operands that are
+  // partial are split in ways of their own, and not filled so.
+  bool one_place = false;
+  // An integer operand is filled with the ends of its range among small numbers.
+  bool integer_ends = false;
 };
 
 // The general generators and those for categories of ops (unit vectors, singular matrices, ...). A

@@ -154,7 +154,7 @@ class MeshTester {
     const DeviceArrays outputs = prepared ? prepared(devices) : run_plainly(d, truth, devices);
     const MatchResult match = judge(represents_on_mesh(outputs[d.result], truth, d.placement, mesh_,
                                                        tolerance_for(devices, truth)),
-                                    devices, outputs[d.result]);
+                                    devices, outputs[d.result], true, true);
     if (match.match == Match::No || match.match == Match::Shape) {
       d.verdict = VerdictKind::Refuted;
       d.reason = match.match == Match::Shape

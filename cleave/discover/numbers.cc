@@ -14,13 +14,20 @@ constexpr bool is_complex_number = false;
 template <typename T>
 constexpr bool is_complex_number<std::complex<T>> = true;
 
+// Cut to 64 bits, which wraps around as the integer types do; what is no number becomes 0.
+uint64_t whole_bits(double x) {
+  if (!std::isfinite(x)) return 0;
+  x = std::fmod(std::trunc(x), 0x1p64);
+  return x < 0 ? 0 - static_cast<uint64_t>(-x) : static_cast<uint64_t>(x);
+}
+
 template <typename T>
 void fill_real(T* data, std::span<const double> values) {
   for (size_t i = 0; i < values.size(); ++i) {
     if constexpr (std::is_same_v<T, bool>) {
       data[i] = values[i] != 0;
     } else if constexpr (std::is_integral_v<T>) {
-      data[i] = static_cast<T>(static_cast<int64_t>(values[i]));
+      data[i] = static_cast<T>(whole_bits(values[i]));
     } else if constexpr (std::is_same_v<T, bfloat16>) {
       data[i] = bfloat16(static_cast<float>(values[i]));
     } else {

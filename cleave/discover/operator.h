@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cleave/core/dtype.h"
+#include "cleave/core/error.h"
 #include "cleave/core/placement.h"
 #include "cleave/core/shape.h"
 #include "cleave/graph/graph.h"
@@ -53,12 +54,21 @@ using DeviceRun = std::function<DeviceArrays(const DeviceArrays&)>;
 // One device's call, in the same way.
 using ArrayCall = std::function<std::vector<Array>(std::span<const Array>)>;
 
+// The operator does not work at all, as opposed to not accepting some operands: its program does
+// not answer, or nonsense. Ends a run with its message.
+class BrokenOperator : public UserError {
+ public:
+  using UserError::UserError;
+};
+
 // Any operator, as a black box.
 struct Operator {
   std::string name;
   // Runs on one device's arrays. Throws UserError where the operator does not accept them; that is
   // told apart from a wrong result.
   std::function<std::vector<Array>(const AttrMap&, std::span<const Array>)> run;
+  // Forgets what earlier calls may have left behind, by starting its program anew. May be empty.
+  std::function<void()> restart;
   // The same made ready for arrays of these shapes, where that saves time. May be empty.
   std::function<ArrayCall(const AttrMap&, const std::vector<TensorDesc>&)> prepare;
   std::vector<Sample> samples;
@@ -77,7 +87,7 @@ struct Operator {
   std::function<Graph(const Sample&)> define;
   // Results are compared bit for bit: less than rounding matters, as in nextafter.
   bool exact = false;
-  // Attributes that name a dimension; they may be negative in calls, never in samples.
+  // Attributes that name a dimension; a negative one counts from the end.
   std::vector<std::string> dim_attrs;
 };
 

@@ -107,7 +107,9 @@ void find_missing(const Graph& call, const DiscoverOptions& options, RegistryRep
   if (!rule) return;
   const PartialTransfer partial = partial_of(call, node);
   const Operator op = operator_of_calls({call});
-  const SampleDecisions decided{op.samples[0], {}, decide(op, op.samples[0], options)};
+  DiscoverOptions claimed = options;
+  claimed.uneven_worlds = false;  // rules are asked for the given numbers of devices
+  const SampleDecisions decided{op.samples[0], {}, decide(op, op.samples[0], claimed)};
   report.combinations += decided.decisions.size();
   for (const Decision& d : decided.decisions) {
     const Combination& c = d.combination;

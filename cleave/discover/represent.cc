@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "cleave/core/error.h"
 #include "cleave/core/shard_layout.h"
+#include "cleave/discover/split_integers.h"
 #include "cleave/kernels/combine.h"
 
 namespace cleave {
@@ -38,7 +40,14 @@ void split_sum(double x, std::span<double> parts, Decomposition how, bool whole,
   const size_t holder = static_cast<size_t>(random.below(w));
   std::fill(parts.begin(), parts.end(), 0.0);
   if (!std::isfinite(x)) {
+    // Whatever the other parts are, the sum stays what it is; and infinities that cancel are NaN.
+    for (double& part : parts)
+      part = how == Decomposition::Gaps || how == Decomposition::Ties ? random.normal() : 0;
     parts[holder] = x;
+    if (std::isnan(x) && how == Decomposition::Opposite) {
+      parts[holder] = std::numeric_limits<double>::infinity();
+      parts[holder ? 0 : 1] = -parts[holder];
+    }
     return;
   }
   double rest = x;
@@ -103,19 +112,20 @@ void split_extreme(double x, double sign, std::span<double> parts, Decomposition
 }
 
 // Parts whose product is x: powers of two, so that nothing is rounded, and signs in pairs.
-bool split_prod(double x, std::span<double> parts, Decomposition how, bool whole,
-                NumberStream& random) {
+void split_prod(double x, std::span<double> parts, Decomposition how, NumberStream& random) {
   std::fill(parts.begin(), parts.end(), 1.0);
   const size_t holder = static_cast<size_t>(random.below(static_cast<int64_t>(parts.size())));
   if (!std::isfinite(x)) {
+    if (how == Decomposition::Gaps)
+      for (double& part : parts) part = std::ldexp(1.0, static_cast<int>(random.below(9)) - 4);
     parts[holder] = x;
-    return true;
+    return;
   }
   double rest = x;
   for (size_t i = 0; i < parts.size(); ++i) {
     if (i == holder) continue;
     double factor = 1;
-    if (!whole && how != Decomposition::Holder)
+    if (how != Decomposition::Holder)
       factor = std::ldexp(1.0, static_cast<int>(random.below(9)) - 4);
     if (how != Decomposition::Holder && how != Decomposition::Equal && random.chance(0.5))
       factor = -factor;
@@ -123,17 +133,6 @@ bool split_prod(double x, std::span<double> parts, Decomposition how, bool whole
     rest /= factor;
   }
   parts[holder] = rest;
-  return true;
-}
-
-// Parts whose bits are x together: under Or each has some bits of x, under And some bits more.
-void split_bits(double x, bool all, std::span<double> parts, NumberStream& random) {
-  const auto bits = static_cast<int64_t>(x);
-  for (double& part : parts) {
-    const auto some = static_cast<int64_t>(random.next() & 0xff);
-    part = static_cast<double>(all ? bits | some : bits & some);
-  }
-  parts[static_cast<size_t>(random.below(static_cast<int64_t>(parts.size())))] = x;
 }
 
 double lowest_of(DType dtype) {
@@ -148,8 +147,11 @@ double highest_of(DType dtype) {
   return std::ldexp(1.0, bit_width(dtype) - (is_unsigned_integer(dtype) ? 0 : 1)) - 1;
 }
 
+// Averages of whole numbers are computed in doubles, which hold those below 2^53.
 bool fits(const Numbers& parts, DType dtype) {
-  const double low = lowest_of(dtype), high = highest_of(dtype);
+  const double exact = has_fractions(dtype) ? highest_of(dtype) : 0x1p53;
+  const double low = std::max(lowest_of(dtype), -exact);
+  const double high = std::min(highest_of(dtype), exact);
   return std::all_of(parts.begin(), parts.end(),
                      [&](double x) { return std::isnan(x) || (x >= low && x <= high); });
 }
@@ -171,17 +173,27 @@ double combine(double a, double b, ReduceOp op) {
   }
 }
 
+// How much a number says that is not finite on one side: most where the devices turn a finite value
+// into NaN, then into an infinity, then where they have a finite number for NaN.
+int weight(const MatchResult& m) {
+  if (m.match != Match::NonFinite) return 0;
+  if (std::isfinite(m.expected)) return std::isnan(m.actual) ? 4 : 3;
+  return std::isfinite(m.actual) && std::isnan(m.expected) ? 2 : 1;
+}
+
+void keep_heavier(MatchResult& kept, const MatchResult& found) {
+  if (weight(found) > weight(kept)) kept = found;
+}
+
 // Compares row-major numbers; `scale` is the magnitude that rounding is relative to.
 MatchResult compare(std::span<const double> expected, std::span<const double> actual,
-                    Tolerance tolerance, double scale) {
+                    const Tolerance& tolerance, double scale) {
   MatchResult result;
   for (size_t i = 0; i < expected.size(); ++i) {
     const double e = expected[i], a = actual[i];
     if (e == a || (std::isnan(e) && std::isnan(a))) continue;
     if (!std::isfinite(e) || !std::isfinite(a)) {
-      // A finite value that devices turn into NaN or Inf is the stronger finding.
-      if (result.match == Match::Yes || std::isfinite(e))
-        result = {Match::NonFinite, static_cast<int64_t>(i), e, a};
+      keep_heavier(result, {Match::NonFinite, static_cast<int64_t>(i), e, a});
       continue;
     }
     if (std::fabs(e - a) <=
@@ -197,6 +209,18 @@ double largest_of(std::span<const double> numbers) {
   for (double x : numbers)
     if (std::isfinite(x)) largest = std::max(largest, std::fabs(x));
   return largest;
+}
+
+// Doubles cannot tell all integers of 64 bits apart; their bytes can.
+MatchResult compare_integers(const Array& expected, const Array& actual) {
+  const Array e = expected.contiguous(), a = actual.contiguous();
+  const size_t size = static_cast<size_t>(byte_size(e.dtype()));
+  for (size_t i = 0; i < e.num_bytes(); i += size)
+    if (std::memcmp(e.raw() + i, a.raw() + i, size) != 0) {
+      const size_t at = i / size;
+      return {Match::No, static_cast<int64_t>(at), to_doubles(e)[at], to_doubles(a)[at]};
+    }
+  return {};
 }
 
 // Integers wrap around, as a reduction over devices does.
@@ -254,6 +278,8 @@ std::optional<std::vector<Array>> represent(const Array& value, const Placement&
   const ReduceOp op = placement.reduce;
   if (dtype == DType::Bool && (op == ReduceOp::Sum || op == ReduceOp::Avg || op == ReduceOp::Prod))
     return std::nullopt;
+  if (whole && dtype != DType::Bool && op != ReduceOp::Avg)
+    return split_integers(value, op, w, how, random);
   const Numbers numbers = to_doubles(value);
   // Doubles go into the arrays at once, others through a list that is rounded at the end.
   const bool direct = dtype == DType::F64;
@@ -275,11 +301,7 @@ std::optional<std::vector<Array>> represent(const Array& value, const Placement&
         break;
       case ReduceOp::And:
       case ReduceOp::Or:
-        if (dtype != DType::Bool) {
-          split_bits(numbers[e], op == ReduceOp::And, split, random);
-        } else {
-          split_extreme(numbers[e], op == ReduceOp::Or ? 1 : -1, split, how, whole, 0, random);
-        }
+        split_extreme(numbers[e], op == ReduceOp::Or ? 1 : -1, split, how, whole, 0, random);
         break;
       case ReduceOp::Max:
         split_extreme(numbers[e], 1, split, how, whole, lowest_of(dtype), random);
@@ -288,7 +310,7 @@ std::optional<std::vector<Array>> represent(const Array& value, const Placement&
         split_extreme(numbers[e], -1, split, how, whole, 0, random);
         break;
       case ReduceOp::Prod:
-        split_prod(numbers[e], split, how, whole, random);
+        split_prod(numbers[e], split, how, random);
         break;
       case ReduceOp::Sum:
         split_sum(numbers[e], split, how, whole, random);
@@ -328,14 +350,14 @@ const Numbers& OutputMatcher::numbers(size_t device) {
   return numbers_[device];
 }
 
-MatchResult OutputMatcher::match_partial(ReduceOp op, Tolerance tolerance) {
+MatchResult OutputMatcher::match_partial(ReduceOp op, const Tolerance& tolerance) {
   const DType dtype = value_.array.dtype();
   for (const Array& device : devices_)
     if (device.shape() != value_.array.shape()) return {Match::Shape};
   if (dtype == DType::Bool && (op == ReduceOp::Sum || op == ReduceOp::Avg || op == ReduceOp::Prod))
     return {Match::Shape};
   if (dtype != DType::Bool && is_integer(dtype) && op != ReduceOp::Avg)
-    return compare(value_.numbers, to_doubles(combine_integers(devices_, op)), {}, 0);
+    return compare_integers(value_.array, combine_integers(devices_, op));
   Numbers total = numbers(0);
   double scale = largest_of(total);
   for (size_t i = 1; i < devices_.size(); ++i) {
@@ -348,10 +370,10 @@ MatchResult OutputMatcher::match_partial(ReduceOp op, Tolerance tolerance) {
   return compare(value_.numbers, total, tolerance, scale);
 }
 
-MatchResult OutputMatcher::match_shard(int dim, Tolerance tolerance) {
+MatchResult OutputMatcher::match_shard(int dim, const Tolerance& tolerance) {
   const Array& value = value_.array;
   const int w = static_cast<int>(devices_.size());
-  const double scale = has_fractions(value.dtype()) ? value_.magnitude : 0;
+  const bool local = !tolerance.slack_of_device.empty();
   for (int i = 0; i < w; ++i) {
     Shape shape = value.shape();
     shape[dim] = chunk_of(shape[dim], w, i).size;
@@ -359,36 +381,47 @@ MatchResult OutputMatcher::match_shard(int dim, Tolerance tolerance) {
   }
   MatchResult result;
   for (int i = 0; i < w; ++i) {
-    MatchResult part = compare(to_doubles(shard_of(value, dim, w, i)),
-                               numbers(static_cast<size_t>(i)), tolerance, scale);
+    const Array shard = shard_of(value, dim, w, i);
+    MatchResult part;
+    if (is_integer(value.dtype())) {
+      part = compare_integers(shard, devices_[i]);
+    } else {
+      const Numbers expected = to_doubles(shard);
+      Tolerance of_device{tolerance.relative, tolerance.slack};
+      if (local) of_device.slack = tolerance.slack_of_device[static_cast<size_t>(i)];
+      const double scale = !has_fractions(value.dtype()) ? 0
+                           : local                       ? largest_of(expected)
+                                                         : value_.magnitude;
+      part = compare(expected, numbers(static_cast<size_t>(i)), of_device, scale);
+    }
     if (part.match != Match::Yes)
       part.element = whole_index(part.element, value, dim, chunk_of(value.shape()[dim], w, i));
     if (part.match == Match::No) return part;
-    if (part.match == Match::NonFinite &&
-        (result.match == Match::Yes || std::isfinite(part.expected)))
-      result = part;
+    keep_heavier(result, part);
   }
   return result;
 }
 
-MatchResult OutputMatcher::match(const Placement& placement, Tolerance tolerance) {
+MatchResult OutputMatcher::match(const Placement& placement, const Tolerance& tolerance) {
+  for (const Array& device : devices_)
+    if (device.dtype() != value_.array.dtype()) return {Match::Shape};
   if (placement.is_partial()) return match_partial(placement.reduce, tolerance);
   if (placement.is_shard()) return match_shard(placement.dim, tolerance);
   const double scale = has_fractions(value_.array.dtype()) ? value_.magnitude : 0;
   MatchResult result;
   for (size_t i = 0; i < devices_.size(); ++i) {
     if (devices_[i].shape() != value_.array.shape()) return {Match::Shape};
-    const MatchResult part = compare(value_.numbers, numbers(i), tolerance, scale);
+    const MatchResult part = is_integer(value_.array.dtype())
+                                 ? compare_integers(value_.array, devices_[i])
+                                 : compare(value_.numbers, numbers(i), tolerance, scale);
     if (part.match == Match::No) return part;
-    if (part.match == Match::NonFinite &&
-        (result.match == Match::Yes || std::isfinite(part.expected)))
-      result = part;
+    keep_heavier(result, part);
   }
   return result;
 }
 
 MatchResult represents(const std::vector<Array>& devices, const Array& value,
-                       const Placement& placement, Tolerance tolerance) {
+                       const Placement& placement, const Tolerance& tolerance) {
   const TrueValue truth(value);
   return OutputMatcher(devices, truth).match(placement, tolerance);
 }

@@ -14,11 +14,6 @@ size_t num_sharded(const std::vector<Placement>& operands) {
                                            [](const Placement& p) { return p.is_shard(); }));
 }
 
-bool has_partial(const std::vector<Placement>& operands) {
-  return std::any_of(operands.begin(), operands.end(),
-                     [](const Placement& p) { return p.is_partial(); });
-}
-
 bool is_valid(const SampleDecisions& sample, const std::vector<Placement>& operands, size_t result,
               const Placement& placement) {
   for (const Decision& d : sample.decisions)

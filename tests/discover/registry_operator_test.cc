@@ -171,6 +171,7 @@ TEST(Mesh, ReportsWhatDoesNotCompose) {
   };
   DiscoverOptions options;
   options.worlds = {2};
+  options.uneven_worlds = false;
   options.shrink_witnesses = false;
   const Discovery on_two = discover(op, options);
   const MeshReport report = check_mesh(op, on_two, {2, 2}, options);

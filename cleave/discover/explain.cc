@@ -1,0 +1,472 @@
+// The rules that explain what was decided, with the smallest conditions.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "cleave/core/error.h"
+#include "cleave/discover/conditions.h"
+#include "cleave/discover/discover.h"
+
+namespace cleave {
+namespace {
+
+using Kind = PlacePattern::Kind;
+
+// A family of combinations that differ in d alone.
+struct Schema {
+  std::vector<PlacePattern> operands;
+  size_t result = 0;
+  PlacePattern placement;
+  bool has_shard() const;
+  auto operator<=>(const Schema&) const = default;
+};
+
+bool Schema::has_shard() const {
+  return placement.kind == Kind::ShardOfD ||
+         std::any_of(operands.begin(), operands.end(),
+                     [](const PlacePattern& p) { return p.kind == Kind::ShardOfD; });
+}
+
+struct Instance {
+  size_t sample;
+  const Decision* decision;
+  std::optional<int64_t> d;
+};
+
+// d is the first sharded dimension among operands, then the result.
+std::optional<int64_t> base_dim(const Combination& combination) {
+  for (const Placement& placement : combination.operands)
+    if (placement.is_shard()) return placement.dim;
+  if (combination.placement.is_shard()) return combination.placement.dim;
+  return std::nullopt;
+}
+
+PlacePattern pattern_of(const Placement& placement, std::optional<int64_t> d) {
+  if (placement.is_partial()) return {Kind::Partial, placement.reduce, 0};
+  if (placement.is_shard()) return {Kind::ShardOfD, ReduceOp::Sum, placement.dim - *d};
+  return {};
+}
+
+Schema schema_of(const Combination& combination) {
+  const std::optional<int64_t> d = base_dim(combination);
+  Schema schema;
+  for (const Placement& placement : combination.operands)
+    schema.operands.push_back(pattern_of(placement, d));
+  schema.result = combination.result;
+  schema.placement = pattern_of(combination.placement, d);
+  return schema;
+}
+
+PlacePattern at(PlacePattern pattern, int64_t d) {
+  if (pattern.kind != Kind::ShardOfD) return pattern;
+  return {Kind::Shard, ReduceOp::Sum, pattern.dim + d};
+}
+
+std::string justify(const Schema& schema) {
+  int partial = 0, sharded = 0;
+  bool mixed = false;
+  size_t which = 0;
+  ReduceOp op = ReduceOp::Sum;
+  for (size_t i = 0; i < schema.operands.size(); ++i) {
+    if (schema.operands[i].kind == Kind::Partial) {
+      mixed |= partial > 0 && op != schema.operands[i].reduce;
+      ++partial;
+      which = i;
+      op = schema.operands[i].reduce;
+    }
+    if (schema.operands[i].kind == Kind::ShardOfD) ++sharded;
+  }
+  const PlacePattern& out = schema.placement;
+  const bool sum_like = op == ReduceOp::Sum || op == ReduceOp::Avg;
+  if (partial == 0 && sharded == 0)
+    return out.kind == Kind::Replicate ? "every device computes the same"
+           : out.kind == Kind::Partial ? "equal parts are also the value"
+                                       : "a constant along the dimension";
+  if (partial == 0 && out.kind == Kind::ShardOfD)
+    return out.dim == 0 ? "batch dimension" : "batch dimension, moved by the op";
+  if (partial == 0 && out.kind == Kind::Partial)
+    return fmt::format("reduction ({}) over the sharded dimension", name(out.reduce));
+  if (partial > 0 && out.kind == Kind::Replicate)
+    return partial == 1 ? fmt::format("does not depend on operand {}", which)
+                        : "does not depend on the partial operands";
+  if (mixed) return "does not depend on all of the partial operands";
+  if (partial > 0 && out.kind == Kind::Partial) {
+    if (sum_like && (out.reduce == ReduceOp::Sum || out.reduce == ReduceOp::Avg))
+      return partial == 1 ? fmt::format("linear in operand {}", which)
+                          : "additive in the partial operands";
+    if (sum_like && out.reduce == ReduceOp::Prod) return "turns sums into products";
+    if (op == ReduceOp::Prod)
+      return out.reduce == ReduceOp::Sum ? "turns products into sums" : "multiplicative";
+    if (op == out.reduce)
+      return partial == 1 ? fmt::format("monotone in operand {}", which) : "monotone";
+    return fmt::format("antitone in operand {}", which);
+  }
+  return "holds for every decomposition tested";
+}
+
+bool is_valid_somewhere(const Decision& decision) {
+  return decision.verdict.valid() || !decision.worlds.empty();
+}
+
+// Of a rule whose combination is valid for some numbers of devices and not for others.
+bool is_mixed(const Decision& decision) {
+  return !decision.verdict.valid() && !decision.worlds.empty();
+}
+
+// One point for each call and d; where the number of devices decides, for each of them.
+class Sweep {
+ public:
+  Sweep(const Operator& op, const Discovery& discovery, const Schema& schema,
+        const std::vector<Instance>& instances)
+      : op_(op), discovery_(discovery), schema_(schema), instances_(instances) {}
+
+  std::vector<SweepPoint> points(bool by_world, std::optional<int64_t> only_d = {}) const {
+    std::vector<SweepPoint> points;
+    for (const Instance& instance : instances_) {
+      if (only_d && instance.d != only_d) continue;
+      const Decision& decision = *instance.decision;
+      if (decision.verdict.kind == VerdictKind::Untestable) continue;
+      SweepPoint point = point_of(instance.sample, instance.d);
+      point.valid = decision.verdict.valid();
+      if (!by_world) {
+        points.push_back(std::move(point));
+        continue;
+      }
+      for (const WorldVerdict& world : decision.by_world) {
+        if (world.kind == VerdictKind::Untestable && !decision.verdict.valid()) continue;
+        point.w = world.w;
+        point.valid = decision.verdict.valid() || world.kind == VerdictKind::Tested;
+        points.push_back(point);
+      }
+    }
+    if (!only_d) add_out_of_range(points, by_world);
+    return points;
+  }
+
+ private:
+  // The tensor whose dimension d is: the first sharded operand, else the result.
+  const Shape* base_shape(size_t sample) const {
+    const SampleDecisions& decided = discovery_.samples[sample];
+    for (size_t i = 0; i < schema_.operands.size(); ++i)
+      if (schema_.operands[i].kind == Kind::ShardOfD) return &decided.sample.operands[i].shape;
+    return schema_.result < decided.result_shapes.size() ? &decided.result_shapes[schema_.result]
+                                                         : nullptr;
+  }
+
+  SweepPoint point_of(size_t sample, std::optional<int64_t> d) const {
+    SweepPoint point;
+    const SampleDecisions& decided = discovery_.samples[sample];
+    point.attrs = decided.sample.attrs;
+    point.d = d;
+    if (!decided.sample.operands.empty()) point.shape = decided.sample.operands[0].shape;
+    // A dimension may be counted from the end, of an operand or of a result that has one more.
+    size_t rank = decided.sample.operands.empty() ? 0 : decided.sample.operands[0].shape.size();
+    for (const Shape& shape : decided.result_shapes) rank = std::max(rank, shape.size());
+    for (const std::string& name : op_.dim_attrs) {
+      const auto it = point.attrs.find(name);
+      if (it == point.attrs.end()) continue;
+      auto from_front = [&](int64_t& dim) { dim += dim < 0 ? static_cast<int64_t>(rank) : 0; };
+      if (auto* dim = std::get_if<int64_t>(&it->second)) from_front(*dim);
+      if (auto* dims = std::get_if<std::vector<int64_t>>(&it->second))
+        std::for_each(dims->begin(), dims->end(), from_front);
+    }
+    const Shape* base = base_shape(sample);
+    if (!d || !base) return point;
+    point.rank = static_cast<int64_t>(base->size());
+    point.size_of_d = (*base)[static_cast<size_t>(*d)];
+    return point;
+  }
+
+  // S(d) -> S(d-1) does not hold at d = 0, though nothing was tried there: a dimension that a
+  // tensor does not have is no dimension to be split.
+  void add_out_of_range(std::vector<SweepPoint>& points, bool by_world) const {
+    if (!schema_.has_shard()) return;
+    for (size_t s = 0; s < discovery_.samples.size(); ++s) {
+      const Shape* base = base_shape(s);
+      for (int64_t d = 0; base && d < static_cast<int64_t>(base->size()); ++d) {
+        const bool tried =
+            std::any_of(instances_.begin(), instances_.end(),
+                        [&](const Instance& i) { return i.sample == s && i.d == d; });
+        if (tried) continue;
+        SweepPoint point = point_of(s, d);
+        for (int w : by_world ? discovery_.worlds : std::vector<int>{0}) {
+          point.w = w;
+          points.push_back(point);
+        }
+      }
+    }
+  }
+
+  const Operator& op_;
+  const Discovery& discovery_;
+  const Schema& schema_;
+  const std::vector<Instance>& instances_;
+};
+
+bool mentions_attribute(const std::string& condition, const Discovery& discovery) {
+  for (const auto& [name, value] : discovery.samples.front().sample.attrs)
+    if (condition.find(name) != std::string::npos) return true;
+  return false;
+}
+
+// The rule of a family that the sizes of shards decide about: "size(d) % w == 0".
+enum class Explained : uint8_t { Nothing, Part, All };
+Explained add_rule_by_world(const Operator& op, const Sweep& sweep,
+                            const std::vector<Instance>& instances, DiscoveredRule rule,
+                            Discovery& discovery) {
+  rule.kind = VerdictKind::Tested;
+  rule.on_world = true;
+  rule.tests = 0;
+  std::set<int64_t> valid_d;
+  for (const Instance& instance : instances) {
+    if (!is_valid_somewhere(*instance.decision)) continue;
+    rule.tests += instance.decision->verdict.tests;
+    if (instance.d) valid_d.insert(*instance.d);
+  }
+  auto name_d = [&](int64_t d, const std::string& condition) {
+    DiscoveredRule fixed = rule;
+    for (PlacePattern& pattern : fixed.operands) pattern = at(pattern, d);
+    fixed.placement = at(fixed.placement, d);
+    fixed.condition = condition;
+    fixed.on_world = depends_on_world(condition);
+    for (const std::string from : {"size(d)", "shard of d"})
+      if (const size_t found = fixed.condition.find(from); found != std::string::npos)
+        fixed.condition.replace(found + from.rfind('d'), 1, std::to_string(d));
+    return fixed;
+  };
+  const auto condition = smallest_condition(sweep.points(true), op.dim_attrs);
+  const bool simple =
+      condition && depends_on_world(*condition) && condition->find(" or ") == std::string::npos;
+  // Dimensions with conditions of their own are named, as is one that alone is ever right.
+  if (!simple || (valid_d.size() == 1 && !mentions_attribute(*condition, discovery))) {
+    std::vector<DiscoveredRule> named;
+    for (int64_t d : valid_d) {
+      const std::vector<SweepPoint> points = sweep.points(true, d);
+      auto local = smallest_condition(points, op.dim_attrs);
+      if (!local) local = sufficient_condition(points, op.dim_attrs);
+      if (local && !mentions_attribute(*local, discovery)) named.push_back(name_d(d, *local));
+    }
+    if (named.size() == valid_d.size()) {
+      std::move(named.begin(), named.end(), std::back_inserter(discovery.rules));
+      return Explained::All;
+    }
+  }
+  const bool exact = condition && depends_on_world(*condition);
+  const auto said = exact ? condition : sufficient_condition(sweep.points(true), op.dim_attrs);
+  if (!said) return Explained::Nothing;
+  rule.condition = *said;
+  discovery.rules.push_back(std::move(rule));
+  return exact ? Explained::All : Explained::Part;
+}
+
+// One rule per schema, or one per value of d where d has to be named.
+void add_rules(const Operator& op, const Schema& schema, const std::vector<Instance>& instances,
+               Discovery& discovery) {
+  const Sweep sweep(op, discovery, schema, instances);
+  const bool per_sample = !op.shape_attr.empty() && schema.has_shard();
+  DiscoveredRule rule;
+  rule.operands = schema.operands;
+  rule.result = schema.result;
+  rule.placement = schema.placement;
+  rule.justification = justify(schema);
+  rule.kind = VerdictKind::Proved;
+  std::map<int64_t, int> valid_d;
+  for (const Instance& instance : instances) {
+    const Verdict& verdict = instance.decision->verdict;
+    if (!verdict.valid()) continue;
+    if (verdict.kind == VerdictKind::Tested) rule.kind = VerdictKind::Tested;
+    rule.tests += verdict.tests;
+    if (instance.d) ++valid_d[*instance.d];
+  }
+  auto concrete = [&](int64_t d) {
+    DiscoveredRule fixed = rule;
+    for (PlacePattern& pattern : fixed.operands) pattern = at(pattern, d);
+    fixed.placement = at(fixed.placement, d);
+    return fixed;
+  };
+  auto add_call = [&](const Instance& instance) {
+    const Decision& decision = *instance.decision;
+    DiscoveredRule fixed = concrete(*instance.d);
+    fixed.kind = decision.verdict.valid() ? decision.verdict.kind : VerdictKind::Tested;
+    fixed.tests = decision.verdict.tests;
+    fixed.condition = "called as (" + to_string(discovery.samples[instance.sample].sample) + ")";
+    if (!decision.verdict.valid())
+      fixed.condition += fmt::format(" on {} devices", fmt::join(decision.worlds, " or "));
+    fixed.on_world = !per_sample && !decision.verdict.valid();
+    discovery.rules.push_back(std::move(fixed));
+  };
+  if (per_sample) {
+    for (const Instance& instance : instances)
+      if (is_valid_somewhere(*instance.decision)) add_call(instance);
+    return;
+  }
+  const bool mixed = std::any_of(instances.begin(), instances.end(),
+                                 [](const Instance& i) { return is_mixed(*i.decision); });
+  const Explained by_world =
+      mixed ? add_rule_by_world(op, sweep, instances, rule, discovery) : Explained::Part;
+  if (by_world == Explained::All) return;
+  // What the sizes of shards do not explain is wrong, unless the operator only refused the others.
+  if (by_world == Explained::Nothing)
+    for (const Instance& instance : instances)
+      if (is_mixed(*instance.decision) && instance.decision->verdict.kind == VerdictKind::Rejected)
+        add_call(instance);
+  if (std::none_of(instances.begin(), instances.end(),
+                   [](const Instance& i) { return i.decision->verdict.valid(); }))
+    return;
+  const std::optional<std::string> condition =
+      smallest_condition(sweep.points(false), op.dim_attrs);
+  // A condition on the position alone that one d fulfils is said best by naming that d.
+  const bool positional = condition && valid_d.size() == 1 &&
+                          condition->find("size") == std::string::npos &&
+                          !mentions_attribute(*condition, discovery);
+  if (condition && !positional) {
+    rule.condition = *condition;
+    discovery.rules.push_back(std::move(rule));
+    return;
+  }
+  for (const auto& [d, count] : valid_d) {
+    const std::optional<std::string> local =
+        smallest_condition(sweep.points(false, d), op.dim_attrs);
+    DiscoveredRule fixed = concrete(d);
+    fixed.condition = local ? *local : "the shapes and attributes are among those listed";
+    discovery.rules.push_back(std::move(fixed));
+  }
+}
+
+bool same_operands(const DiscoveredRule& a, const DiscoveredRule& b) {
+  return a.operands == b.operands && a.result == b.result && a.condition == b.condition;
+}
+
+void mark_implied(std::vector<DiscoveredRule>& rules) {
+  for (DiscoveredRule& rule : rules) {
+    if (rule.placement.kind != Kind::Partial) continue;
+    if (rule.placement.reduce == ReduceOp::Sum || rule.placement.reduce == ReduceOp::Prod) continue;
+    for (const DiscoveredRule& other : rules)
+      if (other.placement.kind == Kind::Replicate && same_operands(other, rule)) {
+        rule.implied = true;
+        rule.justification = "a replicated result is also " + to_string(rule.placement);
+      }
+  }
+}
+
+void find_attributes(Discovery& discovery) {
+  auto valid_set = [&](const SampleDecisions& sample) {
+    std::vector<bool> valid;
+    for (const Decision& decision : sample.decisions) {
+      valid.push_back(decision.verdict.valid());
+      valid.push_back(!decision.worlds.empty());
+    }
+    return valid;
+  };
+  std::vector<std::vector<bool>> sets;
+  for (const SampleDecisions& sample : discovery.samples) sets.push_back(valid_set(sample));
+  for (size_t i = 0; i < discovery.samples.size(); ++i)
+    for (size_t j = i + 1; j < discovery.samples.size(); ++j) {
+      const Sample &a = discovery.samples[i].sample, &b = discovery.samples[j].sample;
+      bool same_shapes = a.operands.size() == b.operands.size();
+      for (size_t k = 0; same_shapes && k < a.operands.size(); ++k)
+        same_shapes = a.operands[k].shape == b.operands[k].shape;
+      if (!same_shapes || sets[i] == sets[j]) continue;
+      std::vector<std::string> differing;
+      for (const auto& [name, value] : a.attrs)
+        if (!b.attrs.contains(name) || b.attrs.at(name) != value) differing.push_back(name);
+      if (differing.size() == 1) discovery.attributes.push_back(differing.front());
+    }
+  std::sort(discovery.attributes.begin(), discovery.attributes.end());
+  discovery.attributes.erase(std::unique(discovery.attributes.begin(), discovery.attributes.end()),
+                             discovery.attributes.end());
+}
+
+// Families that a reader would ask about: one operand is not replicated, or all have the same
+// placement.
+bool is_tempting(const Schema& schema) {
+  int placed = 0;
+  for (const PlacePattern& pattern : schema.operands) placed += pattern.kind != Kind::Replicate;
+  if (placed == 0) return schema.placement.kind != Kind::ShardOfD;
+  if (schema.placement.kind == Kind::ShardOfD && std::abs(schema.placement.dim) > 1) return false;
+  if (placed == 1) return true;
+  return std::all_of(schema.operands.begin(), schema.operands.end(),
+                     [&](const PlacePattern& p) { return p == schema.operands.front(); });
+}
+
+// The member of a family with a rule that shows why the rule has a condition.
+RefutedRule exception_of(const Discovery& discovery, const Schema& schema,
+                         const Instance& instance) {
+  const Verdict& verdict = instance.decision->verdict;
+  RefutedRule rule{schema.operands,
+                   schema.result,
+                   schema.placement,
+                   verdict.kind,
+                   verdict.reason,
+                   verdict.witness,
+                   true,
+                   {}};
+  if (instance.d) {
+    for (PlacePattern& pattern : rule.operands) pattern = at(pattern, *instance.d);
+    rule.placement = at(rule.placement, *instance.d);
+  }
+  rule.with = to_string(discovery.samples[instance.sample].sample.attrs);
+  return rule;
+}
+
+}  // namespace
+
+void explain_by_rules(const Operator& op, Discovery& discovery, bool every_family) {
+  std::map<Schema, std::vector<Instance>> schemas;
+  for (size_t s = 0; s < discovery.samples.size(); ++s)
+    for (const Decision& decision : discovery.samples[s].decisions)
+      schemas[schema_of(decision.combination)].push_back(
+          {s, &decision, base_dim(decision.combination)});
+  for (const auto& [schema, instances] : schemas) {
+    const Instance* refuted = nullptr;
+    bool any_valid = false, all_untestable = true, explained = false;
+    for (const Instance& instance : instances) {
+      const Verdict& verdict = instance.decision->verdict;
+      any_valid |= is_valid_somewhere(*instance.decision);
+      all_untestable &= verdict.kind == VerdictKind::Untestable;
+      const bool better = !refuted || (refuted->decision->verdict.kind == VerdictKind::Rejected &&
+                                       verdict.kind == VerdictKind::Refuted);
+      if ((verdict.kind == VerdictKind::Refuted || verdict.kind == VerdictKind::Rejected) && better)
+        refuted = &instance;
+    }
+    if (any_valid) {
+      const size_t before = discovery.rules.size();
+      add_rules(op, schema, instances, discovery);
+      explained = discovery.rules.size() > before;
+      if (refuted && explained)
+        discovery.refuted.push_back(exception_of(discovery, schema, *refuted));
+    }
+    if (explained) continue;
+    if (all_untestable) {
+      discovery.untestable.push_back({schema.operands,
+                                      schema.result,
+                                      schema.placement,
+                                      VerdictKind::Untestable,
+                                      instances.front().decision->verdict.reason,
+                                      {},
+                                      false,
+                                      {}});
+    } else if (refuted && (every_family || is_tempting(schema))) {
+      const Verdict& verdict = refuted->decision->verdict;
+      discovery.refuted.push_back({schema.operands,
+                                   schema.result,
+                                   schema.placement,
+                                   verdict.kind,
+                                   verdict.reason,
+                                   verdict.witness,
+                                   false,
+                                   {}});
+    }
+  }
+  mark_implied(discovery.rules);
+  std::stable_sort(discovery.rules.begin(), discovery.rules.end(),
+                   [](const DiscoveredRule& a, const DiscoveredRule& b) {
+                     return std::make_tuple(a.implied, !a.condition.empty()) <
+                            std::make_tuple(b.implied, !b.condition.empty());
+                   });
+  find_attributes(discovery);
+}
+
+}  // namespace cleave
