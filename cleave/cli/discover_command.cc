@@ -116,8 +116,9 @@ void run_replay(const Options& options) {
   OperatorText op = options.op;
   op.name = options.ops.empty() ? text.op : options.ops.front();
   if (!op.command.empty() && op.shapes.empty())
-    fmt::print("{}", replay(operator_of_command(text.op, op.command, {text.witness.sample}),
-                            text.witness));
+    fmt::print("{}",
+               replay(operator_of_command(text.op, op.command, {text.witness.sample}, {op.timeout}),
+                      text.witness));
   else
     fmt::print("{}", replay(operator_of_text(op), text.witness));
 }
@@ -184,6 +185,11 @@ void add_discover_command(CLI::App& app) {
                       "a program that computes the operator, asked over its standard input; see "
                       "docs/discovery.md");
   command
+      ->add_option("--timeout", options->op.timeout,
+                   "seconds that --command has for one answer, its start included")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
       ->add_option("--shape", options->op.shapes,
                    "a shape per operand, with its dtype where it is another: 8x3,8x3xi64; more "
                    "than one --shape: several calls")
@@ -192,7 +198,10 @@ void add_discover_command(CLI::App& app) {
   command->add_option("--domain", options->op.domains,
                       "the numbers that each operand takes: any, nonzero, positive, bool, "
                       "index:LIMIT, sorted, definite");
-  command->add_option("--world", options->worlds, "numbers of devices to try")
+  command
+      ->add_option("--world", options->worlds,
+                   "numbers of devices to try; one that leaves unequal shards is added for sizes "
+                   "that all of these divide")
       ->capture_default_str();
   command->add_option("--mesh", options->mesh,
                       "check that the rules of two axes compose on a mesh such as 2x2");

@@ -10,6 +10,7 @@
 #include "cleave/discover/command_operator.h"
 #include "cleave/discover/library.h"
 #include "cleave/discover/module_operator.h"
+#include "cleave/discover/more_samples.h"
 #include "cleave/discover/registry_operator.h"
 #include "cleave/graph/text/text.h"
 
@@ -170,7 +171,6 @@ void apply_domains(Operator& op, const std::string& text) {
 Operator command_of(const OperatorText& text) {
   const Operator* like = find_operator(text.name);
   std::vector<Sample> samples;
-  std::vector<std::string> dims;
   if (!text.shapes.empty()) {
     for (const std::string& shapes : text.shapes)
       samples.push_back(
@@ -180,10 +180,11 @@ Operator command_of(const OperatorText& text) {
   } else {
     throw_user("discover --command: give a shape per operand, such as --shape 8x3,8x3xi64");
   }
-  Operator op = operator_of_command(text.name.empty() ? "command" : text.name, text.command,
-                                    std::move(samples));
+  Operator op;
+  op.name = text.name.empty() ? "command" : text.name;
+  op.samples = std::move(samples);
   apply_attrs(op, text.attrs, true);
-  return operator_of_command(op.name, text.command, std::move(op.samples));
+  return operator_of_command(op.name, text.command, std::move(op.samples), {text.timeout});
 }
 
 bool is_file(const std::string& name) {
@@ -232,6 +233,7 @@ Operator operator_of_text(const OperatorText& text) {
     apply_attrs(op, text.attrs, false);
   }
   if (!text.domains.empty()) apply_domains(op, text.domains);
+  if (!text.command.empty()) add_samples_of_other_ranks(op);
   return op;
 }
 

@@ -15,7 +15,13 @@ namespace cleave {
 //   {"error": "sizes 2 and 3 differ"}       the operator does not accept these operands
 //
 // `data` are the bytes of the elements, row-major and little-endian, in hexadecimal. A command that
-// ends is started again; that it ended counts as not accepting the operands.
-Operator operator_of_command(std::string name, std::string command, std::vector<Sample> samples);
+// ends is started again; that it ended counts as not accepting the operands, up to kMostEnds times.
+// One that does not answer in time, or not in one line of this form, ends the run: BrokenOperator.
+inline constexpr int kMostEnds = 100;
+struct CommandOptions {
+  double timeout = 60;  // seconds for one answer, the start of the command included
+};
+Operator operator_of_command(std::string name, std::string command, std::vector<Sample> samples,
+                             const CommandOptions& options = {});
 
 }  // namespace cleave

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "cleave/discover/operator.h"
+
+namespace cleave {
+
+// Adds calls of other ranks and dimensions to those of an operator that is given a dimension, as
+// far as it accepts them, so that conditions can tell `d > dim` from `d != dim`:
+//
+//   (4x7; dim=0), (4x7; dim=1)   and   (4x7x3; dim=0), (4x7x3; dim=1), (4x7x3; dim=2)
+//
+// For operators whose operands have one shape, and whose samples have fewer than three dimensions
+// or name one of them alone.
+void add_samples_of_other_ranks(Operator& op);
+
+}  // namespace cleave
