@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "cleave/core/sharding_rule_text.h"
 #include "cleave/discover/emit.h"
@@ -68,7 +67,8 @@ struct Group {
 std::vector<Group> groups_of(const Discovery& discovery) {
   std::vector<Group> groups;
   for (const DiscoveredRule& rule : discovery.rules) {
-    if (rule.implied) continue;
+    // What the number of devices decides about no rule can say.
+    if (rule.implied || rule.on_world) continue;
     auto it = std::find_if(groups.begin(), groups.end(), [&](const Group& g) {
       return g.operands == rule.operands && g.condition == rule.condition;
     });
@@ -114,6 +114,11 @@ std::string cpp_condition(std::string text, const AttrMap& attrs, const std::str
     text = replaced(std::move(text), "d in " + name, count + " > 0");
   }
   text = replaced(std::move(text), "size(d)", shape + "[d]");
+  // "k == size(dim)"
+  for (size_t at = text.find("size("); at != std::string::npos; at = text.find("size(")) {
+    text[text.find(')', at)] = ']';
+    text.replace(at, 5, "graph.operand_type(node, 0).shape[");
+  }
   if (mentions(text, "rank"))
     text = replaced(std::move(text), "rank", fmt::format("static_cast<int>({}.size())", shape));
   text = replaced(std::move(text), " and ", " && ");
@@ -155,36 +160,56 @@ std::string row_text(const PartialRow& row) {
                      enum_text(row.out));
 }
 
-// The attributes that conditions mention, read from the node.
-std::string attribute_lines(const std::vector<Group>& groups, const AttrMap& attrs, bool partial) {
-  struct Getter {
-    std::string name;
-    std::string operator()(int64_t) const { return call("int64_t", "get_int", ""); }
-    std::string operator()(bool) const { return call("bool", "get_bool", ", false"); }
-    std::string operator()(double) const { return call("double", "get_float", ""); }
-    std::string operator()(const std::string&) const {
-      return call("std::string_view", "get_string", "");
-    }
-    std::string operator()(const std::vector<int64_t>&) const {
-      return call("std::vector<int64_t>", "get_ints", "");
-    }
-    std::string call(const char* type, const char* get, const char* fallback) const {
-      return fmt::format("  const {0} {1} = node.attrs.{2}(\"{1}\"{3});\n", type, name, get,
-                         fallback);
-    }
-  };
+// How an attribute is read from a node.
+struct AttrReader {
+  std::string name;
+  std::string operator()(int64_t) const { return get("get_int"); }
+  std::string operator()(bool) const { return get("get_bool", ", false"); }
+  std::string operator()(double) const { return get("get_float"); }
+  std::string operator()(const std::string&) const { return get("get_string"); }
+  std::string operator()(const std::vector<int64_t>&) const { return get("get_ints"); }
+  std::string get(const char* getter, const char* fallback = "") const {
+    return fmt::format("node.attrs.{}(\"{}\"{})", getter, name, fallback);
+  }
+};
+struct AttrTypeName {
+  std::string operator()(int64_t) const { return "int64_t"; }
+  std::string operator()(bool) const { return "bool"; }
+  std::string operator()(double) const { return "double"; }
+  std::string operator()(const std::string&) const { return "std::string_view"; }
+  std::string operator()(const std::vector<int64_t>&) const { return "std::vector<int64_t>"; }
+};
+
+bool names_a_dim(const Discovery& discovery, const std::string& name) {
+  return std::find(discovery.dim_attrs.begin(), discovery.dim_attrs.end(), name) !=
+         discovery.dim_attrs.end();
+}
+
+// The attributes that conditions mention, read from the node; dimensions counted from the front.
+std::string attribute_lines(const Discovery& discovery, const std::vector<Group>& groups,
+                            bool partial) {
   std::string text;
-  for (const auto& [name, value] : attrs)
-    if (std::any_of(groups.begin(), groups.end(), [&, &word = name](const Group& g) {
+  for (const auto& [name, value] : discovery.samples.front().sample.attrs) {
+    if (std::none_of(groups.begin(), groups.end(), [&, &word = name](const Group& g) {
           return (partial ? g.row().has_value() : g.is_factor()) && mentions(g.condition, word);
         }))
-      text += std::visit(Getter{name}, value);
+      continue;
+    const bool dim = names_a_dim(discovery, name);
+    text += fmt::format("  {}{} {} = {};\n", dim ? "" : "const ", std::visit(AttrTypeName{}, value),
+                        name, std::visit(AttrReader{name}, value));
+    constexpr const char* kRank = "static_cast<int64_t>(graph.operand_type(node, 0).shape.size())";
+    if (dim && std::holds_alternative<int64_t>(value))
+      text += fmt::format("  if ({0} < 0) {0} += {1};\n", name, kRank);
+    if (dim && std::holds_alternative<std::vector<int64_t>>(value))
+      text += fmt::format("  for (int64_t& k : {0})\n    if (k < 0) k += {1};\n", name, kRank);
+  }
   return text;
 }
 
 std::string general_rule(const Discovery& discovery, const std::vector<Group>& groups) {
   const AttrMap& attrs = discovery.samples.front().sample.attrs;
-  std::string text = attribute_lines(groups, attrs, false) + "  RuleSketch rule(graph, node);\n";
+  std::string text =
+      attribute_lines(discovery, groups, false) + "  RuleSketch rule(graph, node);\n";
   for (const Group& group : groups) {
     if (!group.is_factor()) continue;
     std::string pad = "  ", shape = "shape";
@@ -207,7 +232,7 @@ std::string general_rule(const Discovery& discovery, const std::vector<Group>& g
 
 std::string general_partial(const Discovery& discovery, const std::vector<Group>& groups) {
   const AttrMap& attrs = discovery.samples.front().sample.attrs;
-  std::string text = attribute_lines(groups, attrs, true) + "  PartialTransfer rows;\n";
+  std::string text = attribute_lines(discovery, groups, true) + "  PartialTransfer rows;\n";
   for (const Group& group : groups) {
     const auto row = group.row();
     if (!row) continue;
@@ -321,33 +346,76 @@ std::string shapes_condition(const SampleDecisions& sample) {
   return fmt::format("{}", fmt::join(terms, " &&\n      "));
 }
 
-// A function for each call, and one that picks by the shapes.
+// Whether an attribute of the sweep is one that a node has under this name. Those of a registered
+// op may be parts of a structured one.
+bool is_readable(const Discovery& discovery, const std::string& name) {
+  return discovery.op.find('.') == std::string::npos || name.starts_with("dimension");
+}
+
+// The values of the attributes that the rules depend on.
+std::string attrs_condition(const Discovery& discovery, const SampleDecisions& sample) {
+  std::string text;
+  for (const std::string& name : discovery.attributes) {
+    const auto it = sample.sample.attrs.find(name);
+    if (it == sample.sample.attrs.end() || !is_readable(discovery, name)) continue;
+    std::string value = to_string(it->second);
+    if (const auto* list = std::get_if<std::vector<int64_t>>(&it->second))
+      value = fmt::format("std::vector<int64_t>{{{}}}", fmt::join(*list, ", "));
+    if (const auto* word = std::get_if<std::string>(&it->second)) value = '"' + *word + '"';
+    text += fmt::format(" &&\n      {} == {}", std::visit(AttrReader{name}, it->second), value);
+  }
+  return text;
+}
+
+// A function for each call, and one that picks by the shapes and attributes. Calls that differ in
+// what a node does not show are left whole.
 std::string rules_by_call(const Discovery& discovery) {
   const std::string name = identifier(discovery.op);
-  std::string text, rules, partials;
-  std::set<std::string> seen;
+  struct Call {
+    size_t sample;
+    std::string condition, rule, rows;
+    bool ambiguous = false;
+  };
+  std::vector<Call> calls;
   for (size_t s = 0; s < discovery.samples.size(); ++s) {
     const SampleDecisions& sample = discovery.samples[s];
     const SynthesizedRule made = synthesize(sample);
-    const std::string condition = shapes_condition(sample);
-    if (!seen.insert(condition).second) continue;
-    text += fmt::format(
-        "// {}({})\nOpShardingRule {}_rule_{}(const Graph& graph, const Node& node) {{\n{}}}\n\n",
-        discovery.op, to_string(sample.sample), name, s, rule_of_call(made.rule));
-    rules += fmt::format("  if ({})\n    return {}_rule_{}(graph, node);\n", condition, name, s);
     std::vector<std::string> rows;
     for (const PartialRow& row : made.partial) rows.push_back(row_text(row));
-    partials += fmt::format("  if ({})\n    return {{{}}};\n", condition,
-                            fmt::join(rows, ",\n            "));
+    Call call{s, shapes_condition(sample) + attrs_condition(discovery, sample),
+              rule_of_call(made.rule), fmt::format("{}", fmt::join(rows, ",\n            "))};
+    const auto same = std::find_if(calls.begin(), calls.end(),
+                                   [&](const Call& c) { return c.condition == call.condition; });
+    if (same == calls.end()) {
+      calls.push_back(std::move(call));
+    } else if (same->rule != call.rule || same->rows != call.rows) {
+      same->ambiguous = true;
+    }
+  }
+  std::string text, rules, partials;
+  for (const Call& call : calls) {
+    const std::string of = to_string(discovery.samples[call.sample].sample);
+    if (call.ambiguous) {
+      text += fmt::format("// {}({}): whole; other calls of these shapes have other rules\n\n",
+                          discovery.op, of);
+      continue;
+    }
+    text += fmt::format(
+        "// {}({})\nOpShardingRule {}_rule_{}(const Graph& graph, const Node& node) {{\n{}}}\n\n",
+        discovery.op, of, name, call.sample, call.rule);
+    rules += fmt::format("  if ({})\n    return {}_rule_{}(graph, node);\n", call.condition, name,
+                         call.sample);
+    partials += fmt::format("  if ({})\n    return {{{}}};\n", call.condition, call.rows);
   }
   text += fmt::format(
       "OpShardingRule {}_rule(const Graph& graph, const Node& node) {{\n{}  return "
       "RuleSketch(graph, node).build();  // not tried: whole\n}}\n\n",
       name, rules);
+  const bool none = partials.empty();
   return text + fmt::format(
-                    "PartialTransfer {}_partial(const Graph& graph, const Node& node) {{\n{}  "
+                    "PartialTransfer {}_partial(const Graph&{}, const Node&{}) {{\n{}  "
                     "return {{}};\n}}\n\n",
-                    name, partials);
+                    name, none ? "" : " graph", none ? "" : " node", partials);
 }
 
 std::string registration(const Discovery& discovery) {
@@ -390,8 +458,9 @@ std::string emit_cleave(const Discovery& discovery) {
     const std::string partial = general_partial(discovery, groups);
     text += fmt::format("OpShardingRule {}_rule(const Graph& graph, const Node& node) {{\n{}}}\n\n",
                         name, general_rule(discovery, groups));
-    text += fmt::format("PartialTransfer {}_partial(const Graph&, const Node&{}) {{\n{}}}\n\n",
-                        name, mentions(partial, "node") ? " node" : "", partial);
+    text += fmt::format("PartialTransfer {}_partial(const Graph&{}, const Node&{}) {{\n{}}}\n\n",
+                        name, mentions(partial, "graph") ? " graph" : "",
+                        mentions(partial, "node") ? " node" : "", partial);
   } else {
     text += rules_by_call(discovery);
   }

@@ -49,6 +49,11 @@ std::string python_condition(std::string condition) {
       condition.replace(at, from.size(), to);
   };
   replace("size(d)", "shape[d]");
+  // "k == size(dim)"
+  for (size_t at = condition.find("size("); at != std::string::npos; at = condition.find("size(")) {
+    condition[condition.find(')', at)] = ']';
+    condition.replace(at, 5, "args_schema[0].shape[");
+  }
   return condition;
 }
 
@@ -141,6 +146,21 @@ std::string python_default(const AttrValue& like) {
   return std::holds_alternative<bool>(like) ? "False" : "None";
 }
 
+// Conditions count dimensions from the front.
+std::string from_front(const Discovery& discovery, const std::string& name,
+                       const AttrValue& value) {
+  if (std::find(discovery.dim_attrs.begin(), discovery.dim_attrs.end(), name) ==
+      discovery.dim_attrs.end())
+    return "";
+  if (std::holds_alternative<std::vector<int64_t>>(value))
+    return fmt::format("    {0} = [k % len(args_schema[0].shape) for k in {0}]\n", name);
+  if (!std::holds_alternative<int64_t>(value)) return "";
+  return fmt::format(
+      "    {0} = {0}[0] if isinstance({0}, (list, tuple)) else {0}\n"
+      "    {0} = (-1 if {0} is None else {0}) % len(args_schema[0].shape)\n",
+      name);
+}
+
 std::string python_literal(const AttrValue& value) {
   if (auto* flag = std::get_if<bool>(&value)) return *flag ? "True" : "False";
   return to_string(value);
@@ -151,6 +171,34 @@ std::string python_placement(const Placement& p) {
   if (p.is_partial())
     return fmt::format("Partial(\"{}\")", p.reduce == ReduceOp::Prod ? "product" : name(p.reduce));
   return "Replicate()";
+}
+
+// Whether a placement is the pattern at d, which the first one with a d decides.
+bool fits(const PlacePattern& pattern, const Placement& p, std::optional<int64_t>& d) {
+  switch (pattern.kind) {
+    case Kind::Replicate:
+      return p.is_replicate();
+    case Kind::Partial:
+      return p.is_partial() && p.reduce == pattern.reduce;
+    case Kind::Shard:
+      return p.is_shard() && p.dim == pattern.dim;
+    case Kind::ShardOfD:
+      if (!d) d = p.dim - pattern.dim;
+      return p.is_shard() && p.dim == *d + pattern.dim;
+  }
+  return false;
+}
+
+// Whether the strategy has a row for it. One that the number of devices decides about has none.
+bool has_row(const Discovery& discovery, const Combination& c) {
+  return std::any_of(discovery.rules.begin(), discovery.rules.end(),
+                     [&](const DiscoveredRule& rule) {
+                       if (rule.on_world || rule.implied || rule.result != c.result) return false;
+                       std::optional<int64_t> d;
+                       for (size_t i = 0; i < rule.operands.size(); ++i)
+                         if (!fits(rule.operands[i], c.operands[i], d)) return false;
+                       return fits(rule.placement, c.placement, d);
+                     });
 }
 
 std::string python_dtype(DType dtype) {
@@ -208,10 +256,7 @@ std::string emit_dtensor(const Discovery& discovery) {
           "    {0} = args_schema[{1}] if len(args_schema) > {1} else kwargs_schema.get(\"{0}\", "
           "{2})\n",
           name, position, python_default(value));
-      if (name == "dim")
-        text +=
-            "    dim = dim[0] if isinstance(dim, (list, tuple)) else dim\n"
-            "    dim = (-1 if dim is None else dim) % len(args_schema[0].shape)\n";
+      text += from_front(discovery, name, value);
     }
     ++position;
   }
@@ -219,7 +264,7 @@ std::string emit_dtensor(const Discovery& discovery) {
   for (const DiscoveredRule& rule : discovery.rules) {
     if (rule.implied || rule.result != 0 || is_trivial(rule)) continue;
     const auto results = results_of(discovery, rule);
-    if (!results || rule.condition.starts_with("called as") ||
+    if (!results || rule.on_world || rule.condition.starts_with("called as") ||
         rule.condition.starts_with("the shapes")) {
       text += fmt::format("    # {}\n", to_string(rule));
       continue;
@@ -266,6 +311,7 @@ std::string emit_dtensor_tests(const Discovery& discovery) {
     for (const Decision& d : sample.decisions) {
       const Combination& c = d.combination;
       if (!d.verdict.valid() || c.result != 0 || is_implied(sample, c)) continue;
+      if (!has_row(discovery, c)) continue;
       std::string operands;
       for (const Placement& p : c.operands)
         operands += (operands.empty() ? "" : ", ") + python_placement(p);
