@@ -218,7 +218,10 @@ void add_discover_command(CLI::App& app) {
   command->add_option("--domain", options->op.domains,
                       "the numbers that each operand takes: any, nonzero, positive, bool, "
                       "index:LIMIT, sorted, definite");
-  command->add_option("--world", options->worlds, "numbers of devices to try")
+  command
+      ->add_option("--world", options->worlds,
+                   "numbers of devices to try; one that leaves unequal shards is added for sizes "
+                   "that all of these divide")
       ->capture_default_str();
   command->add_option("--mesh", options->mesh,
                       "check that the rules of two axes compose on a mesh such as 2x2");

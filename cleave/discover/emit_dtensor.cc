@@ -173,6 +173,34 @@ std::string python_placement(const Placement& p) {
   return "Replicate()";
 }
 
+// Whether a placement is the pattern at d, which the first one with a d decides.
+bool fits(const PlacePattern& pattern, const Placement& p, std::optional<int64_t>& d) {
+  switch (pattern.kind) {
+    case Kind::Replicate:
+      return p.is_replicate();
+    case Kind::Partial:
+      return p.is_partial() && p.reduce == pattern.reduce;
+    case Kind::Shard:
+      return p.is_shard() && p.dim == pattern.dim;
+    case Kind::ShardOfD:
+      if (!d) d = p.dim - pattern.dim;
+      return p.is_shard() && p.dim == *d + pattern.dim;
+  }
+  return false;
+}
+
+// Whether the strategy has a row for it. One that the number of devices decides about has none.
+bool has_row(const Discovery& discovery, const Combination& c) {
+  return std::any_of(discovery.rules.begin(), discovery.rules.end(),
+                     [&](const DiscoveredRule& rule) {
+                       if (rule.on_world || rule.implied || rule.result != c.result) return false;
+                       std::optional<int64_t> d;
+                       for (size_t i = 0; i < rule.operands.size(); ++i)
+                         if (!fits(rule.operands[i], c.operands[i], d)) return false;
+                       return fits(rule.placement, c.placement, d);
+                     });
+}
+
 std::string python_dtype(DType dtype) {
   switch (dtype) {
     case DType::Bool:
@@ -283,6 +311,7 @@ std::string emit_dtensor_tests(const Discovery& discovery) {
     for (const Decision& d : sample.decisions) {
       const Combination& c = d.combination;
       if (!d.verdict.valid() || c.result != 0 || is_implied(sample, c)) continue;
+      if (!has_row(discovery, c)) continue;
       std::string operands;
       for (const Placement& p : c.operands)
         operands += (operands.empty() ? "" : ", ") + python_placement(p);

@@ -6,6 +6,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/core/number_text.h"
+#include "cleave/kernels/dispatch.h"
 
 namespace cleave {
 namespace {
@@ -13,20 +14,34 @@ namespace {
 // -0 is 0 to a reader.
 std::string number_text(double x) { return fmt::format("{}", x == 0 ? 0.0 : x); }
 
+// Integers of 64 bits have more digits than a double.
+std::vector<std::string> number_texts(const Array& array) {
+  std::vector<std::string> texts;
+  if (is_integer(array.dtype())) {
+    const Array packed = array.contiguous();
+    visit_integer(array.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      for (int64_t i = 0; i < packed.num_elements(); ++i)
+        texts.push_back(std::to_string(packed.data<T>()[i]));
+    });
+  } else {
+    for (double x : to_doubles(array)) texts.push_back(number_text(x));
+  }
+  return texts;
+}
+
 std::string numbers_text(const Array& array) {
-  std::string text = "[";
-  for (double x : to_doubles(array)) text += (text.size() > 1 ? ", " : "") + number_text(x);
-  return text + "]";
+  return fmt::format("[{}]", fmt::join(number_texts(array), ", "));
 }
 
 // The first few, in one line for people.
 std::string brief_text(const Array& array) {
   constexpr size_t kShown = 6;
-  std::vector<std::string> texts;
-  const std::vector<double> numbers = to_doubles(array);
-  for (size_t i = 0; i < std::min(numbers.size(), kShown); ++i)
-    texts.push_back(number_text(numbers[i]));
-  if (numbers.size() > kShown) texts.emplace_back("...");
+  std::vector<std::string> texts = number_texts(array);
+  if (texts.size() > kShown) {
+    texts.resize(kShown);
+    texts.emplace_back("...");
+  }
   return fmt::format("[{}]", fmt::join(texts, ", "));
 }
 
@@ -158,7 +173,18 @@ Array array_of(const TensorDesc& desc, const std::string& text) {
       static_cast<size_t>(num_elements(desc.shape)) * (is_complex(desc.dtype) ? 2 : 1);
   if (numbers.size() != size)
     throw_user("{} numbers for a tensor of {}", numbers.size(), to_string(desc.shape));
-  return from_doubles(desc.dtype, desc.shape, numbers);
+  if (!is_integer(desc.dtype)) return from_doubles(desc.dtype, desc.shape, numbers);
+  Array array(desc.dtype, desc.shape);
+  const std::vector<std::string> items = split_list(text.substr(1, text.size() - 2), ',');
+  visit_integer(desc.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (size_t i = 0; i < size; ++i) {
+      const auto whole = number_of<T>(items[i]);
+      if (!whole) throw_user("'{}' is no number of {}", items[i], name(desc.dtype));
+      array.data<T>()[i] = *whole;
+    }
+  });
+  return array;
 }
 
 // "operand 1 P(sum) = [1, 1] as [0, 1] [1, 0]"

@@ -4,6 +4,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/discover/engine.h"
+#include "cleave/kernels/combine.h"
 
 namespace cleave {
 namespace {
@@ -81,6 +82,20 @@ bool shrink_world(const Operator& op, Witness& witness) {
   return false;
 }
 
+// Doubles hold the numbers as they are.
+bool is_exact(const Array& array) {
+  return !is_integer(array.dtype()) || magnitude(array) < 0x1p53;
+}
+
+// What integers are together, which wraps around.
+Array combined(const std::vector<Array>& parts, ReduceOp op) {
+  std::vector<const std::byte*> raw;
+  for (const Array& part : parts) raw.push_back(part.raw());
+  Array total(parts[0].dtype(), parts[0].shape());
+  combine_parts(op, total.dtype(), raw, total.raw(), 0, total.num_elements());
+  return total;
+}
+
 // Simpler numbers, element by element: zero, one, a small whole number. A sharded or replicated
 // operand changes as a whole; the parts of a partial one change in pairs that keep the value out of
 // it: the value is what the parts say.
@@ -90,6 +105,7 @@ bool simplify_numbers(const Operator& op, Witness& witness) {
     const TensorDesc desc = witness.sample.operands[i];
     const Placement placement = witness.combination.operands[i];
     if (placement.is_partial() || desc.domain == Domain::Sorted) continue;
+    if (!is_exact(witness.operands[i])) continue;
     std::vector<double> numbers = to_doubles(witness.operands[i]);
     for (double& x : numbers) {
       const double before = x;
@@ -129,6 +145,7 @@ bool simplify_parts(const Operator& op, Witness& witness) {
     const TensorDesc desc = witness.sample.operands[i];
     if (!placement.is_partial() || desc.domain != Domain::Any) continue;
     if (placement.reduce == ReduceOp::And || placement.reduce == ReduceOp::Or) continue;
+    if (!std::all_of(witness.devices[i].begin(), witness.devices[i].end(), is_exact)) continue;
     std::vector<std::vector<double>> parts;
     for (const Array& part : witness.devices[i]) parts.push_back(to_doubles(part));
     auto total = [&](size_t e) {
@@ -159,6 +176,8 @@ bool simplify_parts(const Operator& op, Witness& witness) {
           value[e] = total(e);
           candidate.operands[i] = from_doubles(desc.dtype, desc.shape, value);
           candidate.devices[i][d] = from_doubles(desc.dtype, desc.shape, parts[d]);
+          if (is_integer(desc.dtype) && placement.reduce != ReduceOp::Avg)
+            candidate.operands[i] = combined(candidate.devices[i], placement.reduce);
           if (still_refuted(op, candidate)) {
             witness = std::move(candidate);
             changed = true;

@@ -9,6 +9,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/discover/discover.h"
+#include "cleave/discover/replay.h"
 #include "cleave/discover/split_integers.h"
 #include "cleave/kernels/combine.h"
 #include "cleave/kernels/dispatch.h"
@@ -127,6 +128,25 @@ TEST(Integers, OfSixtyFourBitsAreToldApart) {
   b.data<int64_t>()[0] = big + 1;
   EXPECT_EQ(represents({a, b}, a, Placement::replicate(), {}).match, Match::No);
   EXPECT_EQ(represents({a, a}, a, Placement::replicate(), {}).match, Match::Yes);
+}
+
+// Witnesses with the ends of a type are reproductions too, digit by digit.
+TEST(Integers, WitnessesKeepEveryDigit) {
+  const std::string text =
+      "gcd(2 i64, 2 i64)  R, P(sum) -> P(sum)  on 2 devices\n"
+      "  operand 0 R = [-9223372036854775808, 9007199254740993]\n"
+      "  operand 1 P(sum) = [9223372036854775807, 3] as [9223372036854775806, 1] [1, 2]\n";
+  const WitnessText read = parse_witness(text);
+  EXPECT_EQ(read.witness.operands[0].data<int64_t>()[1], 9007199254740993);
+  EXPECT_THAT(to_string("gcd", read.witness), testing::StartsWith(text));
+  const Operator op = gcd_of(DType::I64);
+  DiscoverOptions options;
+  for (const RefutedRule& rule : discover(op, options).refuted) {
+    if (!rule.witness) continue;
+    const WitnessText again = parse_witness(to_string("gcd", *rule.witness));
+    EXPECT_THAT(replay(op, again.witness), HasSubstr("refuted: element"))
+        << to_string("gcd", *rule.witness);
+  }
 }
 
 // The mean of all squares of differences, as a loss has it.

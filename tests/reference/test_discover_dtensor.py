@@ -7,6 +7,7 @@ them: no communication, the placement of the result, the numbers. All ranks live
 import importlib.util
 import os
 import subprocess
+import sys
 
 import pytest
 
@@ -26,8 +27,12 @@ OPERATORS = ["neg", "exp", "relu", "sign", "add", "sub", "mul", "div", "maximum"
              "matmul", "bmm", "cross"]
 
 
-def emit(operator, what):
-    return subprocess.run([CLEAVE, "discover", operator, "--emit", what], check=True, capture_output=True,
+# Called as black boxes with tensors of two dimensions, where `d > dim` and `d != dim` are easily confused.
+BLACK_BOXES = [("logsumexp", "dim=0,1"), ("amin", "dim=-1,-2")]
+
+
+def emit(operator, what, *arguments):
+    return subprocess.run([CLEAVE, "discover", operator, "--emit", what, *arguments], check=True, capture_output=True,
                           text=True).stdout
 
 
@@ -60,11 +65,10 @@ def own_strategies():
         table.update(before)
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
-def test_emitted_code_runs(operator, mesh, own_strategies, tmp_path):
-    strategy = load(tmp_path / f"{operator}_strategy.py", emit(operator, "dtensor"))
+def run_emitted(operator, mesh, tmp_path, *arguments):
+    strategy = load(tmp_path / f"{operator}_strategy.py", emit(operator, "dtensor", *arguments))
     assert callable(getattr(strategy, f"{operator}_single_dim_strategy"))
-    tests = load(tmp_path / f"{operator}_cases.py", emit(operator, "dtensor-tests"))
+    tests = load(tmp_path / f"{operator}_cases.py", emit(operator, "dtensor-tests", *arguments))
     run = getattr(tests, f"test_{operator}")
     assert len(tests.CASES) > 2
     failures = []
@@ -74,3 +78,14 @@ def test_emitted_code_runs(operator, mesh, own_strategies, tmp_path):
         except Exception as error:  # noqa: BLE001: all cases are shown, not the first alone
             failures.append(f"{case[1:]}: {type(error).__name__}: {error}")
     assert not failures, f"{len(failures)} of {len(tests.CASES)}:\n" + "\n".join(failures)
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_emitted_code_runs(operator, mesh, own_strategies, tmp_path):
+    run_emitted(operator, mesh, tmp_path)
+
+
+@pytest.mark.parametrize("operator, dims", BLACK_BOXES)
+def test_emitted_code_of_a_black_box_runs(operator, dims, mesh, own_strategies, tmp_path):
+    run_emitted(operator, mesh, tmp_path, "--command", f"{sys.executable} examples/discover/torch_op.py {operator}",
+                "--shape", "4x7", "--attr", dims)
