@@ -11,7 +11,6 @@ namespace cleave::cli {
 struct OperatorText {
   std::string name;                 // cross, stablehlo.dot_general, softmax.mlir
   std::string command;              // a program that computes it; `name` is then any name
-  double timeout = 60;              // of the command, in seconds
   std::vector<std::string> shapes;  // "8x3,8x3xf32": one entry per call
   std::vector<std::string> attrs;   // "dim=0,1"
   std::string domains;              // "any,index:6"
