@@ -25,7 +25,7 @@ namespace {
 
 constexpr int64_t kMostDevices = 256;
 
-struct Options {
+struct DiscoverArguments {
   std::vector<std::string> ops;
   OperatorText op;  // what is said of all of them
   std::string replay;
@@ -54,7 +54,7 @@ std::function<void(const std::string&, double)> progress_line() {
 }
 
 // Every claim of every rule in the registry, by execution.
-void check_all(const Options& options, const DiscoverOptions& settings) {
+void check_all(const DiscoverArguments& options, const DiscoverOptions& settings) {
   const RegistryReport report = check_registry(settings, options.diff);
   for (const Claim& claim : report.incorrect) fmt::print("incorrect  {}\n", to_string(claim));
   if (options.format == "markdown") {
@@ -88,7 +88,7 @@ InputGenerator parse_generator(const std::string& text) {
   return generator_of_values(text.substr(0, equals), std::move(numbers));
 }
 
-DiscoverOptions settings_of(const Options& options) {
+DiscoverOptions settings_of(const DiscoverArguments& options) {
   DiscoverOptions settings;
   for (const std::string& text : options.generators)
     settings.generators.push_back(parse_generator(text));
@@ -114,7 +114,7 @@ void list_operators() {
 }
 
 // Runs the reproduction of a refutation again.
-void run_replay(const Options& options) {
+void run_replay(const DiscoverArguments& options) {
   constexpr const char* kWitness =
       "a witness (what discover prints of a refutation: a line such as relu(1 f64)  P(sum) -> "
       "P(sum)  on 2 devices, and one for each operand)";
@@ -153,7 +153,7 @@ std::vector<int> mesh_sizes(const std::string& text) {
 }
 
 // What is asked for about one operator, as text.
-std::string report(const std::string& name, const Options& options,
+std::string report(const std::string& name, const DiscoverArguments& options,
                    const DiscoverOptions& settings) {
   OperatorText text = options.op;
   text.name = name;
@@ -170,7 +170,7 @@ std::string report(const std::string& name, const Options& options,
                                     : report_table(discovery);
 }
 
-void run(const Options& options) {
+void run(const DiscoverArguments& options) {
   if (options.list) return list_operators();
   DiscoverOptions settings = settings_of(options);
   if (options.all) return check_all(options, settings);
@@ -194,7 +194,7 @@ void run(const Options& options) {
 }  // namespace
 
 void add_discover_command(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DiscoverArguments>();
   CLI::App* command =
       app.add_subcommand("discover", "Find out which placements an operator really supports");
   command->add_option(

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "cleave/cli/commands.h"
+#include "cleave/cli/duration.h"
 #include "cleave/cli/files.h"
 #include "cleave/cli/interrupt.h"
 #include "cleave/cli/modules.h"
@@ -33,12 +34,6 @@ struct PlanArguments {
   uint64_t seed = 0;
   bool every = false, sub_axes = false, trace = false, apart = false, json = false;
 };
-
-std::string duration(double seconds) {
-  if (seconds < 1e-3) return fmt::format("{:.2f} us", seconds * 1e6);
-  if (seconds < 1) return fmt::format("{:.3f} ms", seconds * 1e3);
-  return fmt::format("{:.3f} s", seconds);
-}
 
 std::string size(double bytes) {
   if (bytes < 1 << 20) return fmt::format("{:.1f} KiB", bytes / 1024);

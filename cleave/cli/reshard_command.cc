@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cleave/cli/commands.h"
+#include "cleave/cli/duration.h"
 #include "cleave/cli/tensor_options.h"
 #include "cleave/core/error.h"
 #include "cleave/core/shard_layout.h"
@@ -12,22 +13,16 @@
 namespace cleave::cli {
 namespace {
 
-struct Options {
+struct ReshardArguments {
   std::string mesh, to_mesh, shape, dtype = "f32", from, to, machine = "default";
   std::vector<std::string> via;
   std::string memory;
   bool json = false;
 };
 
-std::string duration(double seconds) {
-  if (seconds < 1e-3) return fmt::format("{:.2f} us", seconds * 1e6);
-  if (seconds < 1) return fmt::format("{:.3f} ms", seconds * 1e3);
-  return fmt::format("{:.3f} s", seconds);
-}
-
 // Steps that the user gives as kind=spec, priced and not searched; a spec that ends in `@to` is on
 // the target's mesh.
-ReshardPlan price(const Options& options, const ShardingSpec& from, const ShardingSpec& to,
+ReshardPlan price(const ReshardArguments& options, const ShardingSpec& from, const ShardingSpec& to,
                   const Shape& shape, DType dtype, const MachineProfile& profile) {
   ReshardPlan plan;
   ShardingSpec before = from;
@@ -99,7 +94,7 @@ void print_json(const ReshardPlan& plan, const ShardingSpec& from, const std::st
   fmt::print("{}\n", json.dump(2));
 }
 
-void run(const Options& options) {
+void run(const ReshardArguments& options) {
   const auto mesh = std::make_shared<const Mesh>(parse_mesh(options.mesh));
   const auto to_mesh =
       options.to_mesh.empty() ? mesh : std::make_shared<const Mesh>(parse_mesh(options.to_mesh));
@@ -124,7 +119,7 @@ void run(const Options& options) {
 }  // namespace
 
 void add_reshard_command(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReshardArguments>();
   CLI::App* command =
       app.add_subcommand("reshard", "The cheapest collectives from one sharding to another");
   command->add_option("--mesh", options->mesh, "x=2,y=4")->required();

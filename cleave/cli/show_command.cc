@@ -12,7 +12,7 @@
 namespace cleave::cli {
 namespace {
 
-struct Options {
+struct ShowArguments {
   std::string mesh, shape, spec, placements;
   bool devices = false;
 };
@@ -25,7 +25,7 @@ std::string placements_text(const ShardingSpec& spec) {
   }
 }
 
-void run(const Options& options) {
+void run(const ShowArguments& options) {
   const auto mesh = std::make_shared<const Mesh>(parse_mesh(options.mesh));
   const Shape shape = parse_shape(options.shape);
   if (options.spec.empty() == options.placements.empty())
@@ -51,7 +51,7 @@ void run(const Options& options) {
 }  // namespace
 
 void add_show_command(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ShowArguments>();
   CLI::App* command = app.add_subcommand("show", "A picture of which device holds what");
   command->add_option("--mesh", options->mesh, "x=2,y=4")->required();
   command->add_option("--shape", options->shape, "8x16; empty for a scalar")->required();

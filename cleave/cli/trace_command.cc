@@ -10,12 +10,12 @@
 namespace cleave::cli {
 namespace {
 
-struct Options {
+struct TraceArguments {
   std::string model;
   bool list = false;
 };
 
-void run(const Options& options) {
+void run(const TraceArguments& options) {
   if (options.list) {
     fmt::print("{}", models::describe_models());
     return;
@@ -32,7 +32,7 @@ void run(const Options& options) {
 
 void add_trace_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("trace", "Print the StableHLO of a model");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TraceArguments>();
   auto* model = command->add_option("model", options->model, "model:gpt?layers=2&d=128&step=train");
   auto* list = command->add_flag("--list", options->list, "the models, with their options");
   model->excludes(list);
