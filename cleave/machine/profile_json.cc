@@ -47,8 +47,8 @@ struct Limits {
   double least, most;       // where it is not 0
 };
 constexpr Limits kLimits[] = {
-    {"_us", 1e-9, 1e9},     {"gbps", 1e-6, 1e9},     {"tflops", 1e-9, 1e9},
-    {"_bytes", 1e-9, 1e18}, {"ramp_exponent", 0, 4}, {"", 1e-9, 1e18},
+    {"_us", 0, 1e9},     {"gbps", 1e-6, 1e12},    {"tflops", 1e-9, 1e9},
+    {"_bytes", 0, 1e18}, {"ramp_exponent", 0, 4}, {"", 0, 1e18},
 };
 
 double number(const Json& json, const std::string& where) {
