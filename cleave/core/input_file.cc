@@ -19,14 +19,14 @@ constexpr int kPatienceMs = 10'000;
 constexpr size_t kBlock = size_t{1} << 16;
 constexpr size_t kLookEvery = size_t{64} << 20;  // bytes between two looks at the memory left
 
-class Descriptor {
+class InputDescriptor {
  public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
+  explicit InputDescriptor(int fd) : fd_(fd) {}
+  ~InputDescriptor() {
     if (fd_ >= 0) close(fd_);
   }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
+  InputDescriptor(const InputDescriptor&) = delete;
+  InputDescriptor& operator=(const InputDescriptor&) = delete;
   operator int() const { return fd_; }
 
  private:
@@ -92,7 +92,7 @@ std::string read_all(int fd, const std::string& path, bool patient) {
 std::string read_input_file(const std::string& path) {
   const bool inherited = is_inherited(path);
   // Without waiting: opening a pipe would else wait for somebody who writes.
-  const Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | (inherited ? 0 : O_NONBLOCK)));
+  const InputDescriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | (inherited ? 0 : O_NONBLOCK)));
   struct stat status {};
   if (fd < 0 || fstat(fd, &status) != 0) fail(path, std::strerror(errno));
   if (inherited && !S_ISDIR(status.st_mode)) return read_all(fd, path, true);
