@@ -275,7 +275,7 @@ std::vector<Array> eval_linalg_call(const Graph& graph, const Node& node, std::s
     const Type& declared = graph.result_type(node, i);
     const bool same = !declared.has_static_shape() || (declared.dtype == results[i].dtype() &&
                                                        declared.shape == results[i].shape());
-    require(same, node, "@{} gives {} where {} is declared", target,
+    require(same, node, "@{}: result {} is {}, and {} was declared", target, i,
             to_string(Type::tensor(results[i].dtype(), results[i].shape())), to_string(declared));
   }
   return results;

@@ -92,7 +92,7 @@ TEST(CustomCall, WrongOperandsOfLapackAreTheUsersErrors) {
               HasSubstr("square"));
   EXPECT_THAT(error("stablehlo.custom_call @lapack_sorgqr_ffi(%a, %v) : (tensor<6x5xf32>, "
                     "tensor<5xf32>) -> tensor<7x5xf32>"),
-              HasSubstr("where tensor<7x5xf32> is declared"));
+              HasSubstr("and tensor<7x5xf32> was declared"));
 }
 
 TEST(CustomCall, CallbacksAreRefusedByName) {
