@@ -47,6 +47,9 @@ struct PlanVerification {
   double max_difference = 0, magnitude = 0;
   std::vector<CollectiveCheck> collectives;
   int64_t predicted_peak = 0, measured_peak = 0;
+  // Whether every condition took the same branch whenever it was asked. Otherwise the prediction is
+  // for the worst order of them, which a run need not meet.
+  bool one_way = true;
 
   bool results_good() const { return differences.empty(); }
   bool seconds_good() const;

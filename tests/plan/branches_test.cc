@@ -63,9 +63,9 @@ TEST(Branches, AreVerifiedAlongTheWayThatTheRunGoes) {
 // Branches in a loop, and a branch in a branch.
 TEST(Branches, InsideOthers) {
   const Graph graph = parse_module(R"(
-    func.func @main(%which: tensor<i32>, %x: tensor<512x512xf32>, %w: tensor<512x512xf32>) -> tensor<512x512xf32> {
+    func.func @main(%which: tensor<i32>, %x: tensor<128x128xf32>, %w: tensor<128x128xf32>) -> tensor<128x128xf32> {
       %zero = stablehlo.constant dense<0> : tensor<i32>
-      %r:2 = stablehlo.while(%i = %zero, %v = %x) : tensor<i32>, tensor<512x512xf32>
+      %r:2 = stablehlo.while(%i = %zero, %v = %x) : tensor<i32>, tensor<128x128xf32>
       cond {
         %n = stablehlo.constant dense<4> : tensor<i32>
         %c = stablehlo.compare LT, %i, %n, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
@@ -74,22 +74,22 @@ TEST(Branches, InsideOthers) {
         %one = stablehlo.constant dense<1> : tensor<i32>
         %next = stablehlo.add %i, %one : tensor<i32>
         %b = "stablehlo.case"(%i) ({
-          %1 = stablehlo.dot_general %v, %w, contracting_dims = [1] x [0] : (tensor<512x512xf32>, tensor<512x512xf32>) -> tensor<512x512xf32>
-          stablehlo.return %1 : tensor<512x512xf32>
+          %1 = stablehlo.dot_general %v, %w, contracting_dims = [1] x [0] : (tensor<128x128xf32>, tensor<128x128xf32>) -> tensor<128x128xf32>
+          stablehlo.return %1 : tensor<128x128xf32>
         }, {
           %2 = "stablehlo.case"(%which) ({
-            %3 = stablehlo.tanh %v : tensor<512x512xf32>
-            stablehlo.return %3 : tensor<512x512xf32>
+            %3 = stablehlo.tanh %v : tensor<128x128xf32>
+            stablehlo.return %3 : tensor<128x128xf32>
           }, {
-            %3 = stablehlo.transpose %v, dims = [1, 0] : (tensor<512x512xf32>) -> tensor<512x512xf32>
-            %4 = stablehlo.add %3, %v : tensor<512x512xf32>
-            stablehlo.return %4 : tensor<512x512xf32>
-          }) : (tensor<i32>) -> tensor<512x512xf32>
-          stablehlo.return %2 : tensor<512x512xf32>
-        }) : (tensor<i32>) -> tensor<512x512xf32>
-        stablehlo.return %next, %b : tensor<i32>, tensor<512x512xf32>
+            %3 = stablehlo.transpose %v, dims = [1, 0] : (tensor<128x128xf32>) -> tensor<128x128xf32>
+            %4 = stablehlo.add %3, %v : tensor<128x128xf32>
+            stablehlo.return %4 : tensor<128x128xf32>
+          }) : (tensor<i32>) -> tensor<128x128xf32>
+          stablehlo.return %2 : tensor<128x128xf32>
+        }) : (tensor<i32>) -> tensor<128x128xf32>
+        stablehlo.return %next, %b : tensor<i32>, tensor<128x128xf32>
       }
-      return %r#1 : tensor<512x512xf32>
+      return %r#1 : tensor<128x128xf32>
     })");
   for (const char* pin : {"x=[{\"x\"}, {}]", "x=[{}, {\"x\"}]"}) {
     PlannerOptions options = options_for("x=2");

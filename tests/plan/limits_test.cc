@@ -50,9 +50,9 @@ TEST(Limits, ALargerLimitNeverGetsADearerPlan) {
 TEST(Limits, OfASmallModelAreMonotone) {
   const Graph graph = models::build_model("model:resnet?step=train").graph;
   PlannerOptions options = options_for("x=2,y=2");
-  options.time_limit = 1;
+  options.time_limit = 0.5;
   std::vector<int64_t> limits;
-  for (int64_t kib : {3000, 3400, 3800, 4400, 5000}) limits.push_back(kib << 10);
+  for (int64_t kib : {3000, 3800, 5000}) limits.push_back(kib << 10);
   const auto found = search_meshes(graph, {options.mesh}, limits, options);
   ASSERT_EQ(found.size(), limits.size());
   for (size_t i = 1; i < found.size(); ++i) {
