@@ -236,8 +236,10 @@ int Formulator::join(NodeId id, const StrategySet& set, const std::vector<int>& 
     if (has.empty()) continue;
     if (elementwise && has != shape) return -1;
     const int decision = out_.versions[operands[i]].decision;
-    // What is pinned may lie wider than the op had better run: cutting it first costs less.
+    // What is pinned, or lies as another user wants it, may be wider than the op had better run:
+    // cutting it first costs less.
     if (decision == 0 || !out_.decisions[decision].pins.empty()) return -1;
+    if (use_count_[node.operands[i].index] > 1) return -1;
     std::vector<int>& kind = is_free(operands[i]) ? free : bound;
     if (std::find(kind.begin(), kind.end(), decision) == kind.end()) kind.push_back(decision);
     if (lead < 0 || (is_free(lead) && !is_free(operands[i]))) {

@@ -71,7 +71,7 @@ TEST(Planner, BigBatchAndSmallWeightsAreDataParallel) {
     EXPECT_LE(c.bytes, 4 * 2 * 2 * 256 * 256.0) << c.kind;  // no activation among them
   }
   expect_priced_alike(setup, plan);
-  EXPECT_LT(plan.totals.seconds * 1.5, setup.pin("dot_general.0", R"([{}, {"data"}])")
+  EXPECT_LT(plan.totals.seconds * 1.4, setup.pin("dot_general.0", R"([{}, {"data"}])")
                                            .pin("dot_general.1", R"([{}, {"data"}])")
                                            .plan()
                                            .totals.seconds);
@@ -227,7 +227,8 @@ TEST(Planner, LayersAlikeShareTheirChoices) {
   setup.options.apart = true;
   PlannerResult apart = make_plan(setup.graph, setup.options);
   ASSERT_TRUE(tied.plan && apart.plan);
-  EXPECT_LT(tied.stats.classes * 2, apart.stats.classes);
+  EXPECT_EQ(tied.stats.classes, apart.stats.classes);  // small enough to go apart anyway
+  EXPECT_FALSE(tied.plan->bound.alike);
   EXPECT_LE(apart.plan->totals.seconds, tied.plan->totals.seconds * (1 + 1e-9));
   EXPECT_LE(tied.plan->totals.seconds, apart.plan->totals.seconds * 1.01);
   EXPECT_EQ(spec_of(*tied.plan, "a5"), spec_of(*tied.plan, "a6"));
