@@ -85,6 +85,9 @@ std::optional<std::vector<Placement>> transfer(const OpShardingRule& rule,
 
 std::optional<OpShardingRule> executed_rule(const Graph& graph, const Node& node) {
   std::optional<OpShardingRule> rule = rule_of(graph, node);
+  // What the text says of an op is a claim to be tried too.
+  if (const Attribute* attr = node.attrs.find("sdy.sharding_rule"))
+    if (const auto* stated = attr->as<ShardingRuleAttr>()) rule = *stated->rule;
   if (!rule) return rule;
   for (size_t f = 0; f < rule->factors.size(); ++f) {
     Factor& factor = rule->factors[f];

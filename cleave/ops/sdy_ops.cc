@@ -43,16 +43,16 @@ void verify_collective(const Graph& graph, const Node& node) {
 
 // ---- data_flow_edge ----
 
-// An edge stands on a value that flows out of or into the regions of an op.
+// An edge stands where data flows on: into or out of loops, branches, barriers and functions.
 void verify_edge(const Graph& graph, const Node& node) {
   require_operands(node, 1);
-  const Value& value = graph.value(node.operands[0]);
-  const NodeId op = value.producer.valid() ? value.producer : graph.region(value.region).owner;
-  require(op.valid() && graph.node(op).def && graph.node(op).def->has(kDataFlow), node,
-          "stands on {}, and not on a result or region argument of an op that data flows through, "
-          "such as stablehlo.while",
-          value.producer.valid() ? "a result of " + graph.node(op).name
-                                 : std::string("an argument of a function"));
+  const NodeId producer = graph.value(node.operands[0]).producer;
+  if (!producer.valid()) return;
+  const Node& op = graph.node(producer);
+  require(op.name == "sdy.propagation_barrier" || (op.def && op.def->has(kDataFlow)), node,
+          "stands on a result of {}, and not on an argument, or on a result of an op that data "
+          "flows through, such as stablehlo.while",
+          op.name);
 }
 
 // ---- constant ----

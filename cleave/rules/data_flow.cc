@@ -71,7 +71,9 @@ ValueId edge_owner(const Graph& graph, ValueId target) {
 
 std::vector<ValueId> edge_sources(const Graph& graph, ValueId owner) {
   const Value& value = graph.value(owner);
-  const Node& node = graph.node(data_flow_op_of(graph, owner));
+  const NodeId op = data_flow_op_of(graph, owner);
+  if (!op.valid()) return {};
+  const Node& node = graph.node(op);
   if (!value.producer.valid()) return {node.operands[value.index]};
   std::vector<ValueId> sources;
   if (node.name == "stablehlo.while" || node.name == "stablehlo.optimization_barrier")
@@ -86,8 +88,10 @@ std::vector<ValueId> edge_sources(const Graph& graph, ValueId owner) {
 
 std::vector<ValueId> edge_targets_beside_owner(const Graph& graph, ValueId owner) {
   const Value& value = graph.value(owner);
-  const Node& node = graph.node(data_flow_op_of(graph, owner));
   std::vector<ValueId> targets;
+  const NodeId op = data_flow_op_of(graph, owner);
+  if (!op.valid()) return targets;
+  const Node& node = graph.node(op);
   if (node.name == "stablehlo.while" && value.producer.valid())
     for (RegionId region : node.regions) targets.push_back(graph.region(region).args[value.index]);
   return targets;
