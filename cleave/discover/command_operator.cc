@@ -138,10 +138,11 @@ class Process {
     }
   }
 
-  // How the command ended, in words.
-  std::string end() {
+  // How the command ended, in words; nothing where it did not, although it closed its output.
+  std::optional<std::string> end() {
     shutdown(socket_, SHUT_RDWR);
     const int status = wait_or_kill();
+    if (killed_) return {};
     return WIFSIGNALED(status) ? fmt::format("signal {}", WTERMSIG(status))
                                : fmt::format("exit status {}", WEXITSTATUS(status));
   }
@@ -178,12 +179,13 @@ class Process {
     }
     kill(-id_, SIGKILL);
     waitpid(id_, &status, 0);
+    killed_ = true;
     return status;
   }
 
   pid_t id_ = -1;
   int socket_ = -1;
-  bool ended_ = false;
+  bool ended_ = false, killed_ = false;
   std::string received_;
 };
 
@@ -225,13 +227,15 @@ class Command {
 
  private:
   [[noreturn]] void ended(Process& process) {
-    const std::string how = process.end();
+    const std::optional<std::string> how = process.end();
+    if (!how)
+      throw BrokenOperator(fmt::format("'{}' closed its output instead of answering", command_));
     if (++ends_ > kMostEnds)
       throw BrokenOperator(
           fmt::format("'{}' has ended {} times (the last with {}) instead of answering; operands "
                       "that it does not accept are answered with {{\"error\": \"...\"}}",
-                      command_, kMostEnds, how));
-    throw_user("'{}' ended with {} instead of an answer", command_, how);
+                      command_, kMostEnds, *how));
+    throw_user("'{}' ended with {} instead of an answer", command_, *how);
   }
 
   std::unique_ptr<Process> take() {

@@ -276,7 +276,7 @@ TEST_F(HostileInputs, ACommandThatDoesNotAnswer) {
                  "'sleep 1000' did not answer within 0.2 s");
   // One that answers nothing and closes its output, but lives on.
   expect_refused("discover --command 'exec 0<&- 1>&-; sleep 1000' --shape 4 --timeout 5",
-                 "ended with its output closed instead of an answer");
+                 "closed its output instead of answering");
 }
 
 }  // namespace

@@ -33,7 +33,9 @@ MeshPtr mesh_of(const char* text) {
 // Weights and optimizer state are given away, as every training loop does.
 void donate_states(Graph& graph) {
   Function& main = *graph.find_function("main");
-  const Program whole = partition(graph, {.entry = "main", .mesh = mesh_of("x=1")});
+  Graph plain = graph;
+  drop_shardings_and_meshes(plain);
+  const Program whole = partition(plain, {.entry = "main", .mesh = mesh_of("x=1")});
   const MemoryClasses classes = memory_classes(whole);
   main.arg_attrs.resize(main.arg_types.size());
   for (size_t i = 0; i < main.arg_types.size(); ++i)
