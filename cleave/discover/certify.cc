@@ -22,6 +22,10 @@ void annotate(AttrDict& attrs, const Placement& placement, const MeshPtr& mesh, 
 Program program_of(const Graph& sample, const std::vector<Placement>& arguments,
                    const std::vector<Placement>& results, int w, bool propagate = false) {
   Graph graph = sample;
+  graph.walk([&](NodeId id) {
+    AttrDict& attrs = graph.node(id).attrs;
+    if (attrs.has("sdy.sharding_rule")) attrs.set("cleave.stated_rule", UnitAttr{});
+  });
   auto mesh = std::make_shared<const Mesh>(Mesh({{"x", w}}, {}, "mesh"));
   graph.meshes = {mesh};
   Function& main = *graph.find_function("main");

@@ -140,7 +140,11 @@ void keep_own_dims(const Graph& graph, const Node& node, const OpShardingRule& r
 
 std::optional<OpShardingRule> rule_of(const Graph& graph, const Node& node) {
   // What the text says of an op is for propagation. How an op runs in parts is for the op to say:
-  // a custom call takes the text's word, within limits of its own.
+  // a custom call takes the text's word, within limits of its own. `cleave.stated_rule` is for
+  // those who try whether the text is right.
+  if (node.attrs.has("cleave.stated_rule"))
+    if (const Attribute* attr = node.attrs.find("sdy.sharding_rule"))
+      if (const auto* stated = attr->as<ShardingRuleAttr>()) return *stated->rule;
   if (!node.def || !node.def->rule) return std::nullopt;
   for (ValueId id : node.operands)
     if (graph.type(id).is_tensor() && !graph.type(id).has_static_shape()) return std::nullopt;

@@ -33,10 +33,9 @@ MeshPtr mesh_of(const char* text) {
 // Weights and optimizer state are given away, as every training loop does.
 void donate_states(Graph& graph) {
   Function& main = *graph.find_function("main");
-  Graph plain = graph;
-  drop_shardings_and_meshes(plain);
-  const Program whole = partition(plain, {.entry = "main", .mesh = mesh_of("x=1")});
-  const MemoryClasses classes = memory_classes(whole);
+  const Program program =
+      partition(graph, {.entry = "main", .mesh = graph.meshes.empty() ? mesh_of("x=1") : nullptr});
+  const MemoryClasses classes = memory_classes(program);
   main.arg_attrs.resize(main.arg_types.size());
   for (size_t i = 0; i < main.arg_types.size(); ++i)
     if (classes.arguments[i] == MemoryClass::Parameters ||
