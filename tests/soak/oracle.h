@@ -13,8 +13,8 @@ namespace cleave::soak {
 std::vector<Array> random_arguments(const Graph& graph, uint64_t seed);
 
 // Runs a module in every way there is and compares with the run op by op on one device: printed and
-// read again; compiled; and for some meshes and random `shardings` op by op and compiled, with every
-// device's graph verified. Says what differs or fails first, nothing where all agree.
+// read again; compiled; and for some meshes and random `shardings` op by op and compiled, with
+// every device's graph verified. Says what differs or fails first, nothing where all agree.
 std::optional<std::string> fault_of(const std::string& module, uint64_t seed, int shardings = 2);
 
 // The smallest program that can be found which still has a fault: fewer results, steps dropped,
