@@ -37,7 +37,7 @@ struct Options {
   std::vector<std::string> inputs;
   std::string replay, out = "fuzz-findings";
   double seconds = 60;
-  uint64_t seed = 1;
+  uint64_t seed = 1, modules = 0;  // modules: at most so many; 0: as many as there is time for
 };
 
 std::string read(const fs::path& path) {
@@ -136,7 +136,7 @@ int fuzz(const Options& options) {
   uint64_t done = 0, next = options.seed * 100000000;
   int findings = 0;
   double told = 0;
-  while (seconds() < options.seconds) {
+  while (seconds() < options.seconds && (options.modules == 0 || done < options.modules)) {
     const uint64_t first = next, last = next + kBatch;
     std::fflush(stdout);
     const pid_t child = fork();
@@ -174,6 +174,7 @@ int main(int argc, char** argv) {
   app.add_option("inputs", options.inputs, "modules, or folders of them: the corpus");
   app.add_option("--seconds", options.seconds, "how long");
   app.add_option("--seed", options.seed, "of the mutations");
+  app.add_option("--modules", options.modules, "at most so many; the same ones for the same seed");
   app.add_option("--out", options.out, "where findings are written");
   app.add_option("--replay", options.replay, "one finding, in this process");
   CLI11_PARSE(app, argc, argv);
