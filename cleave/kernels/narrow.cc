@@ -103,6 +103,8 @@ uint8_t bits_of(const Format& format, double value) {
   const double below = size - format.magnitude(low), above = format.magnitude(low + 1) - size;
   const bool tie_up = low % 2 == 1 || format.mantissa_bits == 0;  // powers of two: the larger
   unsigned bits = above < below || (above == below && tie_up) ? low + 1 : low;
+  // Powers of two, as ml_dtypes and XLA have it: what lies above the smallest becomes the next.
+  if (format.mantissa_bits == 0 && low == 0 && below > 0) bits = 1;
   if (size < format.magnitude(0)) bits = 0;
   if (bits > largest) {
     if (format.specials == Specials::None) return static_cast<uint8_t>(sign | largest);
