@@ -59,10 +59,12 @@ std::vector<std::string> corpus_of(const std::vector<std::string>& inputs) {
   }
   std::sort(files.begin(), files.end());
   std::vector<std::string> corpus;
-  for (const fs::path& file : files)
-    for (const auto& chunk : cleave::split_input(read(file)))
+  for (const fs::path& file : files) {
+    const std::string text = read(file);
+    for (const auto& chunk : cleave::split_input(text))
       if (chunk.text.size() > 10 && chunk.text.size() < 20000)
         corpus.push_back(std::string(chunk.text));
+  }
   for (uint64_t seed = 0; seed < 300; ++seed)
     corpus.push_back(cleave::soak::random_program(seed).text());
   return corpus;
