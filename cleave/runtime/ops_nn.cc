@@ -294,27 +294,26 @@ Tensor cross_entropies(const Tensor& logits, const Tensor& labels) {
   const Tensor operands[] = {logits, labels};
   return record_one(
       [](GraphBuilder& b, Params) -> Values {
-        ValueId x = cast_to(b, b.arg(0), wide(b.dtype(b.arg(0))));
+        const ValueId x = cast_to(b, b.arg(0), wide(b.dtype(b.arg(0))));
         const Shape shape = b.shape(x);
         const auto last = static_cast<int64_t>(shape.size()) - 1;
         // In a type that counts all classes.
         const DType dtype = b.dtype(b.arg(1));
-        const ValueId label = cast_to(b, b.arg(1), byte_size(dtype) < 4 ? DType::I32 : dtype);
+        ValueId label = cast_to(b, b.arg(1), byte_size(dtype) < 4 ? DType::I32 : dtype);
         const auto classes = static_cast<double>(shape.back());
         const ValueId bad =
             b.binary("stablehlo.or", b.compare("LT", label, b.constant_like(0, label)),
                      b.compare("GE", label, b.constant_like(classes, label)));
-        auto spread = [&](ValueId rows) { return stretch(b, expand(b, rows, last), shape); };
-        // A label that is no class makes its row NaN, and the gradient of the row.
-        const ValueId bad_rows = spread(bad);
-        const ValueId nan = b.constant_like(std::numeric_limits<double>::quiet_NaN(), x);
-        x = b.binary("stablehlo.add", x,
-                     b.emit("stablehlo.select", {bad_rows, nan, b.constant_like(0, x)}));
-        const ValueId hit = b.compare("EQ", spread(label), b.iota(b.dtype(label), shape, last));
+        label = b.emit("stablehlo.select", {bad, b.constant_like(0, label), label});
+        const ValueId hit = b.compare("EQ", stretch(b, expand(b, label, last), shape),
+                                      b.iota(b.dtype(label), shape, last));
         const ValueId picked =
-            b.emit("stablehlo.select", {b.binary("stablehlo.or", hit, bad_rows),
-                                        log_softmax_of(b, x, last), b.constant_like(0, x)});
-        return {b.emit("stablehlo.negate", {fold(b, picked, "stablehlo.add", {last})})};
+            b.emit("stablehlo.select", {hit, log_softmax_of(b, x, last), b.constant_like(0, x)});
+        const ValueId rows = b.emit("stablehlo.negate", {fold(b, picked, "stablehlo.add", {last})});
+        // A label that is no class makes its row NaN, and the gradient of the row.
+        const ValueId nan = b.constant_like(std::numeric_limits<double>::quiet_NaN(), rows);
+        const ValueId factor = b.emit("stablehlo.select", {bad, nan, b.constant_like(1, rows)});
+        return {b.binary("stablehlo.multiply", rows, factor)};
       },
       {}, operands);
 }
