@@ -135,7 +135,7 @@ Rules found(const std::string& name, uint64_t seed) {
 #ifdef __SANITIZE_ADDRESS__
 constexpr uint64_t kSeeds = 1;
 #else
-constexpr uint64_t kSeeds = 10;
+constexpr uint64_t kSeeds = 20;
 #endif
 
 class TruthTable : public testing::TestWithParam<std::string> {};
