@@ -4,10 +4,8 @@
 //   fuzz --replay FILE
 //
 // The corpus is every .mlir file given or found, in its parts between // ----- lines, and some
-// random programs
-// (../soak). Batches run
-// in child processes with a limit of processor time, so that crashes and endless loops are
-// findings, saved to FOLDER with what was seen in the first line.
+// random programs (../soak). Batches run in child processes with a limit of processor time, so that
+// crashes and endless loops are findings, saved to FOLDER with what was seen in the first line.
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -93,13 +91,25 @@ void save(const Options& options, uint64_t seed, const std::string& what, const 
   std::fflush(stdout);
 }
 
-// Child: [first, last), with the seed at work written to `progress`.
+// What a child tells in a file: it may end at any moment, with any status (a sanitizer's is 1).
+struct Progress {
+  uint64_t seed = 0;  // at work
+  int failures = 0;   // saved
+  bool finished = false;
+
+  void write_to(int file) const {
+    if (pwrite(file, this, sizeof *this, 0) != sizeof *this) _exit(1);
+  }
+};
+
+// Child: [first, last).
 [[noreturn]] void run_batch(const Options& options, const std::vector<std::string>& corpus,
-                            uint64_t first, uint64_t last, int progress) {
-  int failures = 0;
+                            uint64_t first, uint64_t last, int file) {
+  Progress progress;
   rusage used{};
   for (uint64_t seed = first; seed < last; ++seed) {
-    if (pwrite(progress, &seed, sizeof seed, 0) != sizeof seed) _exit(100);
+    progress.seed = seed;
+    progress.write_to(file);
     getrusage(RUSAGE_SELF, &used);
     limit_processor_time(static_cast<unsigned>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
                          kSecondsOfOne);
@@ -108,10 +118,12 @@ void save(const Options& options, uint64_t seed, const std::string& what, const 
       whole_way(text, seed);
     } catch (const std::exception& error) {
       save(options, seed, error.what(), text);
-      failures = std::min(failures + 1, 90);
+      ++progress.failures;
     }
   }
-  _exit(failures);
+  progress.finished = true;
+  progress.write_to(file);
+  _exit(0);
 }
 
 std::string death_of(int status) {
@@ -134,26 +146,25 @@ int fuzz(const Options& options) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
   std::FILE* scratch = std::tmpfile();
-  const int progress = fileno(scratch);
   uint64_t done = 0, next = options.seed * 100000000;
   int findings = 0;
   double told = 0;
   while (seconds() < options.seconds && (options.modules == 0 || done < options.modules)) {
     const uint64_t first = next, last = next + kBatch;
     std::fflush(stdout);
+    Progress{.seed = first}.write_to(fileno(scratch));
     const pid_t child = fork();
-    if (child == 0) run_batch(options, corpus, first, last, progress);
+    if (child == 0) run_batch(options, corpus, first, last, fileno(scratch));
     int status = 0;
     waitpid(child, &status, 0);
+    Progress progress;
+    if (pread(fileno(scratch), &progress, sizeof progress, 0) != sizeof progress) return 2;
+    findings += progress.failures;
     next = last;
-    if (WIFEXITED(status) && WEXITSTATUS(status) <= 90) {
-      findings += WEXITSTATUS(status);
-    } else {  // the one it was at is the culprit; go on after it
-      uint64_t seed = first;
-      if (pread(progress, &seed, sizeof seed, 0) != sizeof seed) return 2;
-      save(options, seed, death_of(status), module_of(corpus, seed));
+    if (!progress.finished) {  // the one it was at is the culprit; go on after it
+      save(options, progress.seed, death_of(status), module_of(corpus, progress.seed));
       ++findings;
-      next = seed + 1;
+      next = progress.seed + 1;
     }
     done += next - first;
     if (seconds() - told >= 30) {
