@@ -1,6 +1,6 @@
 #include "cleave/cli/sharded_run.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
@@ -11,7 +11,7 @@
 #include "cleave/core/number_text.h"
 #include "cleave/plan/program_memory.h"
 #include "cleave/rules/sharding_passes.h"
-#include "cleave/runtime/compare.h"
+#include "cleave/runtime/compare_runs.h"
 #include "cleave/runtime/executor.h"
 #include "cleave/spmd/partition.h"
 #include "cleave/spmd/random_shardings.h"
@@ -87,26 +87,21 @@ void print_stats(const Program& program, const CommLog& log, double prepared, do
 }
 
 void verify_results(const Graph& graph, const std::string& entry, const std::vector<Array>& args,
-                    const std::vector<Array>& results) {
+                    const std::vector<Array>& results, const ShardingOptions& options) {
   const Clock clock;
   const std::vector<Array> expected = run_function(graph, entry, args);
   const double milliseconds = clock.milliseconds();
-  double worst = 0, scale = 0;
-  const Function& function = *graph.find_function(entry);
-  for (size_t i = 0; i < results.size(); ++i) {
-    if (!function.result_types[i].is_tensor()) continue;
-    const Comparison comparison = compare(results[i], expected[i]);
-    if (!comparison.same)
-      throw_user("result {} of the sharded run differs from that of one device by {:.3g}: {}", i,
-                 comparison.max_difference, comparison.first);
-    worst = std::max(worst, comparison.max_difference);
-    scale = std::max(scale, comparison.scale);
-  }
+  const RunComparison comparison =
+      compare_runs(graph, entry, args, expected, results, {.narrow_sums = !options.wide_sums});
+  if (!comparison.same())
+    throw_user("the sharded run gives other numbers than one device: {}",
+               fmt::join(comparison.differences, "; "));
   fmt::print(
       stderr,
       "verified: {} results are the same on one device ({:.1f} ms); largest difference {:.3g}, "
       "largest magnitude {:.3g}\n",
-      results.size(), milliseconds, worst, scale);
+      results.size(), milliseconds, comparison.max_difference, comparison.scale);
+  if (comparison.unsteady > 0) fmt::print(stderr, "  {}\n", unsteady_text(comparison));
 }
 
 // Annotations speak of the module's own meshes; another one cannot take their place.
@@ -181,7 +176,7 @@ std::vector<Array> run_sharded(const Graph& graph, const std::string& entry,
       print_stats(executor.program(), log, prepared, clock.milliseconds() - prepared);
     if (options.stats) print_memory(executor, memory);
   }
-  if (options.verify) verify_results(graph, entry, args, results);
+  if (options.verify) verify_results(graph, entry, args, results, options);
   return results;
 }
 
