@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "cleave/cli/annotated_mesh.h"
 #include "cleave/cli/ranks.h"
 #include "cleave/compile/executable.h"
 #include "cleave/core/error.h"
@@ -104,18 +105,6 @@ void verify_results(const Graph& graph, const std::string& entry, const std::vec
   if (comparison.unsteady > 0) fmt::print(stderr, "  {}\n", unsteady_text(comparison));
 }
 
-// Annotations speak of the module's own meshes; another one cannot take their place.
-void require_annotated_mesh(const Graph& graph, const Mesh& mesh) {
-  for (const MeshPtr& own : graph.meshes) {
-    if (own->axes.empty()) continue;
-    if (!own->same_devices(mesh))
-      throw_user(
-          "--mesh {}: the module's annotations are of @{} = {}; leave --mesh out, or say --shard "
-          "replicated or random:SEED to drop them",
-          to_string(mesh), own->name, to_string(*own));
-  }
-}
-
 }  // namespace
 
 std::vector<Array> run_whole(const Graph& graph, const std::string& entry,
@@ -138,11 +127,15 @@ std::vector<Array> run_sharded(const Graph& graph, const std::string& entry,
   MeshPtr mesh;
   if (shard == "annotations") {
     if (!options.mesh.empty() || graph.meshes.empty()) mesh = mesh_of(graph, options);
-    if (mesh) require_annotated_mesh(graph, *mesh);
+    if (mesh)
+      require_annotated_mesh(
+          graph, [&](const Mesh& own) { return own.same_devices(*mesh); },
+          "--mesh " + to_string(*mesh),
+          "leave --mesh out, or say --shard replicated or random:SEED to drop them");
     run_propagation_pipeline(sharded, {});
   } else if (shard == "replicated" || shard.starts_with("random:")) {
     mesh = mesh_of(graph, options);
-    drop_shardings_and_meshes(sharded);
+    drop_annotations(sharded, *mesh);
     sharded.meshes = {mesh};
     if (shard != "replicated") shard_randomly(sharded, entry, mesh, seed_of(shard));
   } else {

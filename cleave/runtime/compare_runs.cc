@@ -108,7 +108,9 @@ class RoundingJury {
   }
 
  private:
-  static constexpr int kPatience = 6;  // runs in which roundings explain nothing further
+  // Runs in which roundings explain nothing further. A choice between equals may come out the same
+  // many times in a row.
+  static constexpr int kPatience = 10;
 
   int64_t count_open(const std::vector<SuspectResult>& suspects) const {
     int64_t count = 0;

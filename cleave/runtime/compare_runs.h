@@ -14,7 +14,7 @@ namespace cleave {
 struct CompareRunsOptions {
   std::function<double(DType)> units = {};  // see `compare`; empty: its default
   bool narrow_sums = false;                 // 16-bit sums were made of parts of 16 bits
-  int most_runs = 12;                       // with random roundings
+  int most_runs = 40;                       // with random roundings
   double reach = 8;                         // how many times farther than they a result may be off
 };
 
