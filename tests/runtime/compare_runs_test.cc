@@ -118,7 +118,8 @@ func.func @main(%x: tensor<32x100xf32>) -> (tensor<32x100xf32>, tensor<32xf32>, 
 })";
 
 Array nearly_constant() {
-  return floats({32, 100}, [](int64_t i) { return 3 + 1e-6F * wave(i); });
+  return floats({32, 100},
+                [](int64_t i) { return 3.3F * (1 + 3e-7F * wave(i) + 1e-5F * wave(i / 100)); });
 }
 
 TEST(CompareRuns, ExcusesNormalisedConstants) {
@@ -255,10 +256,10 @@ TEST(CompareRuns, TrainingStepsOfModels) {
     const models::BuiltModel model = models::build_model(name, nullptr);
     std::vector<Array> args;
     for (const Tensor& tensor : model.arguments) args.push_back(tensor.to_host());
-    unsteady_under_shardings(model.graph, args, 3);
+    unsteady_under_shardings(model.graph, args, 2);
     // Weights, moments, loss: whatever is off by 1e-3 of its own scale is seen.
     const std::vector<Array> expected = run_function(model.graph, "main", args);
-    for (size_t i = 0; i < expected.size(); i += 7) {
+    for (size_t i = 0; i < expected.size(); i += 11) {
       std::vector<Array> wrong = expected;
       const Comparison itself = compare(expected[i], expected[i]);
       if (expected[i].dtype() != DType::F32 || itself.scale < 1e-6) continue;
