@@ -8,6 +8,7 @@
 #include "cleave/cli/commands.h"
 #include "cleave/cli/ranks.h"
 #include "cleave/cli/streams.h"
+#include "cleave/cli/unknown_arguments.h"
 #include "cleave/core/available_memory.h"
 #include "cleave/core/error.h"
 #include "cleave/runtime/world.h"
@@ -44,8 +45,11 @@ int main(int argc, char** argv) {
     if (cleave::World::rank_of_process() == 0) std::fputs(out.str().c_str(), stdout);
   } catch (const CLI::ParseError& error) {
     const auto commands = app.get_subcommands();
-    outcome =
-        cleave::cli::wrong_arguments(error.what(), commands.empty() ? "" : commands[0]->get_name());
+    const bool is_missing = dynamic_cast<const CLI::RequiredError*>(&error) ||
+                            dynamic_cast<const CLI::ExtrasError*>(&error);
+    const std::string unknown = is_missing ? cleave::cli::unknown_argument(app) : "";
+    outcome = cleave::cli::wrong_arguments(unknown.empty() ? error.what() : unknown,
+                                           commands.empty() ? "" : commands[0]->get_name());
   } catch (const cleave::TransportError& error) {
     outcome = {1, true, fmt::format("error: {}", error.what())};
   } catch (const cleave::UserError& error) {

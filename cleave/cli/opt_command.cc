@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <sstream>
 
 #include "cleave/cli/commands.h"
 #include "cleave/cli/files.h"
 #include "cleave/cli/modules.h"
+#include "cleave/cli/unknown_arguments.h"
 #include "cleave/core/error.h"
 #include "cleave/core/output_file.h"
 #include "cleave/graph/json.h"
@@ -62,6 +64,17 @@ bool is_tolerated(std::string_view name) {
   return false;
 }
 
+// Passes, and the options that the help names.
+std::vector<std::string> known_names() {
+  std::vector<std::string> names;
+  for (const auto& [pass, what] : pass_registry().passes()) names.push_back("-" + pass);
+  std::istringstream words{std::string(kHelp)};
+  for (std::string word; words >> word;)
+    if (word.starts_with('-') && word.size() > 2)
+      names.push_back(word.substr(0, word.find_first_of("=,")));
+  return names;
+}
+
 OptCommand parse_arguments(const std::vector<std::string>& args) {
   OptCommand command;
   for (size_t i = 0; i < args.size(); ++i) {
@@ -109,7 +122,8 @@ OptCommand parse_arguments(const std::vector<std::string>& args) {
     } else if (pass_registry().find(name)) {
       command.calls.push_back({name, parse_pass_options(value)});
     } else if (!is_tolerated(name)) {
-      throw_user("unknown pass or option '{}' (cleave opt --list-passes lists the passes)", arg);
+      throw_user("unknown pass or option '{}'{}; cleave opt --list-passes lists the passes", arg,
+                 did_you_mean(name, known_names()));
     }
   }
   if (command.input.empty()) command.input = "-";

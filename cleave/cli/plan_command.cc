@@ -4,6 +4,7 @@
 #include <memory>
 #include <sstream>
 
+#include "cleave/cli/annotated_mesh.h"
 #include "cleave/cli/commands.h"
 #include "cleave/cli/duration.h"
 #include "cleave/cli/files.h"
@@ -33,6 +34,7 @@ struct PlanArguments {
   double time = 10, gap = 1;
   uint64_t seed = 0;
   bool every = false, sub_axes = false, trace = false, apart = false, json = false;
+  bool ignore_annotations = false;
 };
 
 std::string size(double bytes) {
@@ -180,6 +182,12 @@ void run(const PlanArguments& arguments) {
     normalize_and_verify(mesh);
     options.mesh = std::make_shared<const Mesh>(std::move(mesh));
   }
+  if (!arguments.ignore_annotations)
+    require_annotated_mesh(
+        graph, [&](const Mesh& own) { return options.mesh && own.axes == options.mesh->axes; },
+        options.mesh ? "--mesh " + to_string(*options.mesh)
+                     : fmt::format("--devices {}", arguments.devices),
+        "plan on that mesh, or say --ignore-annotations to plan on another without them");
   options.profile = &profile;
   options.machine = arguments.machine;
   options.entry = arguments.entry;
@@ -292,6 +300,8 @@ void add_plan_command(CLI::App& app) {
                     "extend the next");
   command->add_flag("--sub-axes", a->sub_axes,
                     "parts of axes too: two heads over model=8 as {\"model\":(1)2}; takes longer");
+  command->add_flag("--ignore-annotations", a->ignore_annotations,
+                    "plan on another mesh than that of the module's own shardings, without them");
   command->add_flag("--trace", a->trace, "what is done, on stderr");
   command->add_flag("--json", a->json, "print the plan");
   command->callback([a] { run(*a); });

@@ -218,7 +218,9 @@ void add_run_command(CLI::App& app) {
       "what the compiler does (default: cleave-expand,cleave-simplify,cleave-fuse-epilogues,"
       "cleave-fuse,cleave-recompute,cleave-overlap)");
   command->add_flag("--timing", options->timing, "times of the compiler's passes, and its plan");
-  command->add_flag("--verify", options->sharding.verify, "also run on one device, and compare");
+  command->add_flag("--verify", options->sharding.verify,
+                    "also run on one device, and compare; what is beyond the tolerance must be no "
+                    "farther than random roundings move it");
   command->add_flag("--split-input-file", options->split, "run each module between // ----- lines");
   command->add_flag("--stats", options->stats,
                     "times by op; of a sharded run also what was sent, and the memory of a device");

@@ -1,17 +1,18 @@
 #include "cleave/cli/sharded_run.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 
+#include "cleave/cli/annotated_mesh.h"
 #include "cleave/cli/ranks.h"
 #include "cleave/compile/executable.h"
 #include "cleave/core/error.h"
 #include "cleave/core/number_text.h"
 #include "cleave/plan/program_memory.h"
 #include "cleave/rules/sharding_passes.h"
-#include "cleave/runtime/compare.h"
+#include "cleave/runtime/compare_runs.h"
 #include "cleave/runtime/executor.h"
 #include "cleave/spmd/partition.h"
 #include "cleave/spmd/random_shardings.h"
@@ -87,38 +88,21 @@ void print_stats(const Program& program, const CommLog& log, double prepared, do
 }
 
 void verify_results(const Graph& graph, const std::string& entry, const std::vector<Array>& args,
-                    const std::vector<Array>& results) {
+                    const std::vector<Array>& results, const ShardingOptions& options) {
   const Clock clock;
   const std::vector<Array> expected = run_function(graph, entry, args);
   const double milliseconds = clock.milliseconds();
-  double worst = 0, scale = 0;
-  const Function& function = *graph.find_function(entry);
-  for (size_t i = 0; i < results.size(); ++i) {
-    if (!function.result_types[i].is_tensor()) continue;
-    const Comparison comparison = compare(results[i], expected[i]);
-    if (!comparison.same)
-      throw_user("result {} of the sharded run differs from that of one device by {:.3g}: {}", i,
-                 comparison.max_difference, comparison.first);
-    worst = std::max(worst, comparison.max_difference);
-    scale = std::max(scale, comparison.scale);
-  }
+  const RunComparison comparison =
+      compare_runs(graph, entry, args, expected, results, {.narrow_sums = !options.wide_sums});
+  if (!comparison.same())
+    throw_user("the sharded run gives other numbers than one device: {}",
+               fmt::join(comparison.differences, "; "));
   fmt::print(
       stderr,
       "verified: {} results are the same on one device ({:.1f} ms); largest difference {:.3g}, "
       "largest magnitude {:.3g}\n",
-      results.size(), milliseconds, worst, scale);
-}
-
-// Annotations speak of the module's own meshes; another one cannot take their place.
-void require_annotated_mesh(const Graph& graph, const Mesh& mesh) {
-  for (const MeshPtr& own : graph.meshes) {
-    if (own->axes.empty()) continue;
-    if (!own->same_devices(mesh))
-      throw_user(
-          "--mesh {}: the module's annotations are of @{} = {}; leave --mesh out, or say --shard "
-          "replicated or random:SEED to drop them",
-          to_string(mesh), own->name, to_string(*own));
-  }
+      results.size(), milliseconds, comparison.max_difference, comparison.scale);
+  if (comparison.unsteady > 0) fmt::print(stderr, "  {}\n", unsteady_text(comparison));
 }
 
 }  // namespace
@@ -143,11 +127,15 @@ std::vector<Array> run_sharded(const Graph& graph, const std::string& entry,
   MeshPtr mesh;
   if (shard == "annotations") {
     if (!options.mesh.empty() || graph.meshes.empty()) mesh = mesh_of(graph, options);
-    if (mesh) require_annotated_mesh(graph, *mesh);
+    if (mesh)
+      require_annotated_mesh(
+          graph, [&](const Mesh& own) { return own.same_devices(*mesh); },
+          "--mesh " + to_string(*mesh),
+          "leave --mesh out, or say --shard replicated or random:SEED to drop them");
     run_propagation_pipeline(sharded, {});
   } else if (shard == "replicated" || shard.starts_with("random:")) {
     mesh = mesh_of(graph, options);
-    drop_shardings_and_meshes(sharded);
+    drop_annotations(sharded, *mesh);
     sharded.meshes = {mesh};
     if (shard != "replicated") shard_randomly(sharded, entry, mesh, seed_of(shard));
   } else {
@@ -181,7 +169,7 @@ std::vector<Array> run_sharded(const Graph& graph, const std::string& entry,
       print_stats(executor.program(), log, prepared, clock.milliseconds() - prepared);
     if (options.stats) print_memory(executor, memory);
   }
-  if (options.verify) verify_results(graph, entry, args, results);
+  if (options.verify) verify_results(graph, entry, args, results, options);
   return results;
 }
 

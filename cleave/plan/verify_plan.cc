@@ -16,6 +16,7 @@
 #include "cleave/plan/program_memory.h"
 #include "cleave/rules/graph_rewrite.h"
 #include "cleave/rules/value_sharding.h"
+#include "cleave/runtime/compare_runs.h"
 #include "cleave/runtime/executor.h"
 #include "cleave/runtime/fill.h"
 
@@ -115,22 +116,18 @@ double coarsest_rounding(const Graph& graph) {
   return coarsest;
 }
 
-void compare_results(const Graph& whole, const std::string& entry,
+void compare_results(const Graph& whole, const std::string& entry, const std::vector<Array>& args,
                      const std::vector<Array>& expected, const std::vector<Array>& sharded,
                      PlanVerification& result) {
-  result.num_results = expected.size();
   const double coarsest = coarsest_rounding(whole);
-  const Function& function = *whole.find_function(entry);
-  for (size_t i = 0; i < expected.size(); ++i) {
-    if (!function.result_types[i].is_tensor()) continue;
-    const Comparison comparison =
-        compare(sharded[i], expected[i], units_for(expected[i].dtype(), coarsest));
-    if (!comparison.same)
-      result.differences.push_back(fmt::format("result {} differs by {:.3g}: {}", i,
-                                               comparison.max_difference, comparison.first));
-    result.max_difference = std::max(result.max_difference, comparison.max_difference);
-    result.magnitude = std::max(result.magnitude, comparison.scale);
-  }
+  const RunComparison comparison =
+      compare_runs(whole, entry, args, expected, sharded,
+                   {.units = [&](DType dtype) { return units_for(dtype, coarsest); }});
+  result.num_results = expected.size();
+  result.differences = comparison.differences;
+  result.unsteady = unsteady_text(comparison);
+  result.max_difference = comparison.max_difference;
+  result.magnitude = comparison.scale;
 }
 
 // What the log says of a step that costs this: an all_reduce is logged as the parts of all others,
@@ -273,7 +270,7 @@ PlanVerification verify_plan(const Plan& plan, const Graph& graph, const Machine
   MemoryUse memory;
   const std::vector<Array> sharded =
       executor.run(args, {.log = &log, .observer = is_manual ? &path : nullptr, .memory = &memory});
-  compare_results(whole, program.entry, alone.results, sharded, result);
+  compare_results(whole, program.entry, args, alone.results, sharded, result);
   const RegionRuns runs = is_manual ? path.runs() : alone.runs;
   collectives.expect(program, profile, runs);
   collectives.execute(log);
@@ -304,6 +301,7 @@ std::string to_string(const PlanVerification& v) {
       "{} {} results are those of one device; largest difference {:.3g}, largest "
       "magnitude {:.3g}\n",
       verdict(v.results_good()), v.num_results, v.max_difference, v.magnitude);
+  if (!v.unsteady.empty()) text += "       " + v.unsteady + "\n";
   for (const std::string& difference : v.differences) text += "       " + difference + "\n";
   text += fmt::format("{} the plan's {} are the sum over the program's nodes, {}\n",
                       verdict(v.seconds_good()), seconds_text(v.planned_seconds),

@@ -6,7 +6,6 @@
 #include "cleave/machine/profile.h"
 #include "cleave/plan/plan.h"
 #include "cleave/plan/shrink.h"
-#include "cleave/runtime/compare.h"
 
 namespace cleave::plan {
 
@@ -43,6 +42,7 @@ struct PlanVerification {
   double planned_seconds = 0,
          program_seconds = 0;            // the plan's total, and the sum over the program
   std::vector<std::string> differences;  // results that differ, in words
+  std::string unsteady;  // numbers that roundings move as far as they differ (compare_runs.h)
   size_t num_results = 0;
   double max_difference = 0, magnitude = 0;
   std::vector<CollectiveCheck> collectives;

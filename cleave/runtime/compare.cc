@@ -7,27 +7,10 @@
 
 #include "cleave/kernels/difference.h"
 #include "cleave/kernels/elementwise.h"
+#include "cleave/kernels/narrow.h"
+#include "cleave/runtime/random_roundings.h"
 
 namespace cleave {
-namespace {
-
-double rounding_of(DType dtype) {
-  switch (real_part_type(dtype)) {
-    case DType::F16:
-      return 0x1p-11;
-    case DType::BF16:
-      return 0x1p-8;
-    case DType::F32:
-      return 0x1p-24;
-    case DType::F64:
-      return 0x1p-53;
-    default:
-      return 0;
-  }
-}
-
-}  // namespace
-
 Comparison compare(const Array& actual, const Array& expected, double units) {
   Comparison result;
   const DType dtype = expected.dtype();
@@ -50,12 +33,11 @@ Comparison compare(const Array& actual, const Array& expected, double units) {
       result.max_difference = std::max(result.max_difference, std::abs(x - y));
   }
   // A reduced 16-bit result differs by few roundings: it is accumulated in wider numbers.
-  const double rounding = rounding_of(dtype);
+  const double rounding = is_narrow(dtype) ? 0 : unit_rounding(dtype);
   const double many = rounding > 1e-4 ? std::min(units, 16.0) : units;
-  const auto difference =
-      rounding == 0
-          ? first_unequal(actual, expected)
-          : first_not_near(actual, expected, many * rounding * std::max(result.scale, 1e-30));
+  result.tolerance = many * rounding * std::max(result.scale, 1e-30);
+  const auto difference = rounding == 0 ? first_unequal(actual, expected)
+                                        : first_not_near(actual, expected, result.tolerance);
   result.same = !difference;
   if (difference) result.first = describe(*difference);
   return result;

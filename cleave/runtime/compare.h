@@ -10,6 +10,7 @@ namespace cleave {
 struct Comparison {
   double max_difference = 0;  // absolute; of complex numbers, by parts
   double scale = 0;           // the largest finite magnitude of the expected array
+  double tolerance = 0;       // how far numbers may be apart; 0: not at all
   bool same = true;           // equal for integers; within the tolerance of the dtype for floats
   std::string first;          // where they are not the same: the first element that differs
 };

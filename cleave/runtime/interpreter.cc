@@ -299,7 +299,13 @@ void Interpreter::run_parallel(DeviceGrid grid, std::vector<std::string> infeed,
   std::vector<int64_t> devices(static_cast<size_t>(grid.num_devices()));
   std::iota(devices.begin(), devices.end(), 0);
   run_devices(*transport, devices, [&](int64_t device) {
-    Interpreter interpreter(*this, {transport.get(), device, grid, options_.observer}, state_);
+    Interpreter interpreter(*this,
+                            {.transport = transport.get(),
+                             .device = device,
+                             .grid = grid,
+                             .observer = options_.observer,
+                             .kernels = options_.kernels},
+                            state_);
     task(interpreter);
   });
 }

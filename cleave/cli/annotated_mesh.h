@@ -1,0 +1,23 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "cleave/graph/graph.h"
+
+namespace cleave::cli {
+
+// Shardings speak of axes of the module's own mesh; another mesh cannot take its place. Throws
+// UserError where the module has shardings on a mesh that does not fit.
+//
+//   --mesh <["x"=4]>: the module's annotations are of @mesh = <["x"=2]>; leave --mesh out
+//
+// `option` is what the user said, `way_out` what could be said instead.
+void require_annotated_mesh(const Graph& graph, const std::function<bool(const Mesh& own)>& fits,
+                            const std::string& option, const std::string& way_out);
+
+// Drops all that says how values lie: attributes, and ops on meshes other than `mesh` whose only
+// purpose it is. Manual computations stay: they do what they do on their own mesh alone.
+void drop_annotations(Graph& graph, const Mesh& mesh);
+
+}  // namespace cleave::cli

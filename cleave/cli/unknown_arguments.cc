@@ -1,0 +1,84 @@
+#include "cleave/cli/unknown_arguments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace cleave::cli {
+namespace {
+
+// Letters to insert, drop, replace or swap with their neighbour.
+size_t edits_between(std::string_view a, std::string_view b) {
+  std::vector<std::vector<size_t>> cost(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  std::iota(cost[0].begin(), cost[0].end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    cost[i][0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      cost[i][j] = std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1,
+                             cost[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
+    }
+  }
+  return cost[a.size()][b.size()];
+}
+
+std::string_view without_dashes(std::string_view name) {
+  return name.substr(std::min(name.find_first_not_of('-'), name.size()));
+}
+
+std::vector<std::string> names_of_options(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+  }
+  return names;
+}
+
+}  // namespace
+
+std::string nearest_name(std::string_view written, const std::vector<std::string>& names) {
+  const std::string_view word = without_dashes(written);
+  if (word.empty() || word.size() > 64) return "";
+  std::string nearest;
+  size_t fewest = word.size() / 3 + 1;  // and one letter more is too many
+  for (const std::string& name : names) {
+    const std::string_view other = without_dashes(name);
+    size_t edits = edits_between(word, other);
+    if (word.size() >= 3 && other.starts_with(word)) edits = std::min<size_t>(edits, 1);
+    if (edits > fewest || (edits == fewest && !nearest.empty()) || edits >= other.size()) continue;
+    nearest = name;
+    fewest = edits;
+  }
+  return nearest;
+}
+
+std::string did_you_mean(std::string_view written, const std::vector<std::string>& names) {
+  const std::string nearest = nearest_name(written, names);
+  return nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest);
+}
+
+std::string unknown_argument(const CLI::App& app) {
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands()[0];
+  const std::vector<std::string> words = app.remaining(true);
+  if (words.empty()) return "";
+  const auto is_option = [](const std::string& word) { return word.size() > 1 && word[0] == '-'; };
+  // The value of an unknown option is left over as well, but it is not what is wrong; with an
+  // unknown command, all options are.
+  const auto at = std::find_if(words.begin(), words.end(), is_option);
+  if (at != words.end() && (command != &app || at == words.begin())) {
+    const std::string name = at->substr(0, at->find('='));
+    return fmt::format("there is no option {}{}", name,
+                       did_you_mean(name, names_of_options(*command)));
+  }
+  if (command != &app) return fmt::format("'{}' is an argument too many", words[0]);
+  std::vector<std::string> commands;
+  for (const CLI::App* each : app.get_subcommands([](const CLI::App*) { return true; }))
+    commands.push_back(each->get_name());
+  return fmt::format("there is no command '{}'{}", words[0], did_you_mean(words[0], commands));
+}
+
+}  // namespace cleave::cli
