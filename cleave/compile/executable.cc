@@ -50,9 +50,12 @@ struct Executable::Impl {
   Observer* observer = nullptr;
   std::mutex running;
 
+  static constexpr int kMostThreads = 4096;
   void choose_threads(const CompileOptions& options) {
     int cores = static_cast<int>(std::thread::hardware_concurrency());
     if (world && world->one_host()) cores /= world->size();
+    if (options.threads < 0 || options.threads > kMostThreads)
+      throw_user("compile: {} threads; give 0 (one per core) to {}", options.threads, kMostThreads);
     if (options.threads > 0) cores = options.threads;
     cores = std::max(1, cores);
     op_threads = own.size() == 1 ? cores : 1;

@@ -60,8 +60,8 @@ void normalize_and_verify(Mesh& mesh) {
       return c == '"' || c == '\\' || static_cast<unsigned char>(c) < ' ';
     };
     if (std::any_of(axis.name.begin(), axis.name.end(), unprintable))
-      throw_user("mesh {}: the name of an axis has a quote, a backslash or a control character",
-                 to_string(mesh));
+      throw_user("mesh: the name of axis {} has a quote, a backslash or a control character",
+                 &axis - mesh.axes.data());
     if (axis.size < 1)
       throw_user("mesh {}: axis \"{}\" has size {}; it must be at least 1", to_string(mesh),
                  axis.name, axis.size);

@@ -141,6 +141,7 @@ std::vector<Tensor> manual_computation(const ManualFunction& function, const Mes
                                        const std::vector<Tensor>& args,
                                        const std::vector<PartitionSpec>& in_specs,
                                        const std::vector<PartitionSpec>& out_specs) {
+  if (!function) throw_user("manual_computation: the function is empty");
   if (in_specs.size() != args.size())
     throw_user("manual_computation: {} arguments and {} in specs", args.size(), in_specs.size());
   const MeshPtr shared = shared_mesh(mesh);

@@ -11,6 +11,7 @@ namespace cleave {
 namespace {
 
 Traced trace_branch(const std::function<std::vector<Tensor>()>& branch) {
+  if (!branch) throw_user("switch_case: a branch is an empty function");
   TraceScope scope(TraceScope::Takes::Everything);
   return scope.finish(branch());
 }

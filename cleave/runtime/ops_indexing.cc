@@ -126,6 +126,9 @@ Tensor scatter(const char* op, const Tensor& x, const Tensor& indices, const Ten
     throw_user("{}: indices <{}> along dimension {} of tensor<{}> take updates of <{}>, got <{}>",
                op, to_string(indices.shape()), params[0], to_string(x.shape()), to_string(shape),
                to_string(updates.shape()));
+  if (promote(x.dtype(), updates.dtype()) != x.dtype())
+    throw_user("{}: updates of {} do not fit into {}; cast one of them", op,
+               to_string(updates.type()), to_string(x.type()));
   const Tensor operands[] = {x, indices, updates};
   return record_one(scatter_form, params, operands);
 }

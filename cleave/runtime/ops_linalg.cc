@@ -140,10 +140,14 @@ Tensor ifft(const Tensor& x) {
   return transform("ifft", 1, x, complex_type(x.dtype()), x.rank() ? x.dim(-1) : 0);
 }
 Tensor rfft(const Tensor& x) {
+  if (is_complex(x.dtype()))
+    throw_user("rfft: takes real numbers, got {}; use fft, or take the real part",
+               to_string(x.type()));
   return transform("rfft", 2, x, x.dtype() == DType::F64 ? DType::F64 : DType::F32,
                    x.rank() ? x.dim(-1) : 0);
 }
 Tensor irfft(const Tensor& x, int64_t length) {
+  if (length < 1) throw_user("irfft: a length of {}; it must be at least 1", length);
   return transform("irfft", 3, x, complex_type(x.dtype()), length);
 }
 

@@ -59,7 +59,9 @@ ValueId mean_of(GraphBuilder& b, ValueId x, int64_t dim) {
   return b.binary("stablehlo.divide", total, b.constant_like(count, total));
 }
 
-void check_norm(std::string_view op, const Tensor& x, const Tensor& weight) {
+void check_norm(std::string_view op, const Tensor& x, const Tensor& weight, double epsilon) {
+  if (!(epsilon >= 0) || std::isinf(epsilon))
+    throw_user("{}: epsilon is {}; it must be a number that is not negative", op, epsilon);
   if (x.rank() == 0) throw_user("{}: a scalar has no last dimension", op);
   if (weight.valid() && weight.shape() != Shape{x.dim(-1)})
     throw_user("{}: tensor<{}> takes a weight of <{}>, got <{}>", op, to_string(x.shape()),
@@ -107,7 +109,7 @@ Values norm_form(GraphBuilder& b, Params params) {
   };
   if (params[0]) apply("stablehlo.multiply", 1);
   if (params[1]) apply("stablehlo.add", params[0] ? 2 : 1);
-  return {cast_to(b, result, dtype)};
+  return {cast_to(b, result, is_float(dtype) || is_complex(dtype) ? dtype : DType::F32)};
 }
 
 // params: causal, scale, has mask, whole rows of scores.
@@ -211,8 +213,8 @@ Tensor log_softmax(const Tensor& x, int64_t dim) {
 }
 
 Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double epsilon) {
-  check_norm("layer_norm", x, weight);
-  check_norm("layer_norm", x, bias);
+  check_norm("layer_norm", x, weight, epsilon);
+  check_norm("layer_norm", x, bias, epsilon);
   const int64_t params[] = {weight.valid(), bias.valid(), real_param(epsilon), true};
   std::vector<Tensor> operands{x};
   if (weight.valid()) operands.push_back(weight);
@@ -224,7 +226,7 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, dou
 }
 
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double epsilon) {
-  check_norm("rms_norm", x, weight);
+  check_norm("rms_norm", x, weight, epsilon);
   const int64_t params[] = {weight.valid(), false, real_param(epsilon), false};
   std::vector<Tensor> operands{x};
   if (weight.valid()) operands.push_back(weight);
@@ -240,11 +242,17 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
   if (!fits)
     throw_user(
         "attention: q <{}>, k <{}>, v <{}> must be [b, h, s, d], [b, g, t, d] and [b, g, t, e] "
-        "with h "
-        "a multiple of g",
+        "with h a multiple of g",
         to_string(q.shape()), to_string(k.shape()), to_string(v.shape()));
   const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(q.dim(3))));
-  const DType dtype = promote(q.dtype(), promote(k.dtype(), v.dtype()));
+  if (!std::isfinite(scale)) throw_user("attention: the scale is {}; give a finite number", scale);
+  if (options.causal && q.dim(2) > k.dim(2))
+    throw_user(
+        "attention: causal, with {} queries and {} keys: the first {} queries would see no key; "
+        "leave them out, or give a mask",
+        q.dim(2), k.dim(2), q.dim(2) - k.dim(2));
+  const DType common = promote(q.dtype(), promote(k.dtype(), v.dtype()));
+  const DType dtype = is_float(common) || is_complex(common) ? common : DType::F32;
   std::vector<Tensor> operands{cast(q, dtype), cast(k, dtype), cast(v, dtype)};
   if (const Tensor& mask = options.mask; mask.valid()) {
     const Shape scores{q.dim(0), q.dim(1), q.dim(2), k.dim(2)};

@@ -6,6 +6,7 @@
 #include "cleave/core/error.h"
 #include "cleave/runtime/form_util.h"
 #include "cleave/runtime/ops_elementwise.h"
+#include "cleave/runtime/promotion.h"
 #include "cleave/runtime/record.h"
 #include "cleave/runtime/seeds.h"
 
@@ -101,6 +102,9 @@ Tensor select_key(const Tensor& keys, int64_t index) {
 }
 
 Tensor random_bits(const Tensor& key, const Shape& shape, DType dtype) {
+  if (!is_integer(dtype) || dtype == DType::Bool)
+    throw_user("random_bits: {} is not a type of integers; uniform and normal draw floats",
+               name(dtype));
   return draw(
       "random_bits",
       [](GraphBuilder& b, Params params) -> Values {
@@ -111,6 +115,9 @@ Tensor random_bits(const Tensor& key, const Shape& shape, DType dtype) {
 
 Tensor uniform(const Tensor& key, const Shape& shape, double low, double high, DType dtype) {
   check_float("uniform", dtype);
+  if (!(low <= high && std::isfinite(low) && std::isfinite(high)))
+    throw_user("uniform: no number in [{}, {}); give finite bounds, the lower one first", low,
+               high);
   return draw("uniform",
               [](GraphBuilder& b, Params params) -> Values {
                 const auto dtype = static_cast<DType>(params[0]);
@@ -158,6 +165,12 @@ Tensor randint(const Tensor& key, const Shape& shape, int64_t low, int64_t high,
   if (high <= low) throw_user("randint: no integer in [{}, {})", low, high);
   if (!is_integer(dtype))
     throw_user("randint: {} is not a type of integers; cast the result", name(dtype));
+  if (!integer_fits(low, dtype) || !integer_fits(static_cast<__int128>(high) - 1, dtype))
+    throw_user("randint: [{}, {}) is not within {}, which holds {}; give a wider dtype", low, high,
+               name(dtype), integer_range(dtype));
+  constexpr int64_t kMost = int64_t{1} << 53;
+  if (low < -kMost || high > kMost)
+    throw_user("randint: [{}, {}) goes beyond 2^53; use random_bits", low, high);
   return draw("randint",
               [](GraphBuilder& b, Params params) -> Values {
                 const ValueId bits = draw_bits(b, b.arg(0), DType::U64, shape_from(params, 3));

@@ -197,6 +197,11 @@ Tensor mean(const Tensor& x, const Dims& dims, bool keep) {
 
 Tensor var(const Tensor& x, const Dims& dims, bool keep, double correction) {
   const Over over("var", x, dims, keep);
+  double count = 1;
+  for (int64_t d : over.dims) count *= static_cast<double>(x.dim(d));
+  if (!(correction <= count || count == 0) || std::isinf(correction))
+    throw_user("var: a correction of {} for {} elements; it must be less than their number",
+               correction, count);
   const Tensor real = cast(x, real_type(x.dtype()));
   const Tensor centered = sub(real, mean(real, dims, true));
   const Tensor squares = is_complex(x.dtype()) ? square(abs(centered)) : mul(centered, centered);
@@ -208,6 +213,11 @@ Tensor stddev(const Tensor& x, const Dims& dims, bool keep, double correction) {
 }
 
 Tensor norm(const Tensor& x, double order, const Dims& dims, bool keep) {
+  if (std::isnan(order) || order == 0)
+    throw_user(
+        "norm: the order is {}; give any other number, or infinity (to count elements: sum "
+        "of x != 0)",
+        order);
   const Tensor real = cast(x, real_type(x.dtype()));
   if (std::isinf(order)) return order > 0 ? max(abs(real), dims, keep) : min(abs(real), dims, keep);
   if (order == 1) return sum(abs(real), dims, keep);

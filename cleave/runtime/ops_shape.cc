@@ -77,6 +77,12 @@ Values triangle_form(GraphBuilder& b, Params params) {
   return {b.emit("stablehlo.select", {keep, x, b.constant_like(0, x)})};
 }
 
+// Diagonals beyond the corners of a matrix are all alike.
+int64_t nearest_diagonal(const Tensor& x, int64_t k) {
+  if (x.rank() < 2) return 0;
+  return std::clamp(k, -x.dim(-2) - 1, x.dim(-1) + 1);
+}
+
 }  // namespace
 
 Tensor reshape(const Tensor& x, const Shape& shape) {
@@ -269,11 +275,11 @@ Tensor tile(const Tensor& x, const std::vector<int64_t>& times) {
 }
 
 Tensor triu(const Tensor& x, int64_t k) {
-  const int64_t params[] = {true, k};
+  const int64_t params[] = {true, nearest_diagonal(x, k)};
   return record_one(triangle_form, params, {&x, 1});
 }
 Tensor tril(const Tensor& x, int64_t k) {
-  const int64_t params[] = {false, k};
+  const int64_t params[] = {false, nearest_diagonal(x, k)};
   return record_one(triangle_form, params, {&x, 1});
 }
 

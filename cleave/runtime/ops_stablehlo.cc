@@ -50,11 +50,17 @@ Tensors with_bodies(std::string_view name, std::span<const Tensor> operands, Att
     return node;
   };
   const OpDef* def = find_op(name);
-  if (!def) throw_user("no op is called {}", name);
+  if (!def) throw_user("no op is called '{}'; cleave ops lists them", name);
   if (types.empty() && def->infer) {
     const NodeId probe = add({});
     types = def->infer(graph, graph.node(probe));
   }
+  if (types.empty())
+    throw_user("{}: gives no tensor; if it should, give the types of its results", name);
+  for (const Type& type : types)
+    if (type.kind != Type::Kind::Tensor)
+      throw_user("{}: gives {}, which is no tensor; replay runs modules that use it", name,
+                 to_string(type));
   const NodeId node = add(std::move(types));
   if (def->infer) def->infer(graph, graph.node(node));
   if (def->verify) def->verify(graph, graph.node(node));

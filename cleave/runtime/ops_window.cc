@@ -122,10 +122,19 @@ ValueId pool(GraphBuilder& b, const WindowParams& window, const char* op, ValueI
 }
 
 size_t spatial_dims(std::string_view op, const Tensor& x, size_t window) {
-  if (x.rank() < 3 || window != static_cast<size_t>(x.rank() - 2))
+  if (x.rank() < 3)
+    throw_user("{}: tensor<{}> has rank {}; it takes batch, channels and at least one more", op,
+               to_string(x.shape()), x.rank());
+  if (window != static_cast<size_t>(x.rank() - 2))
     throw_user("{}: tensor<{}> has {} dimensions beside batch and channels, the window has {}", op,
                to_string(x.shape()), x.rank() - 2, window);
   return window;
+}
+
+void check_no_groups(std::string_view op, const WindowOptions& options) {
+  if (options.groups != 1)
+    throw_user("{}: {} groups; only conv has groups, a pool takes each channel by itself", op,
+               options.groups);
 }
 
 }  // namespace
@@ -139,6 +148,7 @@ Tensor conv(const Tensor& x, const Tensor& kernel, const WindowOptions& options)
 
 Tensor max_pool(const Tensor& x, const std::vector<int64_t>& window, const WindowOptions& options) {
   const size_t n = spatial_dims("max_pool", x, window.size());
+  check_no_groups("max_pool", options);
   return record_one(
       [](GraphBuilder& b, Params params) -> Values {
         return {pool(b, WindowParams::read(params), "stablehlo.maximum",
@@ -149,7 +159,8 @@ Tensor max_pool(const Tensor& x, const std::vector<int64_t>& window, const Windo
 
 Tensor avg_pool(const Tensor& x, const std::vector<int64_t>& window, const WindowOptions& options) {
   const size_t n = spatial_dims("avg_pool", x, window.size());
-  const Tensor real = is_float(x.dtype()) ? x : cast(x, DType::F32);
+  check_no_groups("avg_pool", options);
+  const Tensor real = is_float(x.dtype()) || is_complex(x.dtype()) ? x : cast(x, DType::F32);
   return record_one(
       [](GraphBuilder& b, Params params) -> Values {
         const WindowParams window = WindowParams::read(params);

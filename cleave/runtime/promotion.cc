@@ -1,6 +1,7 @@
 #include "cleave/runtime/promotion.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "cleave/core/error.h"
 #include "cleave/kernels/elementwise.h"
@@ -58,9 +59,49 @@ DType Scalar::dtype_with(DType tensor) const {
   return kind == Kind::Complex && tensor == DType::F64 ? DType::C128 : dtype();
 }
 
+bool integer_fits(__int128 value, DType dtype) {
+  if (dtype == DType::Bool || !is_integer(dtype)) return true;
+  const int bits = bit_width(dtype) - (is_signed_integer(dtype) ? 1 : 0);
+  const __int128 end = static_cast<__int128>(1) << bits;
+  return value < end && value >= (is_signed_integer(dtype) ? -end : 0);
+}
+
+std::string integer_range(DType dtype) {
+  const bool has_sign = is_signed_integer(dtype);
+  const int bits = bit_width(dtype) - (has_sign ? 1 : 0);
+  const uint64_t most = bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
+  return has_sign ? fmt::format("-{} to {}", most + 1, most) : fmt::format("0 to {}", most);
+}
+
+namespace {
+
+// Numbers of the program's text are not wrapped, and what is no number is no integer.
+void check_fits(const Scalar& value, DType dtype) {
+  if (!is_integer(dtype) || dtype == DType::Bool || value.kind == Scalar::Kind::Bool) return;
+  const double number = value.number.real();
+  const bool fits =
+      value.kind == Scalar::Kind::Int
+          ? integer_fits(value.exact(), dtype)
+          : std::abs(number) < 0x1p64 && integer_fits(static_cast<__int128>(number), dtype);
+  if (fits) return;
+  const std::string text = value.kind != Scalar::Kind::Int ? fmt::format("{}", number)
+                           : value.integer < 0 && number > 0
+                               ? fmt::format("{}", static_cast<uint64_t>(value.integer))
+                               : fmt::format("{}", value.integer);
+  throw_user("the number {} does not fit in {}, which holds {}; cast to a wider dtype", text,
+             name(dtype), integer_range(dtype));
+}
+
+}  // namespace
+
 Tensor scalar(const Scalar& value, DType dtype) {
+  check_fits(value, dtype);
   Array array;
-  if (value.kind == Scalar::Kind::Int || value.kind == Scalar::Kind::Bool)
+  const bool beyond_signed = value.integer < 0 && value.number.real() > 0;
+  if (value.kind == Scalar::Kind::Int && beyond_signed)
+    array =
+        convert(Array::scalar<uint64_t>(DType::U64, static_cast<uint64_t>(value.integer)), dtype);
+  else if (value.kind == Scalar::Kind::Int || value.kind == Scalar::Kind::Bool)
     array = convert(Array::scalar<int64_t>(DType::I64, value.integer), dtype);
   else if (is_complex(dtype))
     array = convert(Array::scalar<std::complex<double>>(DType::C128, value.number), dtype);

@@ -33,11 +33,22 @@ struct Scalar {
   Scalar(T value) : kind(Kind::Float), number(static_cast<double>(value)) {}
   Scalar(std::complex<double> value) : kind(Kind::Complex), number(value) {}
 
+  // Of an integer: its value, that of a uint64_t above 2^63 too.
+  __int128 exact() const {
+    return integer < 0 && number.real() > 0 ? static_cast<__int128>(static_cast<uint64_t>(integer))
+                                            : static_cast<__int128>(integer);
+  }
   DType dtype() const;  // bool, i32, f32, complex<f32>: with no tensor about
   DType dtype_with(DType tensor) const;
 };
 
-// A tensor without dimensions. Inside a trace it is a constant.
+// Whether an integer is one of the dtype; true for bools and for floats, which take any number.
+bool integer_fits(__int128 value, DType dtype);
+// "-128 to 127"
+std::string integer_range(DType dtype);
+
+// A tensor without dimensions. Inside a trace it is a constant. Throws UserError where the number
+// is beyond the integers of the dtype, or NaN or infinite and the dtype has integers.
 Tensor scalar(const Scalar& value, DType dtype);
 
 // What an op with two operands takes: a tensor or a number. Lives as long as the call.

@@ -109,8 +109,10 @@ MeshPtr common_mesh(const Graph& graph, std::span<const AvalPtr> operands) {
     if (!mesh || mesh->axes.empty()) return;
     if (!found) found = mesh;
     if (found != mesh && !found->same_devices(*mesh))
-      throw_user("{}: tensors on two meshes, {} and {}; bring one to the other's with `shard`",
-                 op_name(graph), to_string(*found), to_string(*mesh));
+      throw_user(
+          "{}: tensors on two meshes, {} and {}; bring one over with Tensor::from(x.to_host()) and "
+          "`shard`",
+          op_name(graph), to_string(*found), to_string(*mesh));
   };
   for (const AvalPtr& operand : operands) consider(operand->spec.mesh);
   graph.walk([&](NodeId id) {

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <numeric>
 #include <unordered_map>
 
 #include "cleave/core/error.h"
@@ -10,6 +12,7 @@
 #include "cleave/runtime/npy.h"
 #include "cleave/runtime/ops_sharding.h"
 #include "cleave/runtime/record.h"
+#include "cleave/runtime/world.h"
 
 namespace cleave {
 
@@ -50,16 +53,26 @@ Tensor Tensor::from(Array array) {
 Tensor Tensor::from_shards(std::vector<Array> shards, const Shape& shape,
                            const ShardingSpec& spec) {
   if (!spec.mesh) throw_user("Tensor::from_shards: the sharding has no mesh");
+  for (int64_t size : shape)
+    if (size < 0)
+      throw_user("Tensor::from_shards: the shape <{}> has a negative size", to_string(shape));
   verify(spec, shape);
   const auto count = static_cast<size_t>(spec.mesh->num_devices());
   if (shards.size() != count)
     throw_user("Tensor::from_shards: {} shards for a mesh of {} devices", shards.size(), count);
   const Layout layout{spec, nullptr};
+  std::vector<int64_t> own(count);
+  std::iota(own.begin(), own.end(), 0);
+  if (const World* world = World::of_process()) own = world->devices_of(*spec.mesh);
   DType dtype = DType::F32;
   for (const Array& shard : shards)
     if (shard.valid()) dtype = shard.dtype();
   for (size_t device = 0; device < count; ++device) {
-    if (!shards[device].valid()) continue;  // on another process
+    if (!shards[device].valid()) {
+      if (std::find(own.begin(), own.end(), static_cast<int64_t>(device)) != own.end())
+        throw_user("Tensor::from_shards: device {} has no shard: its array is empty", device);
+      continue;  // on another process
+    }
     const Shape expected = layout.box(shape, static_cast<int64_t>(device)).size;
     if (shards[device].shape() != expected || shards[device].dtype() != dtype)
       throw_user("Tensor::from_shards: device {} has tensor<{}x{}>, {} of tensor<{}x{}> is <{}>",

@@ -1,5 +1,6 @@
 #include "cleave/transforms/compile.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "cleave/core/error.h"
@@ -60,6 +61,9 @@ std::vector<size_t> leaves_of(std::span<const size_t> arguments, std::span<const
     const size_t first = std::accumulate(counts.begin(), counts.begin() + argument, size_t{0});
     for (size_t i = 0; i < counts[argument]; ++i) leaves.push_back(first + i);
   }
+  // An argument may be named twice.
+  std::sort(leaves.begin(), leaves.end());
+  leaves.erase(std::unique(leaves.begin(), leaves.end()), leaves.end());
   return leaves;
 }
 

@@ -61,9 +61,9 @@ std::string reverse(Graph& graph, std::string_view name, const DiffOptions& opti
   if (seeded && (source.result_types.empty() || source.result_types[0].rank() != 0 ||
                  !is_float(source.result_types[0].dtype)))
     throw_user(
-        "grad of @{}: the first result must be one real number, tensor<f32> or the like, and is "
-        "{}; use vjp for others",
-        name, source.result_types.empty() ? "missing" : to_string(source.result_types[0]));
+        "grad: the first result must be one real number, tensor<f32> or the like, and is {}; use "
+        "vjp for others",
+        source.result_types.empty() ? "missing" : to_string(source.result_types[0]));
   const RegionId region = prepare(graph, name, wanted, DiffMode::Reverse);
   const std::vector<ValueId> args = graph.region(region).args;
   std::vector<ValueId> seeds;

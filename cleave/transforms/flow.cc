@@ -1,5 +1,7 @@
 #include "cleave/transforms/flow.h"
 
+#include <limits>
+
 #include "cleave/core/error.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/runtime/record.h"
@@ -201,6 +203,36 @@ std::string rules_text(const Trace& fwd, const Trace& bwd) {
   add(fwd, "fwd");
   add(bwd, "bwd");
   return print_module(rules);
+}
+
+void check_rules(const Trace& f, const Trace& fwd, const Trace& bwd) {
+  const std::vector<Type>& values = f.graph.functions[0].result_types;
+  const std::vector<Type>& forward = fwd.graph.functions[0].result_types;
+  for (size_t i = 0; i < values.size(); ++i)
+    if (i >= forward.size() || forward[i] != values[i])
+      throw_user(
+          "custom_vjp: the function returns {}, and the forward function {}; it must return what "
+          "the function does, and the residuals behind it",
+          to_string(values[i]), i < forward.size() ? to_string(forward[i]) : "nothing there");
+  size_t needed = 0;
+  for (size_t i = 0; i < f.num_args(); ++i)
+    if (const DType dtype = f.graph.functions[0].arg_types[i].dtype;
+        is_float(dtype) || is_complex(dtype))
+      ++needed;
+  const size_t given = bwd.graph.functions[0].result_types.size();
+  if (given != needed)
+    throw_user(
+        "custom_vjp: the backward function gives {} cotangents, and the arguments hold {} tensors "
+        "of floats; it must give one for each",
+        given, needed);
+}
+
+void check_trips(int64_t begin, int64_t end) {
+  constexpr int64_t kLeast = std::numeric_limits<int32_t>::min();
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  if (begin < kLeast || end > kMost)
+    throw_user("fori_loop: from {} to {}; the index is i32, which holds {} to {}", begin, end,
+               kLeast, kMost);
 }
 
 Tensor slice_like(const Tensor& x) {

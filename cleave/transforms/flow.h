@@ -24,6 +24,10 @@ std::vector<Tensor> record_scan(const Trace& body, std::span<const Tensor> carry
                                 std::span<const Tensor> inputs, bool reverse);
 // The text of a module with the functions @fwd and @bwd; both must be closed.
 std::string rules_text(const Trace& fwd, const Trace& bwd);
+// Throws UserError where the forward function does not begin with what f gives, or the backward
+// one does not give a cotangent for each argument of floats.
+void check_rules(const Trace& f, const Trace& fwd, const Trace& bwd);
+void check_trips(int64_t begin, int64_t end);
 Tensor slice_like(const Tensor& x);  // of the type of x[0]; its value does not count
 
 template <typename T>
@@ -74,6 +78,7 @@ auto custom_vjp(F f, Fwd fwd, Bwd bwd) {
     };
     auto backward =
         trace_detail::trace_call(bwd, like(forward.result.second), like(forward.result.first));
+    flow_detail::check_rules(call.trace, forward.trace, backward.trace);
     const std::vector<Tensor> leaves = trace_detail::flatten(args...);
     return with_leaves(
         std::move(call.result),
@@ -108,6 +113,7 @@ requires std::invocable<const Body&, const Tensor&, const T&> T fori_loop(int64_
                                                                           int64_t end,
                                                                           const Body& body,
                                                                           const T& init) {
+  flow_detail::check_trips(begin, end);
   using State = std::pair<Tensor, T>;
   const State start{full({}, begin, DType::I32), init};
   const State last =

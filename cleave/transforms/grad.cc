@@ -200,8 +200,22 @@ Pullback vjp(Trace trace, std::span<const Tensor> leaves, const std::vector<size
   return result;
 }
 
+size_t only_leaf(const char* what, const LeafRanges& ranges, size_t n) {
+  if (n >= ranges.args.size())
+    throw_user("{}: by argument {}, and there are {}", what, n, ranges.args.size());
+  const auto [begin, end] = ranges.args[n];
+  if (end != begin + 1)
+    throw_user("{}: argument {} holds {} tensors; a Jacobian is by one Tensor", what, n,
+               end - begin);
+  return begin;
+}
+
 Tensor jacobian(Trace trace, std::span<const Tensor> leaves, size_t arg, bool forward) {
   Graph& graph = trace.graph;
+  const size_t outputs = graph.functions[0].result_types.size();
+  if (outputs != 1)
+    throw_user("{}: the function returns {} tensors; a Jacobian is of one Tensor",
+               forward ? "jacfwd" : "jacrev", outputs);
   const Type input = graph.functions[0].arg_types[arg];
   const Type output = graph.functions[0].result_types.at(0);
   if (!is_differentiable(input) || !is_differentiable(output))

@@ -64,6 +64,8 @@ struct Pullback {
 };
 Pullback vjp(Trace trace, std::span<const Tensor> leaves, const std::vector<size_t>& wanted);
 
+// The place of argument n, which must be one Tensor.
+size_t only_leaf(const char* what, const LeafRanges& ranges, size_t n);
 Tensor jacobian(Trace trace, std::span<const Tensor> leaves, size_t arg, bool forward);
 
 inline std::span<const Tensor> part(const std::vector<Tensor>& all,
@@ -171,7 +173,7 @@ template <size_t n = 0, typename F>
 auto jacfwd(F f) {
   return [f = std::move(f)](const auto&... args) {
     const std::vector<Tensor> leaves = trace_detail::flatten(args...);
-    const size_t leaf = grad_detail::leaf_ranges(args...).args[n].first;
+    const size_t leaf = grad_detail::only_leaf("jacfwd", grad_detail::leaf_ranges(args...), n);
     return grad_detail::jacobian(trace_detail::trace_call(f, args...).trace, leaves, leaf, true);
   };
 }
@@ -179,7 +181,7 @@ template <size_t n = 0, typename F>
 auto jacrev(F f) {
   return [f = std::move(f)](const auto&... args) {
     const std::vector<Tensor> leaves = trace_detail::flatten(args...);
-    const size_t leaf = grad_detail::leaf_ranges(args...).args[n].first;
+    const size_t leaf = grad_detail::only_leaf("jacrev", grad_detail::leaf_ranges(args...), n);
     return grad_detail::jacobian(trace_detail::trace_call(f, args...).trace, leaves, leaf, false);
   };
 }

@@ -93,8 +93,9 @@ class Resizer {
   void check_argument(size_t i, const Type& type) const {
     const Type& traced = before_.functions[0].arg_types[i];
     if (type.dtype == traced.dtype && type.rank() == traced.rank()) return;
-    throw_user("a trace is replayed with {} for argument '{}', which was {}: only sizes may change",
-               to_string(type), names_.at(i), to_string(traced));
+    throw_user("a trace is replayed with {} for argument {}{}, which was {}: only sizes may change",
+               to_string(type), i, names_.at(i).empty() ? "" : " (" + names_[i] + ")",
+               to_string(traced));
   }
 
   // Collects what the rules and regions say, from the shapes that were traced.

@@ -15,7 +15,8 @@ std::vector<Tensor> Trace::replay(std::span<const Tensor> args) const {
   std::vector<Type> types;
   for (size_t i = 0; i < all.size(); ++i) {
     if (!all[i].valid())
-      throw_user("a trace is replayed with an empty Tensor for '{}'", arg_names[i]);
+      throw_user("a trace is replayed with an empty Tensor for argument {}{}", i,
+                 arg_names[i].empty() ? "" : " (" + arg_names[i] + ")");
     types.push_back(all[i].type());
   }
   if (types == graph.functions[0].arg_types) return cleave::replay(graph, graph.functions[0], all);
@@ -28,10 +29,11 @@ std::vector<Tensor> Trace::replay(std::span<const Tensor> args) const {
     const Type& traced = graph.functions[0].arg_types[size.argument];
     if (types[size.argument].shape[size.dim] == traced.shape[size.dim]) continue;
     throw_user(
-        "a trace is replayed with {} for argument '{}', which was {}, and the size of dimension {} "
+        "a trace is replayed with {} for argument {}{}, which was {}, and the size of dimension {} "
         "can not change: {}; trace the function again",
-        to_string(types[size.argument]), arg_names[size.argument], to_string(traced), size.dim,
-        size.why);
+        to_string(types[size.argument]), size.argument,
+        arg_names[size.argument].empty() ? "" : " (" + arg_names[size.argument] + ")",
+        to_string(traced), size.dim, size.why);
   }
   return cleave::replay(resized, resized.functions[0], all);
 }

@@ -145,6 +145,8 @@ T map_leaves(const F& f, T tree, const T& other) {
     if (next >= second.size()) throw_user("trees of two shapes: only one has '{}'", path);
     leaf = f(leaf, second[next++]);
   });
+  if (next != second.size())
+    throw_user("trees of two shapes: one has {} leaves and the other {}", next, second.size());
   return tree;
 }
 

@@ -339,9 +339,9 @@ BatchedFunction write_function(Session& session, const Function& source, const s
         value = batched_at(context, results[i], dim);
       else if (results[i].batched())
         throw_user(
-            "vmap: result {} of @{} depends on the examples, and out_dims says that it does "
-            "not; give it a dimension",
-            i, source.name);
+            "vmap: result {} depends on the examples, and the out dimensions say that it does not; "
+            "give it a dimension",
+            i);
     }
     made.out_dims.push_back(dim);
     returned.push_back(value);

@@ -250,10 +250,9 @@ TEST(Compose, CustomVjp) {
 
 TEST(ComposeErrors, Grad) {
   const Tensor x = ramp({3}), whole = iota({3}, 0);
-  EXPECT_EQ(
-      error_of([&] { grad([](const Tensor& v) { return v * v; })(x); }),
-      "grad of @main: the first result must be one real number, tensor<f32> or the like, and is "
-      "tensor<3xf64>; use vjp for others");
+  EXPECT_EQ(error_of([&] { grad([](const Tensor& v) { return v * v; })(x); }),
+            "grad: the first result must be one real number, tensor<f32> or the like, and is "
+            "tensor<3xf64>; use vjp for others");
   EXPECT_EQ(error_of([&] { grad([](const Tensor& v) { return sum(v); })(whole); }),
             "grad: the arguments hold no tensor of floats or complex numbers to differentiate by");
   EXPECT_THAT(error_of([&] { grad([](const Tensor& v) { return sum(v > 0.0); })(x); }),

@@ -201,7 +201,7 @@ TEST(Replay, NumbersThatDependOnSizesAreErrors) {
       "stablehlo.broadcast_in_dim: dimension 0 of tensor<5x3xf32> may come from the size 5 of "
       "an argument, which has another size now, or may not; trace the function again");
   EXPECT_EQ(error_of([&] { trace([](const Tensor& a) { return a; })(x)(cast(x, DType::I32)); }),
-            "a trace is replayed with tensor<5x3xi32> for argument '', which was tensor<5x3xf32>: "
+            "a trace is replayed with tensor<5x3xi32> for argument 0, which was tensor<5x3xf32>: "
             "only sizes may change");
 }
 
@@ -212,7 +212,7 @@ TEST(Replay, WhatTheFunctionMakesOfASizeIsNoticed) {
     return error_of([&] { trace(f)(x)(other); });
   };
   EXPECT_EQ(error([](const Tensor& a) { return a / static_cast<double>(a.dim(0)); }, y),
-            "a trace is replayed with tensor<8x3xf32> for argument '', which was tensor<5x3xf32>, "
+            "a trace is replayed with tensor<8x3xf32> for argument 0, which was tensor<5x3xf32>, "
             "and the size of dimension 0 can not change: the function makes something of it; with "
             "6 instead of 5 it gives '%cst = stablehlo.constant dense<6.000000e+00> : "
             "tensor<f32>', and the trace has '%cst = stablehlo.constant dense<5.000000e+00> : "

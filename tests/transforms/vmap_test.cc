@@ -130,7 +130,7 @@ TEST(Vmap, Errors) {
   EXPECT_EQ(message_of(sine, {.in_dims = {2}, .out_dims = {0}, .size = 3}),
             "vmap: dimension 2 of argument 0 is outside of [-2, 2); one example is tensor<4xf32>");
   EXPECT_EQ(message_of(sine, {.in_dims = {0}, .out_dims = {std::nullopt}, .size = 3}),
-            "vmap: result 0 of @f depends on the examples, and out_dims says that it does not; "
+            "vmap: result 0 depends on the examples, and the out dimensions say that it does not; "
             "give it a dimension");
   EXPECT_EQ(message_of(sine, {.in_dims = {0}, .out_dims = {0}, .size = 0}),
             "vmap: the number of examples must be positive, got 0");
