@@ -8,6 +8,7 @@
 #include "cleave/plan/solver/branch.h"
 #include "cleave/plan/solver/elimination.h"
 #include "cleave/plan/solver/infeasible.h"
+#include "cleave/plan/solver/large_costs.h"
 #include "cleave/plan/solver/messages.h"
 #include "cleave/plan/solver/model.h"
 #include "cleave/plan/solver/reduction.h"
@@ -157,9 +158,17 @@ class Solve {
       if (x.empty()) return false;
     }
     take(reduction, model, x);
-    if (reduction.cost_shift() == 0) result_.lower_bound = result_.cost;
+    settle(reduction, model.n == 0 ? model.constant : model.evaluate(x));
     result_.reason = model.n == 0 ? by_reduction : by_elimination;
-    return result_.lower_bound == result_.cost;
+    return true;
+  }
+
+  // Nothing that is left costs less than `least`, in costs of the reduction: a proof, unless costs
+  // there are shifted.
+  void settle(const Reduction& reduction, double least) {
+    Int128 bound = result_.cost;
+    if (reduction.cost_shift() > 0) bound = std::min(bound, unshift(least, reduction));
+    result_.lower_bound = std::max(result_.lower_bound, bound);
   }
 
   bool is_proven() const { return result_.feasible && result_.lower_bound >= result_.cost; }
@@ -247,7 +256,7 @@ class Solve {
       take_choice(reduction.expand(picked));
     }
     if (outcome.complete) {
-      if (result_.feasible && reduction.cost_shift() == 0) result_.lower_bound = result_.cost;
+      if (result_.feasible) settle(reduction, outcome.bound);
       if (!result_.feasible) result_.proven = true;
       result_.reason = fmt::format("branch and bound, {} nodes", outcome.nodes);
     } else {
@@ -339,7 +348,9 @@ Solution solve(const Problem& problem, const SolveOptions& options) {
   validate(problem);
   if (!(options.time_limit > 0))
     throw_user("solve: the time limit is {} s; it must be positive", options.time_limit);
-  return Solve(problem, options).run();
+  const auto plainly = [](const Problem& p, const SolveOptions& o) { return Solve(p, o).run(); };
+  if (solver::sum_of_largest(problem) < solver::kMostTotal) return plainly(problem, options);
+  return solver::solve_in_steps(problem, options, plainly);
 }
 
 }  // namespace cleave::plan

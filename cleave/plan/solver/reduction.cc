@@ -5,21 +5,13 @@
 #include <utility>
 
 #include "cleave/core/error.h"
+#include "cleave/plan/solver/large_costs.h"
 
 namespace cleave::plan::solver {
 
 Reduction::Reduction(const Problem& problem) : n_(static_cast<int>(problem.nodes.size())) {
-  Int128 total = 0;
-  const auto largest = [](const std::vector<std::int64_t>& costs) {
-    std::int64_t most = 0;
-    for (std::int64_t c : costs) {
-      if (c < kForbidden) most = std::max(most, c);
-    }
-    return most;
-  };
-  for (const ProblemNode& node : problem.nodes) total += largest(node.costs);
-  for (const ProblemEdge& edge : problem.edges) total += largest(edge.costs);
-  while ((total >> cost_shift_) >= kInfinite / 2) ++cost_shift_;
+  const Int128 total = sum_of_largest(problem);
+  while ((total >> cost_shift_) >= kMostTotal) ++cost_shift_;
 
   nodes_.resize(n_);
   original_size_.resize(n_);
