@@ -1,5 +1,7 @@
 #include "cleave/graph/attribute.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -40,12 +42,20 @@ int64_t element_as_int(const Literal& literal, int64_t i) {
   }
 }
 
-std::optional<std::vector<int64_t>> as_ints(const Attribute& attribute) {
+// A list of integers says something for each dimension or device, so a longer one is a mistake. A
+// splat such as dense<0> : tensor<4294967294x2xi64> takes a line of text and 64 GiB as a list.
+constexpr int64_t kMostListed = int64_t{1} << 22;
+
+// `what` names the attribute in an error.
+std::optional<std::vector<int64_t>> as_ints(const Attribute& attribute, const std::string& what) {
   if (auto* dense = attribute.as<DenseArrayAttr>()) return dense->ints;
   if (auto* elements = attribute.as<ElementsAttr>()) {
     const Literal& literal = elements->literal;
     if (is_float(literal.type.dtype) || is_complex(literal.type.dtype) || !literal.bytes)
       return std::nullopt;
+    if (literal.num_elements() > kMostListed)
+      throw_user("{}, {}, has more elements than the {} that a list of integers may have", what,
+                 to_string(literal.type), kMostListed);
     std::vector<int64_t> values(literal.num_elements());
     for (size_t i = 0; i < values.size(); ++i)
       values[i] = element_as_int(literal, literal.splat ? 0 : static_cast<int64_t>(i));
@@ -139,8 +149,9 @@ std::string_view AttrDict::get_string(std::string_view name) const {
 std::vector<int64_t> AttrDict::get_ints(std::string_view name) const {
   const Attribute* attribute = find(name);
   if (!attribute) throw_user("attribute '{}' is missing", name);
-  if (auto values = as_ints(*attribute)) return *values;
-  throw_user("attribute '{}' must be a list of integers", name);
+  const std::string what = fmt::format("attribute '{}'", name);
+  if (auto values = as_ints(*attribute, what)) return *values;
+  throw_user("{} must be a list of integers", what);
 }
 
 std::vector<int64_t> AttrDict::get_ints_or_empty(std::string_view name) const {
@@ -171,8 +182,9 @@ const Attribute* StructAttr::find(std::string_view field) const {
 std::vector<int64_t> StructAttr::get_ints_or_empty(std::string_view field) const {
   const Attribute* attribute = find(field);
   if (!attribute) return {};
-  if (auto values = as_ints(*attribute)) return *values;
-  throw_user("#{}: field '{}' must be a list of integers", name, field);
+  const std::string what = fmt::format("#{}: field '{}'", name, field);
+  if (auto values = as_ints(*attribute, what)) return *values;
+  throw_user("{} must be a list of integers", what);
 }
 
 int64_t StructAttr::get_int(std::string_view field, int64_t fallback) const {

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "cleave/core/error.h"
-#include "cleave/graph/manual_axes.h"
 #include "cleave/graph/call_order.h"
+#include "cleave/graph/manual_axes.h"
 #include "cleave/graph/op_def.h"
 
 namespace cleave {
@@ -121,8 +121,9 @@ class Verifier {
       verify_region(node.regions[i], fmt::format("region {} of {}{}", i, node.name, where(node)));
     if (isolated) --level_;
     if (node.name == "func.call") verify_call(node);
-    if (options_.types) verify_types(node);
+    // First the shardings: an op's own check reads them dimension by dimension.
     if (options_.shardings) verify_shardings(node);
+    if (options_.types) verify_types(node);
   }
 
   void verify_call(const Node& node) const {

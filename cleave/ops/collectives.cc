@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 
+#include "cleave/ops/collective_check.h"
 #include "cleave/ops/eval.h"
 #include "cleave/ops/families.h"
 #include "cleave/ops/infer_util.h"
@@ -37,6 +38,11 @@ void verify_reducer(const Graph& graph, const Node& node) {
     const DType dtype = tensor_operand(graph, node, i).dtype;
     require_scalar_region(graph, node, 0, "computation", {dtype, dtype}, {dtype});
   }
+}
+
+void verify_all_reduce(const Graph& graph, const Node& node) {
+  verify_groups(node, {.filled = false});
+  verify_reducer(graph, node);
 }
 
 // Bytes that leave and reach the device; the time of the way is the machine profile's business.
@@ -92,10 +98,25 @@ std::vector<Type> infer_but(const Graph& graph, const Node& node, std::set<int64
   return types;
 }
 
+// Dimension `dim` of the whole is a multiple of that of a part.
+void require_multiple(const Node& node, const Type& whole, const Type& part, size_t dim) {
+  const int64_t size = part.shape[dim], all = whole.shape[dim];
+  require(size != 0, node, "dimension {} of {} is empty", dim, to_string(part));
+  if (is_dynamic(size) || is_dynamic(all)) return;
+  require(all % size == 0, node, "dimension {} of {} is no multiple of that of {}", dim,
+          to_string(whole), to_string(part));
+}
+
 // ---- all_gather ----
 
 std::vector<Type> infer_all_gather(const Graph& graph, const Node& node) {
   return infer_but(graph, node, {node.attrs.get_int("all_gather_dim")});
+}
+void verify_all_gather(const Graph& graph, const Node& node) {
+  verify_groups(node, {.least_channel = 0});
+  const auto dim = static_cast<size_t>(node.attrs.get_int("all_gather_dim"));
+  for (size_t i = 0; i < node.operands.size(); ++i)
+    require_multiple(node, graph.result_type(node, i), graph.operand_type(node, i), dim);
 }
 OpShardingRule all_gather_rule(const Graph& graph, const Node& node) {
   return rule_with_whole_dims(graph, node, {node.attrs.get_int("all_gather_dim")});
@@ -151,6 +172,15 @@ std::vector<Array> eval_collective_reduce(EvalContext& context, const Node& node
 std::vector<Type> infer_reduce_scatter(const Graph& graph, const Node& node) {
   return infer_but(graph, node, {node.attrs.get_int("scatter_dimension")});
 }
+void verify_reduce_scatter(const Graph& graph, const Node& node) {
+  require_operands(node, 1);
+  verify_groups(node, {});
+  verify_reducer(graph, node);
+  const auto dim = static_cast<size_t>(node.attrs.get_int("scatter_dimension"));
+  const Type &whole = graph.operand_type(node, 0), &part = graph.result_type(node);
+  require(whole.shape[dim] != 0, node, "dimension {} of {} is empty", dim, to_string(whole));
+  require_multiple(node, whole, part, dim);
+}
 OpShardingRule reduce_scatter_rule(const Graph& graph, const Node& node) {
   return rule_with_whole_dims(graph, node, {node.attrs.get_int("scatter_dimension")});
 }
@@ -189,6 +219,9 @@ std::vector<Type> infer_all_to_all(const Graph& graph, const Node& node) {
   }
   return types;
 }
+void verify_all_to_all(const Graph&, const Node& node) {
+  verify_groups(node, {.size = node.attrs.get_int("split_count")});
+}
 OpShardingRule all_to_all_rule(const Graph& graph, const Node& node) {
   return rule_with_whole_dims(
       graph, node, {node.attrs.get_int("split_dimension"), node.attrs.get_int("concat_dimension")});
@@ -212,6 +245,8 @@ std::vector<Array> eval_all_to_all(EvalContext& context, const Node& node,
 }
 
 // ---- collective_permute, collective_broadcast ----
+
+void verify_permute(const Graph&, const Node& node) { verify_pairs(node); }
 
 std::vector<Array> eval_permute(EvalContext& context, const Node& node,
                                 std::span<const Array> args) {
@@ -249,6 +284,8 @@ std::vector<Type> infer_broadcast(const Graph& graph, const Node& node) {
   }
   return types;
 }
+
+void verify_broadcast(const Graph&, const Node& node) { verify_groups(node, {.every_id = false}); }
 
 OpShardingRule broadcast_rule(const Graph& graph, const Node& node) {
   if (!has_dynamic_root(node)) return pointwise_rule(graph, node);
@@ -312,11 +349,17 @@ std::vector<Array> eval_infeed(EvalContext& context, const Node&, std::span<cons
   results.push_back(token());
   return results;
 }
-// The last operand is the token.
-void verify_token_last(const Graph& graph, const Node& node) {
-  require(!node.operands.empty() &&
-              graph.operand_type(node, node.operands.size() - 1).kind == Type::Kind::Token,
-          node, "the last operand must be a token, got ({})", operand_types_text(graph, node));
+void verify_infeed(const Graph& graph, const Node& node) {
+  verify_tensors_and_token(graph, node);
+  verify_infeed_layout(node);
+}
+void verify_send(const Graph& graph, const Node& node) {
+  verify_last_operand_is_token(graph, node);
+  verify_channel_type(node, 2);
+}
+void verify_recv(const Graph& graph, const Node& node) {
+  verify_tensors_and_token(graph, node);
+  verify_channel_type(node, 3);
 }
 std::vector<Array> eval_outfeed(EvalContext& context, const Node&, std::span<const Array> args) {
   context.outfeed(args.first(args.size() - 1));
@@ -339,20 +382,21 @@ void register_collective_ops(OpRegistry& registry) {
   registry.add({.name = "stablehlo.all_gather",
                 .traits = kCollective,
                 .infer = infer_all_gather,
+                .verify = verify_all_gather,
                 .rule = all_gather_rule,
                 .cost = move_cost,
                 .eval = eval_all_gather});
   registry.add({.name = "stablehlo.all_reduce",
                 .traits = kCollective,
                 .infer = infer_identity,
-                .verify = verify_reducer,
+                .verify = verify_all_reduce,
                 .rule = pointwise_rule,
                 .cost = move_cost,
                 .eval = eval_all_reduce});
   registry.add({.name = "stablehlo.collective_reduce",
                 .traits = kCollective,
                 .infer = infer_identity,
-                .verify = verify_reducer,
+                .verify = verify_all_reduce,
                 .rule = pointwise_rule,
                 .cost = move_cost,
                 .eval = eval_collective_reduce});
@@ -366,25 +410,28 @@ void register_collective_ops(OpRegistry& registry) {
   registry.add({.name = "stablehlo.reduce_scatter",
                 .traits = kCollective,
                 .infer = infer_reduce_scatter,
-                .verify = verify_reducer,
+                .verify = verify_reduce_scatter,
                 .rule = reduce_scatter_rule,
                 .cost = move_cost,
                 .eval = eval_reduce_scatter});
   registry.add({.name = "stablehlo.all_to_all",
                 .traits = kCollective,
                 .infer = infer_all_to_all,
+                .verify = verify_all_to_all,
                 .rule = all_to_all_rule,
                 .cost = move_cost,
                 .eval = eval_all_to_all});
   registry.add({.name = "stablehlo.collective_permute",
                 .traits = kCollective,
                 .infer = infer_identity,
+                .verify = verify_permute,
                 .rule = pointwise_rule,
                 .cost = move_cost,
                 .eval = eval_permute});
   registry.add({.name = "stablehlo.collective_broadcast",
                 .traits = kCollective,
                 .infer = infer_broadcast,
+                .verify = verify_broadcast,
                 .rule = broadcast_rule,
                 .cost = move_cost,
                 .eval = eval_broadcast});
@@ -392,19 +439,23 @@ void register_collective_ops(OpRegistry& registry) {
   registry.add({.name = "stablehlo.partition_id", .infer = infer_id, .eval = eval_partition_id});
   registry.add({.name = "stablehlo.after_all", .infer = infer_token, .eval = eval_token});
   registry.add({.name = "stablehlo.create_token", .infer = infer_token, .eval = eval_token});
-  registry.add({.name = "stablehlo.infeed", .infer = infer_declared, .eval = eval_infeed});
+  registry.add({.name = "stablehlo.infeed",
+                .infer = infer_declared,
+                .verify = verify_infeed,
+                .eval = eval_infeed});
   registry.add({.name = "stablehlo.outfeed",
                 .infer = infer_token,
-                .verify = verify_token_last,
+                .verify = verify_last_operand_is_token,
                 .eval = eval_outfeed});
   registry.add({.name = "stablehlo.send",
                 .traits = kCollective,
                 .infer = infer_token,
-                .verify = verify_token_last,
+                .verify = verify_send,
                 .eval = eval_send});
   registry.add({.name = "stablehlo.recv",
                 .traits = kCollective,
                 .infer = infer_declared,
+                .verify = verify_recv,
                 .eval = eval_recv});
 }
 

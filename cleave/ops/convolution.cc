@@ -8,7 +8,9 @@
 #include "cleave/ops/eval.h"
 #include "cleave/ops/families.h"
 #include "cleave/ops/infer_util.h"
+#include "cleave/ops/precision.h"
 #include "cleave/ops/rule_util.h"
+#include "cleave/ops/shape_util.h"
 
 namespace cleave {
 namespace {
@@ -36,6 +38,10 @@ std::vector<Type> infer_with_window(const Graph& graph, const Node& node) {
   require(input.rank() == kernel.rank() && input.rank() >= 2, node,
           "input and kernel must have one rank, at least 2, got {}",
           operand_types_text(graph, node));
+  require(input.dtype == kernel.dtype || (is_float(input.dtype) && is_float(kernel.dtype)) ||
+              input.dtype == DType::Other || kernel.dtype == DType::Other,
+          node, "input and kernel must have one element type, got {}",
+          operand_types_text(graph, node));
   const ConvDims dims = conv_dims(node);
   require_permutation(node, "the input", dims.input_spatial, dims.input_batch, dims.input_feature,
                       input.rank());
@@ -43,6 +49,8 @@ std::vector<Type> infer_with_window(const Graph& graph, const Node& node) {
                       dims.kernel_output_feature, kernel.rank());
   require_permutation(node, "the result", dims.output_spatial, dims.output_batch,
                       dims.output_feature, input.rank());
+  for (int64_t d : dims.kernel_spatial)
+    require(kernel.shape[d] != 0, node, "the windows of {} are empty", to_string(kernel));
   const ConvWindow window = conv_window(node, dims, kernel.shape);
   const int64_t features = window.feature_groups, batches = window.batch_groups;
   require(features > 0 && batches > 0 && (features == 1 || batches == 1), node,
@@ -157,11 +165,16 @@ std::vector<Array> eval_convolution(EvalContext& context, const Node& node,
 
 // ---- dynamic_conv: the padding is an operand
 
+constexpr int64_t kMostPadding = int64_t{1} << 40;
+
 std::vector<Type> infer_dynamic_conv(const Graph& graph, const Node& node) {
   require_operands(node, 3);
   const Type& padding = tensor_operand(graph, node, 2);
-  require(padding.unranked || padding.rank() == 2, node, "padding must be of rank 2, got {}",
-          to_string(padding));
+  const auto spatial = static_cast<int64_t>(conv_dims(node).kernel_spatial.size());
+  require(is_integer(padding.dtype) &&
+              (padding.unranked || (padding.rank() == 2 && compatible(padding.shape[0], spatial) &&
+                                    compatible(padding.shape[1], 2))),
+          node, "padding must be {} x 2 integers, got {}", spatial, to_string(padding));
   std::vector<Type> types = infer_with_window(graph, node);
   if (types.empty() || types[0].unranked) return types;
   for (int64_t d : conv_dims(node).output_spatial) types[0].shape[d] = kDynamicSize;
@@ -178,12 +191,21 @@ std::vector<Array> eval_dynamic_conv(EvalContext& context, const Node& node,
   const ConvDims dims = conv_dims(node);
   ConvWindow window = conv_window(node, dims, operands[1].shape());
   const Array padding = convert(operands[2], DType::I64).contiguous();
+  require(padding.shape() == Shape({static_cast<int64_t>(window.window.dims.size()), 2}), node,
+          "padding is {} and must be {} x 2", to_string(padding.shape()),
+          window.window.dims.size());
+  for (int64_t i = 0; i < padding.num_elements(); ++i)
+    require(
+        padding.data<int64_t>()[i] >= -kMostPadding && padding.data<int64_t>()[i] <= kMostPadding,
+        node, "padding {} is out of range", padding.data<int64_t>()[i]);
   for (size_t i = 0; i < window.window.dims.size(); ++i) {
     window.window.dims[i].low = padding.data<int64_t>()[2 * i];
     window.window.dims[i].high = padding.data<int64_t>()[2 * i + 1];
   }
-  return {
-      convolution(operands[0], operands[1], dims, window, context.graph().result_type(node).dtype)};
+  const Type& result = context.graph().result_type(node);
+  require_sizes(node, convolution_shape(operands[0].shape(), operands[1].shape(), dims, window),
+                result);
+  return {convolution(operands[0], operands[1], dims, window, result.dtype)};
 }
 
 // Where windows lie is known only when the op runs, so space stays whole; examples and features of
@@ -209,6 +231,7 @@ void register_convolution_ops(OpRegistry& registry) {
   registry.add({.name = "stablehlo.convolution",
                 .traits = kPure,
                 .infer = infer_convolution,
+                .verify = verify_precision,
                 .rule = convolution_rule,
                 .partial = convolution_partial,
                 .cost = convolution_cost,
@@ -216,6 +239,7 @@ void register_convolution_ops(OpRegistry& registry) {
   registry.add({.name = "stablehlo.dynamic_conv",
                 .traits = kPure,
                 .infer = infer_dynamic_conv,
+                .verify = verify_precision,
                 .rule = convolution_rule,
                 .partial = convolution_partial,
                 .cost = convolution_cost,

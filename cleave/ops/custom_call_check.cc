@@ -70,6 +70,7 @@ bool fits_top_k(const Graph& graph, const Node& node) {
 }  // namespace
 
 void verify_custom_call(const Graph& graph, const Node& node) {
+  verify_call_attributes(graph, node);
   const std::string_view target = node.attrs.get_string("call_target_name");
   bool fits = !is_approx_top_k(target) || fits_top_k(graph, node);
   for (const Signature& known : signatures()) {

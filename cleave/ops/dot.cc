@@ -8,6 +8,7 @@
 #include "cleave/ops/eval.h"
 #include "cleave/ops/families.h"
 #include "cleave/ops/infer_util.h"
+#include "cleave/ops/precision.h"
 #include "cleave/ops/rule_util.h"
 
 namespace cleave {
@@ -112,7 +113,8 @@ std::vector<Type> infer_dot_general(const Graph& graph, const Node& node) {
   return {Type::tensor(result_dtype(graph, node, lhs.dtype), std::move(shape))};
 }
 
-void verify_dot_general(const Graph&, const Node& node) {
+void verify_dot_general(const Graph& graph, const Node& node) {
+  verify_precision(graph, node);
   const Attribute* precision = node.attrs.find("precision_config");
   const ArrayAttr* list = precision ? precision->as<ArrayAttr>() : nullptr;
   require(!list || list->elements.empty() || list->elements.size() == 2, node,

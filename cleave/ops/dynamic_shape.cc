@@ -3,6 +3,7 @@
 #include "cleave/kernels/elementwise.h"
 #include "cleave/kernels/shape.h"
 #include "cleave/ops/cost.h"
+#include "cleave/ops/dynamic_shape_check.h"
 #include "cleave/ops/eval.h"
 #include "cleave/ops/families.h"
 #include "cleave/ops/infer_util.h"
@@ -21,6 +22,8 @@ void require_start_indices(const Graph& graph, const Node& node, size_t first, s
     const Type& type = tensor_operand(graph, node, i);
     require(type.rank() == 0 && is_integer(type.dtype), node,
             "start indices must be integer scalars, got {}", operand_types_text(graph, node));
+    require(type.dtype == graph.operand_type(node, first).dtype, node,
+            "start indices must have one element type, got {}", operand_types_text(graph, node));
   }
 }
 // An operand of rank 1 with one integer per dimension of something of the given rank.
@@ -153,6 +156,9 @@ std::vector<Type> infer_set_dimension_size(const Graph& graph, const Node& node)
   require_operands(node, 2);
   dimension_of(graph, node);
   const Type& type = tensor_operand(graph, node, 0);
+  const Type& size = tensor_operand(graph, node, 1);
+  require(size.rank() == 0 && is_integer(size.dtype), node,
+          "the size must be an integer scalar, got {}", to_string(size));
   if (node.results.empty()) return {type};
   const Type& result = declared_result(graph, node);
   require(result.dtype == type.dtype && compatible(result.shape, type.shape), node,
@@ -351,11 +357,13 @@ void register_dynamic_shape_ops(OpRegistry& r) {
   r.add({.name = "stablehlo.dynamic_iota",
          .traits = kPure,
          .infer = infer_dynamic_iota,
+         .verify = verify_dynamic_iota,
          .rule = result_alone_rule,
          .eval = eval_dynamic_iota});
   r.add({.name = "stablehlo.dynamic_reshape",
          .traits = kPure,
          .infer = infer_dynamic_reshape,
+         .verify = verify_dynamic_reshape,
          .rule = replicated_rule,
          .partial = view_partial_of_first,
          .cost = no_cost,
@@ -363,6 +371,7 @@ void register_dynamic_shape_ops(OpRegistry& r) {
   r.add({.name = "stablehlo.dynamic_broadcast_in_dim",
          .traits = kPure,
          .infer = infer_dynamic_broadcast,
+         .verify = verify_dynamic_broadcast,
          .rule = dynamic_broadcast_rule,
          .partial = view_partial_of_first,
          .cost = no_cost,
@@ -370,12 +379,14 @@ void register_dynamic_shape_ops(OpRegistry& r) {
   r.add({.name = "stablehlo.dynamic_pad",
          .traits = kPure,
          .infer = infer_dynamic_pad,
+         .verify = verify_dynamic_pad,
          .rule = dynamic_window_rule,
          .partial = pad_partial,
          .eval = eval_dynamic_pad});
   r.add({.name = "stablehlo.real_dynamic_slice",
          .traits = kPure,
          .infer = infer_real_dynamic_slice,
+         .verify = verify_real_dynamic_slice,
          .rule = dynamic_window_rule,
          .partial = view_partial_of_first,
          .cost = moved_cost,

@@ -4,6 +4,8 @@
 #include <numeric>
 
 #include "cleave/core/kernel_classes.h"
+#include "cleave/kernels/shape.h"
+#include "cleave/ops/dynamic_shape_check.h"
 #include "cleave/ops/eval.h"
 #include "cleave/ops/families.h"
 #include "cleave/ops/infer_util.h"
@@ -26,6 +28,9 @@ void check_map(const Node& node, const WindowMap& map, const Type& operand, cons
   require_distinct_dims(node, "window dimensions", map.window_dims, slices_rank);
   require(std::is_sorted(map.window_dims.begin(), map.window_dims.end()), node,
           "the window dimensions {} are not in order", ints_text(map.window_dims));
+  for (const auto* dims : {&map.collapsed_dims, &map.operand_batching_dims})
+    require(std::is_sorted(dims->begin(), dims->end()), node,
+            "the collapsed or batching dimensions {} are not in order", ints_text(*dims));
   std::vector<int64_t> absent = map.collapsed_dims;
   absent.insert(absent.end(), map.operand_batching_dims.begin(), map.operand_batching_dims.end());
   require_distinct_dims(node, "collapsed and batching dimensions", absent, operand.rank());
@@ -153,17 +158,9 @@ OpShardingRule scatter_rule(const Graph& graph, const Node& node) {
   return builder.build();
 }
 
-// ---- gather ----
-
-std::vector<Type> infer_gather(const Graph& graph, const Node& node) {
-  require_operands(node, 2);
-  const Type& operand = tensor_operand(graph, node, 0);
-  const Type& indices = tensor_operand(graph, node, 1);
-  const WindowMap map = gather_map(node);
-  const Shape window = node.attrs.get_ints("slice_sizes");
-  const Shape batch = batch_sizes(map, indices);
-  const size_t rank = batch.size() + map.window_dims.size();
-  check_map(node, map, operand, indices, rank);
+// Throws unless windows of these sizes fit into the operand.
+void require_windows(const Node& node, const WindowMap& map, const Type& operand,
+                     const Shape& window) {
   require(window.size() == operand.rank(), node, "{} slice sizes for the operand {}", window.size(),
           to_string(operand));
   for (size_t d = 0; d < window.size(); ++d) {
@@ -175,6 +172,20 @@ std::vector<Type> infer_gather(const Graph& graph, const Node& node) {
               "dimension {} is collapsed or batching, its slice size is {} and must be 1", d,
               window[d]);
   }
+}
+
+// ---- gather ----
+
+std::vector<Type> infer_gather(const Graph& graph, const Node& node) {
+  require_operands(node, 2);
+  const Type& operand = tensor_operand(graph, node, 0);
+  const Type& indices = tensor_operand(graph, node, 1);
+  const WindowMap map = gather_map(node);
+  const Shape window = node.attrs.get_ints("slice_sizes");
+  const Shape batch = batch_sizes(map, indices);
+  const size_t rank = batch.size() + map.window_dims.size();
+  check_map(node, map, operand, indices, rank);
+  require_windows(node, map, operand, window);
   Type result = Type::tensor(operand.dtype, Shape(rank));
   const std::vector<int64_t> dims = map.window_operand_dims(operand.rank());
   size_t next_window = 0, next_batch = 0;
@@ -213,6 +224,12 @@ std::vector<Type> infer_dynamic_gather(const Graph& graph, const Node& node) {
   Type result =
       Type::tensor(operand.dtype, Shape(batch.size() + map.window_dims.size(), kDynamicSize));
   check_map(node, map, operand, indices, result.rank());
+  const Type& sizes = tensor_operand(graph, node, 2);
+  require(sizes.rank() == 1 && (is_integer(sizes.dtype) || sizes.dtype == DType::Index) &&
+              compatible(sizes.shape[0], static_cast<int64_t>(operand.rank())),
+          node, "the slice sizes must be {} integers, got {}", operand.rank(), to_string(sizes));
+  if (const auto window = constant_operand(graph, node, 2))
+    require_windows(node, map, operand, *window);
   size_t next = 0;
   for (size_t d = 0; d < result.rank(); ++d)
     if (!contains(map.window_dims, d)) result.shape[d] = batch[next++];
@@ -224,26 +241,11 @@ std::vector<Type> infer_dynamic_gather(const Graph& graph, const Node& node) {
 
 std::vector<Array> eval_dynamic_gather(EvalContext& context, const Node& node,
                                        std::span<const Array> args) {
-  const Array sizes = args[2].contiguous();
   Node fixed;
   fixed.name = node.name;
   fixed.attrs = node.attrs;
-  std::vector<int64_t> window;
-  for (int64_t i = 0; i < sizes.num_elements(); ++i)
-    window.push_back(sizes.dtype() == DType::I32 ? sizes.data<int32_t>()[i]
-                                                 : sizes.data<int64_t>()[i]);
-  require(window.size() == args[0].rank(), node, "{} slice sizes for an operand of rank {}",
-          window.size(), args[0].rank());
-  for (size_t d = 0; d < window.size(); ++d)
-    require(window[d] >= 0 && window[d] <= args[0].shape()[d], node,
-            "slice size {} of dimension {} is not between 0 and {}", window[d], d,
-            args[0].shape()[d]);
-  const WindowMap map = gather_map(node);
-  for (size_t d = 0; d < window.size(); ++d)
-    if (contains(map.collapsed_dims, d) || contains(map.operand_batching_dims, d))
-      require(window[d] == 1, node,
-              "dimension {} is collapsed or batching, its slice size is {} and must be 1", d,
-              window[d]);
+  Shape window = integers_of(args[2]);
+  require_windows(node, gather_map(node), Type::tensor(args[0].dtype(), args[0].shape()), window);
   fixed.attrs.set("slice_sizes", ints_attr(std::move(window)));
   return eval_gather(context, fixed, args.first(2));
 }

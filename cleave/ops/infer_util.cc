@@ -38,6 +38,10 @@ std::string operand_types_text(const Graph& graph, const Node& node) {
 }
 
 std::string ints_text(const std::vector<int64_t>& values) {
+  constexpr size_t kMostShown = 64;
+  if (values.size() > kMostShown)
+    return fmt::format("[{}, ... {} in all]",
+                       fmt::join(values.begin(), values.begin() + kMostShown, ", "), values.size());
   return fmt::format("[{}]", fmt::join(values, ", "));
 }
 

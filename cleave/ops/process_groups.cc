@@ -8,6 +8,8 @@
 namespace cleave {
 namespace {
 
+constexpr int64_t kMostIds = int64_t{1} << 22;
+
 // The rows of a dense<[[0, 1], [2, -1]]>; -1 fills up short rows.
 std::vector<std::vector<int64_t>> rows_of(const Node& node, const char* name) {
   std::vector<std::vector<int64_t>> rows;
@@ -20,6 +22,8 @@ std::vector<std::vector<int64_t>> rows_of(const Node& node, const char* name) {
                dtype == DType::U64),
           node, "'{}' is no matrix of integers", name);
   const Literal& literal = elements->literal;
+  require(literal.num_elements() <= kMostIds, node, "'{}', {}, names more than {} devices", name,
+          to_string(literal.type), kMostIds);
   const int64_t columns = literal.type.shape[1];
   for (int64_t i = 0; i < literal.num_elements(); ++i) {
     if (i % columns == 0) rows.emplace_back();

@@ -1,6 +1,7 @@
 #include "cleave/kernels/random.h"
 
 #include "cleave/kernels/shape.h"
+#include "cleave/ops/dynamic_shape_check.h"
 #include "cleave/ops/eval.h"
 #include "cleave/ops/families.h"
 #include "cleave/ops/infer_util.h"
@@ -57,7 +58,8 @@ std::vector<Type> infer_rng(const Graph& graph, const Node& node) {
   require(low.rank() == 0 && high.rank() == 0 && low.dtype == high.dtype, node,
           "the first two operands must be scalars of one type, got {}",
           operand_types_text(graph, node));
-  require(shape.rank() == 1 && compatible(shape.shape[0], static_cast<int64_t>(result.rank())),
+  require(shape.rank() == 1 && (is_integer(shape.dtype) || shape.dtype == DType::Index) &&
+              compatible(shape.shape[0], static_cast<int64_t>(result.rank())),
           node, "operand 2 must hold the {} sizes of {}, got {}", result.rank(), to_string(result),
           to_string(shape));
   require(result.dtype == low.dtype, node, "the result {} must have the type of {}",
@@ -135,11 +137,13 @@ std::vector<Array> eval_bit_generator(EvalContext& context, const Node& node,
 }  // namespace
 
 void register_random_ops(OpRegistry& r) {
-  r.add({.name = "stablehlo.rng",
-         .infer = infer_rng,
-         .rule = rng_rule,
-         .eval = eval_rng,
-         .localize = local_rng});
+  r.add(
+      {.name = "stablehlo.rng",
+       .infer = infer_rng,
+       .verify = [](const Graph& graph, const Node& node) { verify_size_operand(graph, node, 2); },
+       .rule = rng_rule,
+       .eval = eval_rng,
+       .localize = local_rng});
   r.add({.name = "stablehlo.rng_bit_generator",
          .traits = kPure,
          .infer = infer_bit_generator,

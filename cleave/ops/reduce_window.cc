@@ -179,6 +179,8 @@ void verify_select_and_scatter(const Graph& graph, const Node& node) {
   const DType result = graph.result_type(node).dtype;
   require_scalar_region(graph, node, 0, "select", {operand, operand}, {DType::Bool});
   require_scalar_region(graph, node, 1, "scatter", {result, result}, {result});
+  require(is_promotable(operand, result), node, "scatter adds {}, which does not hold all of {}",
+          to_string(Type::scalar(result)), to_string(graph.operand_type(node, 0)));
 }
 
 OpShardingRule select_and_scatter_rule(const Graph& graph, const Node& node) {

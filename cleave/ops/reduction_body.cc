@@ -20,6 +20,14 @@ std::optional<Reducer> reducer_of(std::string_view op) {
 
 }  // namespace
 
+bool is_promotable(DType from, DType to) {
+  if (from == to) return true;
+  const auto is_int = [](DType type) { return is_integer(type) || type == DType::Bool; };
+  if (is_float(from) && is_float(to)) return true;
+  const bool alike = (is_int(from) && is_int(to)) || (is_complex(from) && is_complex(to));
+  return alike && bit_width(from) <= bit_width(to);
+}
+
 size_t num_reduced(const Node& node) { return node.operands.size() / 2; }
 
 DType body_dtype(const Graph& graph, const Node& node, size_t i) {
@@ -46,6 +54,12 @@ void verify_reduction_body(const Graph& graph, const Node& node) {
                 compatible(first, returned),
             node, "the body must take two scalars of a type and return one, got {} and {} -> {}",
             to_string(first), to_string(second), to_string(returned));
+    for (size_t operand : {i, n + i}) {
+      const Type& type = graph.operand_type(node, operand);
+      require(is_promotable(type.dtype, first.dtype), node,
+              "the body folds {}, which does not hold all of operand {}, {}", to_string(first),
+              operand, to_string(type));
+    }
   }
 }
 

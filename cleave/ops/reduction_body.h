@@ -14,7 +14,12 @@ namespace cleave {
 size_t num_reduced(const Node& node);  // n
 // The element type in which the body folds input i: that of its arguments, which may be wider.
 DType body_dtype(const Graph& graph, const Node& node, size_t i);
-// Throws UserError unless the node has one region of 2n arguments and n results.
+// Whether a body may fold values of the one type as values of the other: a kind of number (integer,
+// float, complex) stays, and integers and complex numbers do not become narrower.
+//   (I8, I32) -> true   (F32, BF16) -> true   (I32, I8) -> false   (I32, F32) -> false
+bool is_promotable(DType from, DType to);
+// Throws UserError unless the node has one region of 2n arguments and n results, of types to which
+// those of the operands are promotable.
 void verify_reduction_body(const Graph& graph, const Node& node);
 
 // The reducers of a region that folds n values at once with n operators that have nothing to do

@@ -128,6 +128,8 @@ void verify_manual(const Graph& graph, const Node& node) {
   for (size_t i = 0; i < in.size(); ++i) {
     const Type& type = graph.operand_type(node, i);
     if (!type.has_static_shape() || !in[i].mesh) continue;
+    require(in[i].dims.size() == type.rank(), node, "in_sharding {} for {} of another rank",
+            to_string(in[i]), to_string(type));
     const Shape local = local_shape(manual_part(in[i], manual), type.shape);
     require(graph.type(body.args[i]).dtype == type.dtype &&
                 compatible(local, graph.type(body.args[i]).shape),
@@ -140,6 +142,8 @@ void verify_manual(const Graph& graph, const Node& node) {
   for (size_t i = 0; i < out.size(); ++i) {
     const Type& type = graph.result_type(node, i);
     if (!type.has_static_shape() || !out[i].mesh) continue;
+    require(out[i].dims.size() == type.rank(), node, "out_sharding {} for {} of another rank",
+            to_string(out[i]), to_string(type));
     const Shape local = local_shape(manual_part(out[i], manual), type.shape);
     require(graph.type(returned[i]).dtype == type.dtype &&
                 compatible(local, graph.type(returned[i]).shape),

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "cleave/graph/graph.h"
+
+namespace cleave {
+
+// Throws UserError unless `precision_config` is empty or names DEFAULT, HIGH or HIGHEST for at most
+// two operands, and `algorithm` is one that some hardware has, with the default precision.
+void verify_precision(const Graph& graph, const Node& node);
+
+}  // namespace cleave

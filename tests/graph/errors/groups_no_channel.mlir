@@ -1,0 +1,9 @@
+// verify: use_global_device_ids needs a channel of 1 or more, got 0
+func.func @main(%x: tensor<4xf32>) -> tensor<2xf32> {
+  %0 = "stablehlo.reduce_scatter"(%x) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, scatter_dimension = 0 : i64, use_global_device_ids}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }) : (tensor<4xf32>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
