@@ -10,6 +10,7 @@
 #include "cleave/compile/fusion_writer.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/graph/scalar_code.h"
 #include "cleave/kernels/loop.h"
 #include "cleave/ops/reduction_body.h"
 
@@ -378,8 +379,10 @@ class Fusion {
 
   bool run() {
     bool changed = false;
+    const std::set<std::string> scalar = scalar_functions(graph_);
     for (size_t i = 0; i < graph_.functions.size(); ++i)
-      if (graph_.functions[i].body.valid()) changed |= fuse_region(graph_.functions[i].body);
+      if (graph_.functions[i].body.valid() && !scalar.contains(graph_.functions[i].name))
+        changed |= fuse_region(graph_.functions[i].body);
     return changed;
   }
 

@@ -61,6 +61,15 @@ using Geev = void(Flag left, Flag right, In n, T* a, In lda, T* wr, T* wi, T* vl
 template <typename T>
 using GeevComplex = void(Flag left, Flag right, In n, T* a, In lda, T* w, T* vl, In ldvl, T* vr,
                          In ldvr, T* work, In lwork, Real<T>* rwork, int* info);
+// `select` says which eigenvalues come first; null unless `sort` is 'S'.
+template <typename T>
+using Gees = void(Flag vectors, Flag sort, int (*select)(const T*, const T*), In n, T* a, In lda,
+                  int* selected, T* wr, T* wi, T* vs, In ldvs, T* work, In lwork, int* bwork,
+                  int* info);
+template <typename T>
+using GeesComplex = void(Flag vectors, Flag sort, int (*select)(const T*), In n, T* a, In lda,
+                         int* selected, T* w, T* vs, In ldvs, T* work, In lwork, Real<T>* rwork,
+                         int* bwork, int* info);
 template <typename T>
 using Geqp3 = void(In m, In n, T* a, In lda, int* jpvt, T* tau, T* work, In lwork, int* info);
 template <typename T>
@@ -112,6 +121,10 @@ Geev<float> sgeev_;
 Geev<double> dgeev_;
 GeevComplex<cfloat> cgeev_;
 GeevComplex<cdouble> zgeev_;
+Gees<float> sgees_;
+Gees<double> dgees_;
+GeesComplex<cfloat> cgees_;
+GeesComplex<cdouble> zgees_;
 Geqp3<float> sgeqp3_;
 Geqp3<double> dgeqp3_;
 Geqp3Complex<cfloat> cgeqp3_;
@@ -133,6 +146,7 @@ struct Lapack<float> {
   static constexpr auto gesdd = sgesdd_;
   static constexpr auto syevd = ssyevd_;
   static constexpr auto geev = sgeev_;
+  static constexpr auto gees = sgees_;
   static constexpr auto geqp3 = sgeqp3_;
 };
 template <>
@@ -148,6 +162,7 @@ struct Lapack<double> {
   static constexpr auto gesdd = dgesdd_;
   static constexpr auto syevd = dsyevd_;
   static constexpr auto geev = dgeev_;
+  static constexpr auto gees = dgees_;
   static constexpr auto geqp3 = dgeqp3_;
 };
 template <>
@@ -163,6 +178,7 @@ struct Lapack<cfloat> {
   static constexpr auto gesdd = cgesdd_;
   static constexpr auto syevd = cheevd_;
   static constexpr auto geev = cgeev_;
+  static constexpr auto gees = cgees_;
   static constexpr auto geqp3 = cgeqp3_;
 };
 template <>
@@ -178,6 +194,7 @@ struct Lapack<cdouble> {
   static constexpr auto gesdd = zgesdd_;
   static constexpr auto syevd = zheevd_;
   static constexpr auto geev = zgeev_;
+  static constexpr auto gees = zgees_;
   static constexpr auto geqp3 = zgeqp3_;
 };
 

@@ -43,6 +43,9 @@ std::vector<Array> lapack_syevd(const Array& a, char mode, char uplo);  // v, w,
 // Real: real and imaginary parts of eigenvalues; complex: eigenvalues. Then left and right vectors,
 // info.
 std::vector<Array> lapack_geev(const Array& a, char left, char right);
+// Schur: the triangular form, its vectors (zeros unless mode is 'V'), the eigenvalues as geev gives
+// them, how many were selected (none), info.
+std::vector<Array> lapack_gees(const Array& a, char mode);
 std::vector<Array> lapack_gehrd(const Array& a, int low, int high);  // a, tau, info
 std::vector<Array> lapack_sytrd(const Array& a, char uplo);          // a, d, e, tau, info
 std::vector<Array> lapack_gtsv(const Array& lower, const Array& diagonal, const Array& upper,

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "cleave/kernels/elementwise.h"
+#include "cleave/ops/identity.h"
 #include "cleave/ops/literal_array.h"
 
 namespace cleave {
@@ -45,7 +46,7 @@ class Matcher {
 
  private:
   const Node* producer(ValueId value, std::string_view op) const {
-    const NodeId id = graph_.value(value).producer;
+    const NodeId id = graph_.value(behind_identities(graph_, value)).producer;
     if (!id.valid()) return nullptr;
     const Node& node = graph_.node(id);
     return node.name == op && node.parent == region_ ? &node : nullptr;
@@ -78,6 +79,7 @@ class Matcher {
   }
 
   std::optional<Side> side(ValueId value) const {
+    value = behind_identities(graph_, value);
     const Value& v = graph_.value(value);
     if (!v.producer.valid()) {
       if (v.region != region_) return std::nullopt;

@@ -11,6 +11,7 @@
 #include "cleave/ops/families.h"
 #include "cleave/ops/infer_util.h"
 #include "cleave/ops/rule_util.h"
+#include "cleave/ops/sort_by_comparator.h"
 #include "cleave/rules/derived_rule.h"
 
 namespace cleave {
@@ -174,20 +175,6 @@ const AttrDict* dict_attr(const Node& node, const char* name) {
   return dict ? &dict->dict : nullptr;
 }
 
-// Whether the comparator of a top-k prefers greater values: what its first comparison asks for.
-bool prefers_greater(const Graph& graph, const Node& node) {
-  const Attribute* attribute = node.attrs.find("called_computations");
-  const ArrayAttr* list = attribute ? attribute->as<ArrayAttr>() : nullptr;
-  if (!list || list->elements.empty()) return true;
-  const SymbolRefAttr* symbol = list->elements[0].as<SymbolRefAttr>();
-  const Function* function = symbol ? graph.find_function(symbol->root) : nullptr;
-  if (!function || !function->body.valid()) return true;
-  for (NodeId id : graph.region(function->body).nodes)
-    if (graph.node(id).name == "stablehlo.compare")
-      return graph.node(id).attrs.get_string("comparison_direction").starts_with('G');
-  return true;
-}
-
 std::vector<Array> eval_approx_top_k(EvalContext& context, const Node& node,
                                      std::span<const Array> operands) {
   const Shape& in = operands[0].shape();
@@ -197,8 +184,13 @@ std::vector<Array> eval_approx_top_k(EvalContext& context, const Node& node,
   if (dim < 0) dim += static_cast<int64_t>(in.size());
   require(dim >= 0 && dim < static_cast<int64_t>(in.size()), node,
           "reduction_dim {} is outside of the operand", dim);
-  const Array keys = sort_keys(operands[0], {.descending = prefers_greater(context.graph(), node)});
-  std::vector<Array> results = sort_by_keys(operands.subspan(0, 2), {&keys, 1}, dim);
+  std::vector<Array> results;
+  if (const Function* comparator = top_k_comparator(context.graph(), node)) {
+    results = sort_by_comparator(context, comparator->body, operands.subspan(0, 2), dim);
+  } else {
+    const Array keys = sort_keys(operands[0], {.descending = true});
+    results = sort_by_keys(operands.subspan(0, 2), {&keys, 1}, dim);
+  }
   Shape size = in;
   size[dim] = out[dim];
   for (Array& result : results) result = result.slice(Shape(in.size(), 0), size);
@@ -234,6 +226,10 @@ std::vector<Array> eval_custom_call(EvalContext& context, const Node& node,
   check_call_operands(context.graph(), node, operands);
   if (is_check_call(target)) return eval_check_call(target, operands);
   if (is_identity_call(target)) return {operands.begin(), operands.end()};
+  if (target == "shape_assertion") {
+    check_shape_assertion(node, operands);
+    return {};
+  }
   if (is_linalg_call(target)) return eval_linalg_call(context.graph(), node, target, operands);
   if (target == "mhlo.erf") return {unary(UnaryOp::Erf, operands[0])};
   if (target == "mhlo.topk") return eval_mhlo_top_k(context.graph(), node, operands[0]);

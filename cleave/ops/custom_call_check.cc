@@ -1,5 +1,9 @@
 #include "cleave/ops/custom_call_check.h"
 
+#include <fmt/format.h>
+
+#include "cleave/graph/scalar_code.h"
+#include "cleave/kernels/elementwise.h"
 #include "cleave/ops/custom_call.h"
 #include "cleave/ops/infer_util.h"
 
@@ -50,6 +54,24 @@ bool has_ranks(const Graph& graph, const std::vector<ValueId>& values,
   return true;
 }
 
+// Whether a function compares two pairs of a value and a counter: (a, b, i, j) -> i1.
+bool is_top_k_comparator(const Graph& graph, const Node& node, const Function& function) {
+  if (!function.body.valid() || function.arg_types.size() != 4 ||
+      function.result_types != std::vector{Type::tensor(DType::Bool, {})})
+    return false;
+  for (size_t i = 0; i < 4; ++i) {
+    const Type& arg = function.arg_types[i];
+    if (!arg.is_tensor() || arg.rank() != 0 || arg.dtype != graph.operand_type(node, i / 2).dtype)
+      return false;
+  }
+  return true;
+}
+
+const Function* called_computation(const Graph& graph, const Node& node) {
+  const std::vector<std::string> names = functions_named_by(node);
+  return names.size() == 1 ? graph.find_function(names[0]) : nullptr;
+}
+
 // Operand and counters of one shape and two initial scalars; all dimensions of the results but one
 // are those of the operand.
 bool fits_top_k(const Graph& graph, const Node& node) {
@@ -69,6 +91,16 @@ bool fits_top_k(const Graph& graph, const Node& node) {
 
 }  // namespace
 
+const Function* top_k_comparator(const Graph& graph, const Node& node) {
+  if (functions_named_by(node).empty()) return nullptr;
+  const Function* function = called_computation(graph, node);
+  require(function && is_top_k_comparator(graph, node, *function), node,
+          "called_computations must name one function with a body that compares two values and "
+          "their counters: ({0}, {0}, {1}, {1}) -> i1 for scalars of the operands' types",
+          name(graph.operand_type(node, 0).dtype), name(graph.operand_type(node, 1).dtype));
+  return function;
+}
+
 void verify_custom_call(const Graph& graph, const Node& node) {
   verify_call_attributes(graph, node);
   const std::string_view target = node.attrs.get_string("call_target_name");
@@ -87,6 +119,9 @@ void verify_custom_call(const Graph& graph, const Node& node) {
   }
   require(fits, node, "@{} does not take ({}) and give ({})", target,
           operand_types_text(graph, node), result_types_text(graph, node));
+  // Graphs that hold one op for its price have no functions.
+  if (is_approx_top_k(target) && node.operands.size() == 4 && called_computation(graph, node))
+    top_k_comparator(graph, node);
   if (is_linalg_call(target)) verify_linalg_call(graph, node, target);
 }
 
@@ -117,6 +152,22 @@ void check_call_operands(const Graph& graph, const Node& node, std::span<const A
   }
   require(fits, node, "@{} cannot be run on ({}) to give ({})", target,
           operand_types_text(graph, node), result_types_text(graph, node));
+}
+
+void check_shape_assertion(const Node& node, std::span<const Array> operands) {
+  bool fits = !operands.empty() && node.results.empty() && operands[0].dtype() == DType::Bool;
+  for (const Array& operand : operands) fits &= operand.rank() == 0;
+  require(fits, node, "@shape_assertion takes a condition and the sizes that its message names");
+  if (*operands[0].contiguous().data<uint8_t>()) return;
+  std::string text(node.attrs.get_string("error_message"));
+  for (size_t i = 1; i < operands.size(); ++i) {
+    const std::string mark = fmt::format("{{{}}}", i - 1);
+    const int64_t size = *convert(operands[i], DType::I64).data<int64_t>();
+    for (size_t at = 0; (at = text.find(mark, at)) != std::string::npos;)
+      text.replace(at, mark.size(), std::to_string(size));
+  }
+  fail(node, "{}",
+       text.empty() ? "the sizes are not those that the module was exported for" : text);
 }
 
 }  // namespace cleave

@@ -14,7 +14,17 @@ void verify_custom_call(const Graph& graph, const Node& node);
 // verify_custom_call.
 void verify_call_attributes(const Graph& graph, const Node& node);
 
-// The same of the arrays that a kernel is about to take.
+// The function that orders the elements of @ApproxTopK or @PartialReduce; null, for the greatest
+// first, if called_computations names none. Throws a UserError if it names several, or one of
+// another type.
+const Function* top_k_comparator(const Graph& graph, const Node& node);
+
+// The number and shapes of the arrays that a kernel is about to take.
 void check_call_operands(const Graph& graph, const Node& node, std::span<const Array> operands);
+
+// @shape_assertion, which JAX puts in front of functions exported for sizes that are not known yet:
+// throws a UserError with the call's message, {0} and so on being its further operands, unless its
+// first operand holds.
+void check_shape_assertion(const Node& node, std::span<const Array> operands);
 
 }  // namespace cleave

@@ -126,6 +126,11 @@ std::vector<Array> solve_triangular(const Config& c, Operands x) {
                                           : MatrixForm::Adjoint})};
 }
 
+std::vector<Array> schur(const Config& c, Operands x) {
+  c.letter("sort", "N");  // sorting by a function of the process that traced cannot be had
+  return lapack_gees(x[0], c.letter("mode", "NV"));
+}
+
 struct Routine {
   Call call;
   std::vector<size_t> ranks;  // of the operands, without the batch
@@ -164,6 +169,8 @@ const std::map<std::string_view, Routine>& routines() {
         true}},
       {"geev", {geev, {2}, 5, true}},
       {"complex_geev", {geev, {2}, 4, true}},
+      {"gees", {schur, {2}, 6, true}},
+      {"complex_gees", {schur, {2}, 5, true}},
       {"gehrd",
        {[](const Config& c, Operands x) {
           const int64_t low = c.number("low"), high = c.number("high"), n = x[0].shape().back();
@@ -225,7 +232,9 @@ std::string_view linalg_routine(std::string_view target) {
     if (routine == "heevd") return "syevd";
     if (routine == "hetrd") return "sytrd";
     if (routine == "gesvd") return "gesdd";
-    if (routine == "geev" && (name->front() == 'c' || name->front() == 'z')) return "complex_geev";
+    const bool complex = name->front() == 'c' || name->front() == 'z';
+    if (routine == "geev" && complex) return "complex_geev";
+    if (routine == "gees" && complex) return "complex_gees";
     return routine;
   }
   for (const std::string_view vendor : {"cu", "hip"}) {

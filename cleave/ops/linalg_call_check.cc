@@ -38,6 +38,8 @@ const std::vector<Routine>& routines() {
       {"syevd", {Form::Square}},
       {"geev", {Form::Square}},
       {"complex_geev", {Form::Square}},
+      {"gees", {Form::Square}},
+      {"complex_gees", {Form::Square}},
       {"gehrd", {Form::Square}},
       {"sytrd", {Form::Square}},
       {"gtsv", {Form::Band, Form::Band, Form::Band, Form::Columns}},

@@ -1,7 +1,9 @@
 #include "cleave/ops/reduction_body.h"
 
+#include <algorithm>
 #include <cstring>
 
+#include "cleave/ops/identity.h"
 #include "cleave/ops/infer_util.h"
 
 namespace cleave {
@@ -68,17 +70,22 @@ std::optional<std::vector<Reducer>> recognise_reducers(const Graph& graph, Regio
   if (body.nodes.empty()) return std::nullopt;
   const Node& terminator = graph.node(body.nodes.back());
   const size_t n = terminator.operands.size();
-  if (n == 0 || body.args.size() != 2 * n || body.nodes.size() != n + 1) return std::nullopt;
+  const auto computing =
+      std::ranges::count_if(body.nodes, [&](NodeId id) { return !is_identity_op(graph.node(id)); });
+  if (n == 0 || body.args.size() != 2 * n || static_cast<size_t>(computing) != n + 1)
+    return std::nullopt;
   std::vector<Reducer> reducers;
   for (size_t i = 0; i < n; ++i) {
-    const NodeId producer = graph.value(terminator.operands[i]).producer;
+    const NodeId producer = graph.value(behind_identities(graph, terminator.operands[i])).producer;
     if (!producer.valid()) return std::nullopt;
     const Node& node = graph.node(producer);
     const auto reducer = reducer_of(node.name);
     if (!reducer || node.parent != region || node.operands.size() != 2) return std::nullopt;
     const ValueId a = body.args[i], b = body.args[n + i];
-    const bool forward = node.operands[0] == a && node.operands[1] == b;
-    const bool backward = node.operands[0] == b && node.operands[1] == a;
+    const ValueId left = behind_identities(graph, node.operands[0]);
+    const ValueId right = behind_identities(graph, node.operands[1]);
+    const bool forward = left == a && right == b;
+    const bool backward = left == b && right == a;
     if (!forward && !backward) return std::nullopt;
     if (!has_reduce(*reducer, graph.type(a).dtype)) return std::nullopt;
     reducers.push_back(*reducer);

@@ -5,6 +5,7 @@
 #include "cleave/ops/cost.h"
 #include "cleave/ops/eval.h"
 #include "cleave/ops/families.h"
+#include "cleave/ops/identity.h"
 #include "cleave/ops/infer_util.h"
 #include "cleave/ops/literal_array.h"
 #include "cleave/ops/rule_util.h"
@@ -230,6 +231,11 @@ std::vector<Array> eval_manual(EvalContext& context, const Node& node,
 }
 
 }  // namespace
+
+bool is_identity_op(const Node& node) {
+  return node.def && node.def->eval == eval_identity && node.operands.size() == 1 &&
+         node.results.size() == 1;
+}
 
 void register_sdy_ops(OpRegistry& registry) {
   registry.add({.name = "sdy.sharding_constraint",

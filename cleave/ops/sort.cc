@@ -12,6 +12,7 @@
 #include "cleave/ops/infer_util.h"
 #include "cleave/ops/region_check.h"
 #include "cleave/ops/rule_util.h"
+#include "cleave/ops/sort_by_comparator.h"
 
 namespace cleave {
 namespace {
@@ -183,13 +184,8 @@ std::vector<Array> sort_by_region(EvalContext& context, RegionId comparator,
 
 std::vector<Array> eval_sort(EvalContext& context, const Node& node,
                              std::span<const Array> operands) {
-  if (operands[0].rank() == 0 || operands[0].num_elements() == 0)
-    return {operands.begin(), operands.end()};
-  const int64_t dim = sort_dim(node, operands[0].rank());
-  if (const auto steps = recognise_comparator(context.graph(), node.regions[0]))
-    if (const auto keys = comparator_keys(*steps, operands))
-      return sort_by_keys(operands, *keys, dim);
-  return sort_by_region(context, node.regions[0], operands, dim);
+  if (operands[0].rank() == 0) return {operands.begin(), operands.end()};
+  return sort_by_comparator(context, node.regions[0], operands, sort_dim(node, operands[0].rank()));
 }
 
 // ---- chlo.top_k
@@ -228,6 +224,15 @@ std::vector<Array> eval_top_k(EvalContext&, const Node& node, std::span<const Ar
 }
 
 }  // namespace
+
+std::vector<Array> sort_by_comparator(EvalContext& context, RegionId comparator,
+                                      std::span<const Array> operands, int64_t dim) {
+  if (operands[0].num_elements() == 0) return {operands.begin(), operands.end()};
+  if (const auto steps = recognise_comparator(context.graph(), comparator))
+    if (const auto keys = comparator_keys(*steps, operands))
+      return sort_by_keys(operands, *keys, dim);
+  return sort_by_region(context, comparator, operands, dim);
+}
 
 void register_sort_ops(OpRegistry& registry) {
   registry.add({.name = "stablehlo.sort",

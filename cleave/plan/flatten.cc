@@ -3,6 +3,7 @@
 #include "cleave/core/error.h"
 #include "cleave/graph/copy.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/graph/scalar_code.h"
 #include "cleave/plan/names.h"
 #include "cleave/rules/sharding_passes.h"
 
@@ -93,15 +94,15 @@ class Flattener {
   // Functions that scalar code inside ops still calls.
   void copy_called_functions() {
     for (uint32_t i = 0; i < target_.num_nodes(); ++i) {
-      const Attribute* callee = target_.node({i}).attrs.find("callee");
-      const auto* symbol = callee ? callee->as<SymbolRefAttr>() : nullptr;
-      if (!symbol || target_.find_function(symbol->root)) continue;
-      const Function* function = source_.find_function(symbol->root);
-      if (!function || !function->body.valid()) continue;
-      Function copy = *function;
-      copy.body = target_.add_region();
-      copy_region(source_, function->body, target_, copy.body, map_);
-      target_.functions.push_back(std::move(copy));
+      for (const std::string& name : functions_named_by(target_.node({i}))) {
+        if (target_.find_function(name)) continue;
+        const Function* function = source_.find_function(name);
+        if (!function || !function->body.valid()) continue;
+        Function copy = *function;
+        copy.body = target_.add_region();
+        copy_region(source_, function->body, target_, copy.body, map_);
+        target_.functions.push_back(std::move(copy));
+      }
     }
   }
 

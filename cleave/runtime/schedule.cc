@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cleave/core/error.h"
+#include "cleave/ops/identity.h"
 #include "cleave/runtime/narrow_eval.h"
 
 namespace cleave {
@@ -177,7 +178,8 @@ class Schedule::Builder {
       if (!all_scalars(graph_, node.operands) || !all_scalars(graph_, node.results)) return false;
       switch (step.kind) {
         case Step::Kind::Eval:
-          if (!node.def || !node.def->has(kElementwise) || !step.eval) return false;
+          if (!node.def || !step.eval) return false;
+          if (!node.def->has(kElementwise) && !is_identity_op(node)) return false;
           break;
         case Step::Kind::Call:
           if (!is_elementwise(step.callee)) return false;

@@ -3,6 +3,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/ops/identity.h"
 #include "cleave/spmd/partition_width.h"
 #include "cleave/spmd/partitioner.h"
 
@@ -114,6 +115,7 @@ void Partitioner::copy_scalar_functions() {
     Function copy = *function;
     copy.body = program_.graph.add_region();
     copy_region(source_, function->body, program_.graph, copy.body, latest_);
+    remove_identities(program_.graph, copy.body);
     collect(function->body);
     program_.graph.functions.push_back(std::move(copy));
   }
@@ -402,8 +404,11 @@ void Partitioner::copy_regions(const Node& like, NodeId to) {
     for (ValueId version : versions_[value.index])
       if (!whole.mesh || spec_of(version).same_layout(whole)) latest_[value.index] = version;
   }
-  for (RegionId region : like.regions)
-    copy_region(source_, region, program_.graph, program_.graph.add_region(to), latest_);
+  for (RegionId region : like.regions) {
+    const RegionId copy = program_.graph.add_region(to);
+    copy_region(source_, region, program_.graph, copy, latest_);
+    remove_identities(program_.graph, copy);  // a scalar has no layout
+  }
   for (size_t i = 0; i < captured.size(); ++i) latest_[captured[i].index] = before[i];
   program_.layouts.resize(program_.graph.num_values());
 }
