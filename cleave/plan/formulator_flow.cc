@@ -26,13 +26,13 @@ void Formulator::number(RegionId region, double times, int branch) {
       continue;
     }
     const std::optional<int64_t> known = trip_count(graph_, node);
-    const int64_t trips = known.value_or(options_.trips);
+    const auto trips = static_cast<double>(known.value_or(options_.trips));
     if (!known)
       out_.notes.push_back(
           fmt::format("{}: the number of trips is not known; counted as {} (give it with --trips)",
-                      names_.nodes[id.index], trips == 1 ? "one" : std::to_string(trips)));
-    number(node.regions[0], times * static_cast<double>(trips + 1), branch);
-    number(node.regions[1], times * static_cast<double>(trips), branch);
+                      names_.nodes[id.index], trips == 1 ? "one" : std::to_string(options_.trips)));
+    number(node.regions[0], times * (trips + 1), branch);
+    number(node.regions[1], times * trips, branch);
   }
 }
 

@@ -21,7 +21,8 @@ constexpr int kMostLate = 3;
 
 Solution LazySolver::run(std::optional<int64_t> limit, const std::vector<int>& known,
                          std::vector<int>& choice) {
-  const std::uint64_t whole = default_effort(options_.time_limit);
+  const std::uint64_t whole =
+      options_.effort ? options_.effort : default_effort(options_.time_limit);
   std::uint64_t effort = std::min(whole, default_effort(kFirstStage));
   std::vector<int> best = known;
   Int128 bound = 0;  // of any round: those to come have more rows
@@ -59,7 +60,8 @@ Solution LazySolver::run(std::optional<int64_t> limit, const std::vector<int>& k
     }
     const bool good = solution.feasible && solution.gap() <= options_.gap;
     if (solution.proven || good || is_last) return solution;
-    effort = std::min(whole, 4 * effort);
+    // It has stages of its own, and goes on from one to the next.
+    effort = solution.feasible ? whole : std::min(whole, 4 * effort);
   }
 }
 

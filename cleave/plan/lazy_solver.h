@@ -22,7 +22,7 @@ class Stopwatch {
 
 // Solves Tables with the memory rows that matter, found one solution after another: with little
 // effort until a solution fits at all times, then with more where the gap asks for it. `clock`
-// began with the planning, whose time is capped.
+// began with the planning, whose time is capped. All that it is given must outlive it.
 class LazySolver {
  public:
   LazySolver(const Tables& tables, const PlannerOptions& options, const Stopwatch& clock,
@@ -32,6 +32,12 @@ class LazySolver {
   // The solution, with `choice` by decision. `known`: a choice by class that fits, or none.
   Solution run(std::optional<int64_t> limit, const std::vector<int>& known,
                std::vector<int>& choice);
+
+  // Whether no time was ever above the limit: the last solution is one for any larger limit too,
+  // with its bound.
+  bool is_free() const { return times_.empty(); }
+  // Where nothing is found at once, nothing is.
+  void give_up_early() { tried_smallest_ = true; }
 
  private:
   Solution as_solution(const Problem& problem, const std::vector<int>& known) const;

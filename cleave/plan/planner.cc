@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <set>
 
@@ -105,22 +106,80 @@ class Planning {
     return options_.apart || formulation_.decisions.size() <= kApartAnyway;
   }
 
+  // Layers that are alike, where they go apart afterwards: a solution to begin with, and most of
+  // the time is left.
+  PlannerOptions briefly() const {
+    constexpr double kOfTime = 0.2, kSmall = 0.05, kLarge = 0.3;
+    PlannerOptions brief = options_;
+    brief.time_limit =
+        std::min(options_.time_limit, clock_.seconds() + kOfTime * options_.time_limit);
+    const bool is_small = formulation_.decisions.size() <= kApartAnyway;
+    const std::uint64_t most = default_effort(is_small ? kSmall : kLarge);
+    brief.effort = options_.effort ? std::min(options_.effort, most) : most;
+    return brief;
+  }
+
+  // Limits that are close to each other first plan for one that is a little tighter, the same for
+  // all of them: each begins with that plan, so that a larger one has no dearer plan than a smaller
+  // one merely for where its search went.
+  std::optional<int64_t> rung() const {
+    constexpr int kPerOctave = 4;
+    if (!options_.memory || options_.solver == PlanSolver::Mip) return std::nullopt;
+    const double steps = kPerOctave * std::log2(static_cast<double>(*options_.memory));
+    const auto limit = static_cast<int64_t>(std::exp2(std::floor(steps) / kPerOctave));
+    if (limit < result_.least_memory) return std::nullopt;
+    return std::min(limit, *options_.memory);
+  }
+
+  // Choices by decision that are known, within the rung and within the limit; alike in layers that
+  // share their choices.
+  struct Known {
+    std::vector<int> within_rung;
+    std::vector<int> within_limit;
+  };
+
+  // `apart_follows`: layers that are alike, for something to begin with.
+  void solve_tables(bool apart_follows, Known& known) {
+    const auto start = [this](const std::vector<int>& choice) {
+      std::vector<int> by_class(choice.empty() ? 0 : tables_->classes().count);
+      for (size_t d = 0; d < choice.size(); ++d) by_class[tables_->classes().of[d]] = choice[d];
+      return by_class;
+    };
+    std::vector<int> choice;
+    if (const std::optional<int64_t> first = rung()) {
+      const PlannerOptions brief = briefly();
+      LazySolver low(*tables_, brief, clock_, stats());
+      low.give_up_early();
+      Solution found = low.run(first, start(known.within_rung), choice);
+      if (found.feasible) {
+        known.within_rung = known.within_limit = choice;
+        if (apart_follows || (low.is_free() && found.gap() <= options_.gap)) {
+          solution_ = std::move(found);
+          choice_ = std::move(choice);
+          return;
+        }
+      }
+    }
+    const PlannerOptions how = apart_follows ? briefly() : options_;
+    solution_ = LazySolver(*tables_, how, clock_, stats())
+                    .run(options_.memory, start(known.within_limit), choice);
+    if (!solution_.feasible) return;
+    choice_ = choice;
+    known.within_limit = std::move(choice);
+  }
+
   void solve() {
     is_alike_ = tables_->classes().count < static_cast<int>(formulation_.decisions.size());
     const bool apart = goes_apart() && is_alike_;
-    std::vector<int> known;
+    Known known;
     // The integer program has no use for a first solution.
-    if (!apart || options_.solver != PlanSolver::Mip) {
-      solution_ = LazySolver(*tables_, options_, clock_, stats()).run(options_.memory, {}, choice_);
-      if (solution_.feasible) known = choice_;
-    }
+    if (!apart || options_.solver != PlanSolver::Mip) solve_tables(apart, known);
     if (!apart) return;
     // Layers apart begin with what is best for all alike, which is found at once.
     make_tables(every_decision_apart(formulation_), [&] { return is_late(); });
     if (is_cut_) return;
     is_alike_ = false;
-    solution_ =
-        LazySolver(*tables_, options_, clock_, stats()).run(options_.memory, known, choice_);
+    solve_tables(false, known);
   }
 
   // What a step takes is not a sum where it branches. Each solve counts the branches with weights,

@@ -36,6 +36,9 @@ struct PlannerOptions {
   // one look at layers that are alike) is done in any case; everything else ends at the cap with
   // what it has, and the plan says that it was cut.
   double time_limit = 10;
+  // Work of a solve at most, in the solver's units (see solve.h). 0: what the time limit is worth.
+  // With this and a time limit that is never reached, plans do not depend on the machine.
+  std::uint64_t effort = 0;
   // A plan this close to its bound is good enough; only for a larger gap more effort is spent.
   double gap = 0.01;
   int threads = 2;  // the result does not depend on it

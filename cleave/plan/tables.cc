@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "cleave/core/error.h"
 #include "cleave/plan/solver/parallel.h"
 
 namespace cleave::plan {
@@ -34,7 +35,22 @@ Tables::Tables(const Formulation& formulation, Layouts& layouts, Classes classes
   price();
   if (!is_complete_) return;
   add_unary_demands();
+  check_countable();
   add_bytes();
+}
+
+// What is not forbidden must not look as if it were.
+void Tables::check_countable() const {
+  const double most = static_cast<double>(kForbidden) * kCostUnit;
+  for (const std::vector<double>& unary : unary_) {
+    const double least = *std::min_element(unary.begin(), unary.end());
+    if (least >= most && least < kNever)
+      throw_user(
+          "plan: a single op takes at least {:.3g} s of a step on this machine, and {:.3g} s is "
+          "the most that is counted; look at the trips of the loops around it (--trips), or at the "
+          "machine's profile",
+          least, most);
+  }
 }
 
 void Tables::number_types() {

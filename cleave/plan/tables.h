@@ -86,6 +86,7 @@ class Tables {
   void add_demands();
   int reshards(const Demand& demand);  // by number; not priced yet
   void price();
+  void check_countable() const;
   void add_unary_demands();
   void add_bytes();
   void fill(const Edge& edge, std::vector<int64_t>& costs) const;
