@@ -172,7 +172,6 @@ struct Collective {
   }
 
   void becomes_partial(const std::vector<AxisList>& lists) const {
-    require(after.partial_op == ReduceOp::Sum, node, "the parts of the result must add up");
     AxisList expected = before.partial;
     for (const AxisList& axes : lists) expected.insert(expected.end(), axes.begin(), axes.end());
     expected = in_mesh_order(std::move(expected));
@@ -239,21 +238,6 @@ void verify_sdy_collective(const Graph& graph, const Node& node) {
     collective.becomes_partial(lists_of(node, "axes"));
   } else if (op == "replicated_to_unreduced") {
     collective.replicated_to_unreduced();
-  }
-}
-
-void verify_partial_change(const Graph& graph, const Node& node, const ShardingSpec& after) {
-  if (node.attrs.has("cleave.step") || after.partial.empty() || !after.mesh) return;
-  const std::optional<ShardingSpec> before = get_sharding(graph, node.operands[0]);
-  if (!before || !before->mesh || !before->mesh->same_devices(*after.mesh)) return;
-  for (const AxisRef& ref : after.partial) {
-    const bool kept = overlaps_any(ref, before->partial);
-    require(!kept || before->partial_op == after.partial_op, node,
-            "changes the operator of parts along axis {} from {} to {}",
-            to_string(ref, *after.mesh), name(before->partial_op), name(after.partial_op));
-    require(kept || after.partial_op == ReduceOp::Sum, node,
-            "makes parts along axis {} whose operator is {}; only sums can be made",
-            to_string(ref, *after.mesh), name(after.partial_op));
   }
 }
 

@@ -10,9 +10,6 @@ namespace cleave {
 //   all_slice   [{}, {"y"}]  of  [{"x"}, {"z"}]       ->  [{"x"}, {"z", "y"}]
 void verify_sdy_collective(const Graph& graph, const Node& node);
 
-// A constraint or reshard keeps the operator of axes that stay partial, and makes sums only.
-void verify_partial_change(const Graph& graph, const Node& node, const ShardingSpec& after);
-
 // The axes of a manual computation are those of its mesh, come first in every dimension, and all
 // shardings are of one mesh.
 void verify_manual_shardings(const Node& node, const std::vector<ShardingSpec>& in,

@@ -38,9 +38,6 @@ void verify_sharding(const Graph& graph, const Node& node, const char* name) {
 void verify_constraint(const Graph& graph, const Node& node) {
   require_operands(node, 1);
   verify_sharding(graph, node, "sharding");
-  const Attribute* attribute = node.attrs.find("sharding");
-  if (const auto* sharding = attribute ? attribute->as<ShardingAttr>() : nullptr)
-    verify_partial_change(graph, node, sharding->spec);
 }
 void verify_collective(const Graph& graph, const Node& node) {
   require_operands(node, 1);
