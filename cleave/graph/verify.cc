@@ -304,6 +304,57 @@ class Verifier {
 
 }  // namespace
 
+namespace {
+
+// !quant.uniform<i8<-128:127>:f32:0, {...}>: stored as i8, expresses f32, with scales per
+// dimension.
+struct Quantization {
+  std::string storage, expressed;
+  bool per_axis = false;
+  bool operator==(const Quantization&) const = default;
+};
+
+Quantization quantization_of(std::string_view text) {
+  text = text.substr(text.find('<') + 1);
+  Quantization result;
+  std::string* part = &result.storage;
+  int depth = 0;
+  for (char c : text) {
+    if (c == '<') ++depth;
+    if (depth == 0 && c == ',') break;
+    if (depth == 0 && c == ':') {
+      result.per_axis = part == &result.expressed;
+      if (result.per_axis) break;
+      part = &result.expressed;
+    } else if (depth == 0) {
+      *part += c;
+    }
+    if (c == '>') --depth;
+  }
+  return result;
+}
+
+// Of two types of which one is quantized. It may be given by its stored integers, and what an op
+// infers may leave it open.
+bool compatible_quantized(const Type& a, const Type& b) {
+  if (!a.is_tensor() || !b.is_tensor()) return false;
+  const auto is_other = [](const Type& type) { return type.dtype == DType::Other; };
+  const auto is_quantized = [&](const Type& type) {
+    return is_other(type) && (type.text.empty() || type.text.starts_with("!quant"));
+  };
+  if (!is_quantized(a) && !is_quantized(b)) return false;
+  if (is_other(a) && is_other(b)) {
+    if (a.text.empty() || b.text.empty()) return true;
+    return is_quantized(a) && is_quantized(b) && quantization_of(a.text) == quantization_of(b.text);
+  }
+  const Type &quantized = is_other(a) ? a : b, &plain = is_other(a) ? b : a;
+  if (quantized.text.empty() || !is_integer(plain.dtype)) return true;
+  const std::string storage = quantization_of(quantized.text).storage;
+  return name(plain.dtype) == (storage.starts_with('u') ? "ui" + storage.substr(1) : storage);
+}
+
+}  // namespace
+
 bool has_unranked(const Graph& graph, const Node& node) {
   const auto unranked = [&](ValueId value) { return graph.type(value).unranked; };
   return std::any_of(node.operands.begin(), node.operands.end(), unranked) ||
@@ -312,11 +363,8 @@ bool has_unranked(const Graph& graph, const Node& node) {
 
 bool compatible_types(const Type& a, const Type& b) {
   if (a == b) return true;
-  // A quantized tensor may be given by its stored integers.
-  const bool quantized =
-      a.is_tensor() && b.is_tensor() && (a.dtype == DType::Other || b.dtype == DType::Other);
   if (a.kind != b.kind) return false;
-  if (!quantized && (a.dtype != b.dtype || a.text != b.text)) return false;
+  if ((a.dtype != b.dtype || a.text != b.text) && !compatible_quantized(a, b)) return false;
   if (a.kind == Type::Kind::Tuple)
     return std::equal(a.elements.begin(), a.elements.end(), b.elements.begin(), b.elements.end(),
                       compatible_types);
