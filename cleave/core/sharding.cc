@@ -221,11 +221,14 @@ ShardingSpec parse_sharding_dims(TextCursor& cursor, const MeshPtr& mesh) {
     while (cursor.accept(","));
     cursor.expect("]");
   }
+  bool replicated = false, unreduced = false;
   while (cursor.accept(",")) {
-    if (cursor.accept("replicated")) {
+    if (!replicated && cursor.accept("replicated")) {
+      replicated = true;
       cursor.expect("=");
       spec.replicated = parse_axis_list(cursor, *mesh);
-    } else if (cursor.accept("unreduced")) {
+    } else if (!unreduced && cursor.accept("unreduced")) {
+      unreduced = true;
       cursor.accept("=");
       if (cursor.peek() != '{') {
         const std::string_view word = cursor.identifier();
@@ -235,7 +238,7 @@ ShardingSpec parse_sharding_dims(TextCursor& cursor, const MeshPtr& mesh) {
       }
       spec.partial = parse_axis_list(cursor, *mesh);
     } else {
-      cursor.fail("expected 'replicated' or 'unreduced'");
+      cursor.fail("expected 'replicated' or 'unreduced', once each");
     }
   }
   return spec;

@@ -82,8 +82,11 @@ void parse_group(TextCursor& cursor, OpShardingRule& rule, std::string_view word
   cursor.expect("=");
   cursor.expect("{");
   if (cursor.accept("}")) return;
+  FactorIndex last = -1;
   do {
     const FactorIndex factor = parse_factor(cursor);
+    if (factor <= last) cursor.fail("factors must be in order");
+    last = factor;
     if (factor >= static_cast<FactorIndex>(rule.factors.size()))
       cursor.fail(fmt::format("factor '{}' has no size", factor_symbol(factor)));
     mark(rule.factors[static_cast<size_t>(factor)]);

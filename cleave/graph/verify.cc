@@ -168,9 +168,28 @@ class Verifier {
     }
   }
 
+  // All of the value is on one device.
+  static void check_maximal(const ShardingSpec& spec) {
+    if (!spec.dims.empty() || !spec.replicated.empty() || !spec.partial.empty())
+      throw_user("sharding {}: on a mesh of one device there are no dimensions and no axes",
+                 to_string(spec));
+  }
+
   // A sharded dimension of size 0 is of no use, but not wrong.
-  static void check_spec(const ShardingSpec& spec, const Type& type) {
-    if (type.kind == Type::Kind::Tuple) return;
+  static void check_spec(const ShardingSpec& spec, const Type& given) {
+    if (spec.mesh && spec.mesh->is_maximal()) {
+      check_maximal(spec);
+      return;
+    }
+    const bool tuple = given.kind == Type::Kind::Tuple;
+    if (tuple && given.elements.size() != 1)
+      throw_user("sharding {} for {}: a tuple of one element alone can have one", to_string(spec),
+                 to_string(given));
+    const Type& type = tuple ? given.elements[0] : given;
+    if (type.unranked)
+      throw_user("sharding {} for {}, of unknown rank", to_string(spec), to_string(type));
+    if (!type.is_tensor() && !(spec.replicated.empty() && spec.partial.empty()))
+      throw_user("sharding {} for {}, which is no tensor", to_string(spec), to_string(type));
     Shape shape = type.is_tensor() && !type.unranked ? type.shape : Shape();
     std::replace(shape.begin(), shape.end(), int64_t{0}, int64_t{1});
     verify(spec, shape);
@@ -182,8 +201,11 @@ class Verifier {
                            std::string_view what) {
       for (size_t i = 0; i < dicts.size(); ++i) {
         const Attribute* value = dicts[i].find("sdy.sharding");
-        const auto* sharding = value ? value->as<ShardingAttr>() : nullptr;
-        if (!sharding) continue;
+        if (!value) continue;
+        const auto* sharding = value->as<ShardingAttr>();
+        if (!sharding)
+          throw_user("function @{}, {} {}: sdy.sharding must be a #sdy.sharding", function.name,
+                     what, i);
         try {
           check_spec(sharding->spec, types[i]);
         } catch (const UserError& error) {
@@ -205,6 +227,10 @@ class Verifier {
 
   void verify_shardings(const Node& node) const {
     for (const NamedAttribute& entry : node.attrs.entries()) {
+      if (entry.name == "sdy.sharding" && !entry.value.as<ShardingsAttr>())
+        fail(node, "sdy.sharding must be a #sdy.sharding_per_value");
+      if (entry.name == "sdy.sharding_rule" && !entry.value.as<ShardingRuleAttr>())
+        fail(node, "sdy.sharding_rule must be a #sdy.op_sharding_rule");
       if (const auto* one = entry.value.as<ShardingAttr>()) {
         if (node.results.size() == 1)
           check_own(node, [&] { check_spec(one->spec, graph_.type(node.results[0])); });
@@ -213,6 +239,9 @@ class Verifier {
           check_specs(node, many->specs, node.operands, "operands");
         else if (!node.results.empty())
           check_specs(node, many->specs, node.results, "results");
+        else
+          for (const ShardingSpec& spec : many->specs)
+            if (spec.mesh && spec.mesh->is_maximal()) check_own(node, [&] { check_maximal(spec); });
       } else if (const auto* rule = entry.value.as<ShardingRuleAttr>()) {
         verify_rule(node, *rule->rule);
       }
@@ -220,20 +249,50 @@ class Verifier {
   }
 
   void verify_rule(const Node& node, const OpShardingRule& rule) const {
-    const auto check = [&](const std::vector<TensorFactors>& tensors,
-                           const std::vector<ValueId>& values, std::string_view what) {
-      if (tensors.size() != values.size())
+    if (rule.operands.empty() || rule.results.empty())
+      fail(node, "a sharding rule needs an operand and a result");
+    std::vector<bool> used(rule.factors.size());
+    verify_mappings(node, rule, rule.operands, node.operands, "operands", used);
+    std::vector<bool> in_results(rule.factors.size());
+    verify_mappings(node, rule, rule.results, node.results, "results", in_results);
+    for (size_t f = 0; f < rule.factors.size(); ++f) {
+      if (!used[f] && !in_results[f])
+        fail(node, fmt::format("factor {} of the sharding rule is in no dimension", f));
+      if (in_results[f] && rule.factors[f].kind == FactorKind::Reduction)
         fail(node,
-             fmt::format("a sharding rule with {} {} for {}", tensors.size(), what, values.size()));
-      for (size_t i = 0; i < tensors.size(); ++i) {
-        const Type& type = graph_.type(values[i]);
-        if (type.is_tensor() && tensors[i].size() != type.rank())
-          fail(node, fmt::format("a sharding rule with {} dimensions for {}", tensors[i].size(),
-                                 to_string(type)));
-      }
-    };
-    check(rule.operands, node.operands, "operands");
-    check(rule.results, node.results, "results");
+             fmt::format("factor {} of the sharding rule is a reduction, and in a result", f));
+      if (rule.factors[f].size < 0)
+        fail(node, fmt::format("factor {} of the sharding rule has the size {}", f,
+                               rule.factors[f].size));
+    }
+  }
+
+  void verify_mappings(const Node& node, const OpShardingRule& rule,
+                       const std::vector<TensorFactors>& tensors,
+                       const std::vector<ValueId>& values, std::string_view what,
+                       std::vector<bool>& used) const {
+    if (tensors.size() != values.size())
+      fail(node,
+           fmt::format("a sharding rule with {} {} for {}", tensors.size(), what, values.size()));
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      const Type& type = graph_.type(values[i]);
+      if (!type.is_tensor() || !type.has_static_shape())
+        fail(node, fmt::format("a sharding rule for {}, of unknown shape", to_string(type)));
+      if (tensors[i].size() != type.rank())
+        fail(node, fmt::format("a sharding rule with {} dimensions for {}", tensors[i].size(),
+                               to_string(type)));
+      std::vector<bool> here(rule.factors.size());
+      for (const DimFactors& dim : tensors[i])
+        for (FactorIndex index : dim) {
+          const auto f = static_cast<size_t>(index);
+          if (here[f])
+            fail(node,
+                 fmt::format("a sharding rule with factor {} twice in {}", f, to_string(type)));
+          if (rule.factors[f].size == 1 && dim.size() > 1)
+            fail(node, fmt::format("a sharding rule with factor {}, of size 1, beside others", f));
+          here[f] = used[f] = true;
+        }
+    }
   }
 
   const Graph& graph_;
@@ -245,6 +304,57 @@ class Verifier {
 
 }  // namespace
 
+namespace {
+
+// !quant.uniform<i8<-128:127>:f32:0, {...}>: stored as i8, expresses f32, with scales per
+// dimension.
+struct Quantization {
+  std::string storage, expressed;
+  bool per_axis = false;
+  bool operator==(const Quantization&) const = default;
+};
+
+Quantization quantization_of(std::string_view text) {
+  text = text.substr(text.find('<') + 1);
+  Quantization result;
+  std::string* part = &result.storage;
+  int depth = 0;
+  for (char c : text) {
+    if (c == '<') ++depth;
+    if (depth == 0 && c == ',') break;
+    if (depth == 0 && c == ':') {
+      result.per_axis = part == &result.expressed;
+      if (result.per_axis) break;
+      part = &result.expressed;
+    } else if (depth == 0) {
+      *part += c;
+    }
+    if (c == '>') --depth;
+  }
+  return result;
+}
+
+// Of two types of which one is quantized. It may be given by its stored integers, and what an op
+// infers may leave it open.
+bool compatible_quantized(const Type& a, const Type& b) {
+  if (!a.is_tensor() || !b.is_tensor()) return false;
+  const auto is_other = [](const Type& type) { return type.dtype == DType::Other; };
+  const auto is_quantized = [&](const Type& type) {
+    return is_other(type) && (type.text.empty() || type.text.starts_with("!quant"));
+  };
+  if (!is_quantized(a) && !is_quantized(b)) return false;
+  if (is_other(a) && is_other(b)) {
+    if (a.text.empty() || b.text.empty()) return true;
+    return is_quantized(a) && is_quantized(b) && quantization_of(a.text) == quantization_of(b.text);
+  }
+  const Type &quantized = is_other(a) ? a : b, &plain = is_other(a) ? b : a;
+  if (quantized.text.empty() || !is_integer(plain.dtype)) return true;
+  const std::string storage = quantization_of(quantized.text).storage;
+  return name(plain.dtype) == (storage.starts_with('u') ? "ui" + storage.substr(1) : storage);
+}
+
+}  // namespace
+
 bool has_unranked(const Graph& graph, const Node& node) {
   const auto unranked = [&](ValueId value) { return graph.type(value).unranked; };
   return std::any_of(node.operands.begin(), node.operands.end(), unranked) ||
@@ -253,11 +363,8 @@ bool has_unranked(const Graph& graph, const Node& node) {
 
 bool compatible_types(const Type& a, const Type& b) {
   if (a == b) return true;
-  // A quantized tensor may be given by its stored integers.
-  const bool quantized =
-      a.is_tensor() && b.is_tensor() && (a.dtype == DType::Other || b.dtype == DType::Other);
   if (a.kind != b.kind) return false;
-  if (!quantized && (a.dtype != b.dtype || a.text != b.text)) return false;
+  if ((a.dtype != b.dtype || a.text != b.text) && !compatible_quantized(a, b)) return false;
   if (a.kind == Type::Kind::Tuple)
     return std::equal(a.elements.begin(), a.elements.end(), b.elements.begin(), b.elements.end(),
                       compatible_types);

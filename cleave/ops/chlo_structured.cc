@@ -78,6 +78,31 @@ std::vector<ResultDim> result_dims(const RaggedDims& dims, size_t lhs_rank, size
   return result;
 }
 
+std::vector<int64_t> joined(std::vector<int64_t> a, const std::vector<int64_t>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// group_sizes is [groups], or has the sizes of the dimensions of its kind before the ragged one in
+// front.
+void require_group_sizes(const Node& node, const RaggedDims& dims, const Type& lhs,
+                         const Type& groups) {
+  if (groups.rank() == 1) return;
+  const auto before = [&](const std::vector<int64_t>& list) {
+    const auto end = std::find(list.begin(), list.end(), dims.ragged);
+    return std::vector<int64_t>(list.begin(), end);
+  };
+  std::vector<int64_t> front = before(dims.dot.lhs_batch);
+  if (dims.kind == Ragged::Contract) front = joined(front, before(dims.dot.lhs_contract));
+  for (int64_t d = 0; d < dims.ragged && dims.kind == Ragged::Free; ++d)
+    if (!contains(dims.dot.lhs_batch, d) && !contains(dims.dot.lhs_contract, d)) front.push_back(d);
+  Shape sizes;
+  for (int64_t d : front) sizes.push_back(lhs.shape[static_cast<size_t>(d)]);
+  sizes.push_back(groups.shape.back());
+  require(compatible(groups.shape, sizes), node, "group_sizes {} must have the sizes {} or [{}]",
+          to_string(groups), ints_text(sizes), groups.shape.back());
+}
+
 std::vector<Type> infer_ragged_dot(const Graph& graph, const Node& node) {
   require_operands(node, 3);
   const Type& lhs = tensor_operand(graph, node, 0);
@@ -97,6 +122,13 @@ std::vector<Type> infer_ragged_dot(const Graph& graph, const Node& node) {
   };
   require_pairs(dims.dot.lhs_batch, dims.dot.rhs_batch);
   require_pairs(dims.dot.lhs_contract, dims.dot.rhs_contract);
+  require_distinct_dims(node, "dimensions of lhs",
+                        joined(dims.dot.lhs_batch, dims.dot.lhs_contract), lhs.rank());
+  require_distinct_dims(node, "dimensions of rhs",
+                        joined(joined(dims.dot.rhs_batch, dims.dot.rhs_contract), dims.group),
+                        rhs.rank());
+  require_distinct_dims(node, "lhs_ragged_dimensions", {dims.ragged}, lhs.rank());
+  require_group_sizes(node, dims, lhs, groups);
   if (dims.kind == Ragged::Free)
     require(compatible(rhs.shape[dims.group[0]], groups.shape.back()), node,
             "{} has {} groups, group_sizes {}", to_string(rhs), rhs.shape[dims.group[0]],
@@ -258,6 +290,9 @@ void verify_scan(const Graph& graph, const Node& node) {
               graph.node(body.nodes.back()).operands.size() == node.results.size(),
           node, "the region must return one value per result, those that are carried last");
   const int64_t steps = graph.operand_type(node, 0).shape[static_cast<size_t>(dim)];
+  const int64_t given = node.attrs.get_int("scan_dim_size", steps);
+  require(compatible(steps, given), node, "scan_dim_size is {}, and there are {} steps", given,
+          steps);
   // What the region sees of an input or gives of an output: one step of it.
   auto check = [&](const Type& whole, const Type& inside, bool carried) {
     Type expected = whole;

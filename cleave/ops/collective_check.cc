@@ -45,9 +45,10 @@ void verify_groups(const Node& node, const GroupsCheck& check) {
   std::vector<int64_t> ids = node.attrs.get_ints("replica_groups");
   require(!has_global_ids(node) || !ids.empty(), node,
           "use_global_device_ids needs replica_groups, which are empty");
-  require(!check.size || (shape[0] > 0 && shape[1] == *check.size), node,
-          "replica_groups is a {}, and each group must have {} devices",
-          to_string(groups->literal.type), *check.size);
+  if (check.size)
+    require(shape[0] > 0 && shape[1] == *check.size, node,
+            "replica_groups is a {}, and each group must have {} devices",
+            to_string(groups->literal.type), *check.size);
   if (!check.filled) std::erase(ids, -1);
   for (int64_t id : ids)
     require(id >= 0, node, "replica_groups {} has the id {}", ints_text(ids), id);

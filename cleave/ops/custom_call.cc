@@ -271,7 +271,26 @@ OpShardingRule composite_rule(const Graph& graph, const Node& node) {
   return derive_rule(graph, function->body);
 }
 
+// A namespace and names in it, separated by dots: "my_namespace.my_op".
+bool is_composite_name(std::string_view name) {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  if (name.empty() || !is_letter(name[0]) || name.back() == '.') return false;
+  bool dotted = false;
+  for (size_t i = 1; i < name.size(); ++i) {
+    const char c = name[i];
+    if (c == '.' && name[i - 1] == '.') return false;
+    dotted |= c == '.';
+    if (!is_letter(c) && !(c >= '0' && c <= '9') && c != '_' && c != '.' && !(dotted && c == '$'))
+      return false;
+  }
+  return dotted;
+}
+
 void verify_composite(const Graph& graph, const Node& node) {
+  if (node.attrs.has("name"))
+    require(is_composite_name(node.attrs.get_string("name")), node,
+            "the name \"{}\" is not one such as \"my_namespace.my_op\"",
+            node.attrs.get_string("name"));
   const std::string_view name = node.attrs.get_string("decomposition");
   const Function* function = graph.find_function(name);
   require(function != nullptr, node, "decomposition @{} is not a function of the module", name);

@@ -7,6 +7,7 @@
 #include "cleave/kernels/elementwise.h"
 #include "cleave/ops/eval.h"
 #include "cleave/ops/infer_util.h"
+#include "cleave/ops/precision.h"
 #include "cleave/ops/rule_util.h"
 
 // What the StableHLO and CHLO families of elementwise ops share.
@@ -106,6 +107,7 @@ void add_binary(OpRegistry& registry, const char* name, PartialFn partial = null
 template <UnaryOp op, unsigned domain>
 void add_function(OpRegistry& registry, const char* name, PartialFn partial = nullptr) {
   add_unary<op, domain>(registry, name, partial, function_cost);
+  registry.extend(name, [](OpDef& def) { def.verify = verify_result_accuracy; });
 }
 
 // chlo.broadcast_add, ...: ops that bring their operands to one shape first.

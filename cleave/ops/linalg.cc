@@ -153,8 +153,9 @@ std::vector<Type> infer_fft(const Graph& graph, const Node& node) {
           "fft_length {} must name one to three dimensions of {}", ints_text(lengths),
           to_string(type));
   const bool real_in = kind == FftKind::RealForward;
-  require(real_in ? is_float(type.dtype) : is_complex(type.dtype), node,
-          "takes {} elements, got {}", real_in ? "real" : "complex", to_string(type));
+  const bool real = type.dtype == DType::F32 || type.dtype == DType::F64;
+  require(real_in ? real : is_complex(type.dtype), node, "takes {} elements, got {}",
+          real_in ? "f32 or f64" : "complex", to_string(type));
   const size_t first = type.rank() - lengths.size();
   for (size_t i = 0; i < lengths.size(); ++i) {
     const bool last = i + 1 == lengths.size();

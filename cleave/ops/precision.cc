@@ -72,4 +72,24 @@ void verify_precision(const Graph&, const Node& node) {
   verify_algorithm(node, *algorithm);
 }
 
+void verify_result_accuracy(const Graph&, const Node& node) {
+  const Attribute* attribute = node.attrs.find("result_accuracy");
+  const auto* accuracy = attribute ? attribute->as<StructAttr>() : nullptr;
+  if (!accuracy) return;
+  bool exact = accuracy->get_int("ulps", 0) == 0;
+  bool negative = accuracy->get_int("ulps", 0) < 0;
+  for (const char* field : {"atol", "rtol"}) {
+    const Attribute* value = accuracy->find(field);
+    const auto* tolerance = value ? value->as<FloatAttr>() : nullptr;
+    if (!tolerance) continue;
+    exact &= tolerance->value == 0;
+    negative |= tolerance->value < 0;
+  }
+  require(!negative, node, "result_accuracy has a negative tolerance");
+  const Attribute* value = accuracy->find("mode");
+  const auto* mode = value ? value->as<EnumAttr>() : nullptr;
+  require(exact || !mode || mode->value == "TOLERANCE", node,
+          "result_accuracy has tolerances, and the mode {}", mode ? mode->value : "");
+}
+
 }  // namespace cleave

@@ -9,6 +9,7 @@
 #include "cleave/ops/infer_util.h"
 #include "cleave/ops/literal_array.h"
 #include "cleave/ops/rule_util.h"
+#include "cleave/ops/sdy_check.h"
 
 // Shardy's ops. They speak of whole tensors: a constraint, a reshard or a collective says how its
 // result lies on the devices, and the value is that of the operand. The partitioner turns them into
@@ -36,10 +37,20 @@ void verify_sharding(const Graph& graph, const Node& node, const char* name) {
   }
 }
 void verify_constraint(const Graph& graph, const Node& node) {
+  require_operands(node, 1);
   verify_sharding(graph, node, "sharding");
 }
 void verify_collective(const Graph& graph, const Node& node) {
+  require_operands(node, 1);
   verify_sharding(graph, node, "out_sharding");
+  verify_sdy_collective(graph, node);
+}
+
+void verify_barrier(const Graph&, const Node& node) {
+  require_operands(node, 1);
+  require(
+      !node.attrs.has("allowed_direction") || node.attrs.get_string("allowed_direction") != "BOTH",
+      node, "allows both directions, and so is no barrier");
 }
 
 // ---- data_flow_edge ----
@@ -115,6 +126,17 @@ ShardingSpec manual_part(ShardingSpec spec, const std::vector<std::string>& manu
   return spec;
 }
 
+// What the body sees of a tensor; unknown sizes stay unknown.
+Shape manual_shape(const ShardingSpec& spec, Shape shape) {
+  const Shape global = shape;
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (is_dynamic(shape[d])) shape[d] = total_size(spec.dims[d].axes);
+  Shape local = local_shape(spec, shape);
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (is_dynamic(global[d])) local[d] = kDynamicSize;
+  return local;
+}
+
 void verify_manual(const Graph& graph, const Node& node) {
   require(node.regions.size() == 1, node, "has no body");
   const Region& body = graph.region(node.regions[0]);
@@ -126,12 +148,13 @@ void verify_manual(const Graph& graph, const Node& node) {
   require(out.size() == node.results.size(), node, "{} results and {} out_shardings",
           node.results.size(), out.size());
   const std::vector<std::string> manual = manual_axes_of(node);
+  verify_manual_shardings(node, in, out, manual);
   for (size_t i = 0; i < in.size(); ++i) {
     const Type& type = graph.operand_type(node, i);
-    if (!type.has_static_shape() || !in[i].mesh) continue;
+    if (!type.is_tensor() || type.unranked || !in[i].mesh) continue;
     require(in[i].dims.size() == type.rank(), node, "in_sharding {} for {} of another rank",
             to_string(in[i]), to_string(type));
-    const Shape local = local_shape(manual_part(in[i], manual), type.shape);
+    const Shape local = manual_shape(manual_part(in[i], manual), type.shape);
     require(graph.type(body.args[i]).dtype == type.dtype &&
                 compatible(local, graph.type(body.args[i]).shape),
             node, "operand {}, {}, is tensor<{}> on a device, and the body takes {}", i,
@@ -142,10 +165,10 @@ void verify_manual(const Graph& graph, const Node& node) {
           "the body returns {} values, and there are {} results", returned.size(), out.size());
   for (size_t i = 0; i < out.size(); ++i) {
     const Type& type = graph.result_type(node, i);
-    if (!type.has_static_shape() || !out[i].mesh) continue;
+    if (!type.is_tensor() || type.unranked || !out[i].mesh) continue;
     require(out[i].dims.size() == type.rank(), node, "out_sharding {} for {} of another rank",
             to_string(out[i]), to_string(type));
-    const Shape local = local_shape(manual_part(out[i], manual), type.shape);
+    const Shape local = manual_shape(manual_part(out[i], manual), type.shape);
     require(graph.type(returned[i]).dtype == type.dtype &&
                 compatible(local, graph.type(returned[i]).shape),
             node, "result {}, {}, is tensor<{}> on a device, and the body returns {}", i,
@@ -254,6 +277,7 @@ void register_sdy_ops(OpRegistry& registry) {
   registry.add({.name = "sdy.propagation_barrier",
                 .traits = kPure,
                 .infer = infer_identity,
+                .verify = verify_barrier,
                 .cost = no_cost,
                 .eval = eval_identity});
   registry.add({.name = "sdy.data_flow_edge",

@@ -171,15 +171,17 @@ TEST(Vmap, Errors) {
           R"(%0:2 = "stablehlo.infeed"(%t) <{infeed_config = ""}> : (!stablehlo.token) -> (tensor<4xf32>, !stablehlo.token))",
           "%0#1"),
       "vmap: stablehlo.infeed" + end);
-  const std::string channel =
-      "<{channel_handle = #stablehlo.channel_handle<handle = 1, type = 2>, is_host_transfer = "
-      "true}>";
-  EXPECT_EQ(talks("%0:2 = \"stablehlo.recv\"(%t) " + channel +
+  // Type 2 goes to the host, 3 comes from it.
+  const auto channel = [](int type) {
+    return "<{channel_handle = #stablehlo.channel_handle<handle = 1, type = " +
+           std::to_string(type) + ">, is_host_transfer = true}>";
+  };
+  EXPECT_EQ(talks("%0:2 = \"stablehlo.recv\"(%t) " + channel(3) +
                       " : (!stablehlo.token) -> (tensor<4xf32>, !stablehlo.token)",
                   "%0#1"),
             "vmap: stablehlo.recv" + end);
   for (const char* sent : {"%x", "%c"})
-    EXPECT_EQ(talks("%0 = \"stablehlo.send\"(" + std::string(sent) + ", %t) " + channel +
+    EXPECT_EQ(talks("%0 = \"stablehlo.send\"(" + std::string(sent) + ", %t) " + channel(2) +
                         " : (tensor<4xf32>, !stablehlo.token) -> !stablehlo.token",
                     "%0"),
               "vmap: stablehlo.send" + end);

@@ -1,0 +1,6 @@
+// verify: axis "x" shards the operand
+sdy.mesh @mesh = <["x"=2, "y"=2]>
+func.func @main(%x: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<4x4xf32> {
+  %0 = sdy.all_reduce {"x"} %x out_sharding=<@mesh, [{"x"}, {}]> : tensor<4x4xf32>
+  return %0 : tensor<4x4xf32>
+}
