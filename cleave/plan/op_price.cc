@@ -1,5 +1,7 @@
 #include "cleave/plan/op_price.h"
 
+#include <algorithm>
+
 #include "cleave/core/shard_layout.h"
 #include "cleave/graph/copy.h"
 #include "cleave/graph/op_def.h"
@@ -91,7 +93,18 @@ double OpPrice::local_seconds(const std::vector<ShardingSpec>& operands,
   };
   for (size_t i = 0; i < operands.size(); ++i) set(whole.operands[i], operands[i]);
   for (size_t i = 0; i < results.size(); ++i) set(whole.results[i], results[i]);
+  if (has_nothing_to_compute()) return 0;
   return node_seconds(local_, local_.node(node_), profile_);
+}
+
+// As in a device's program: no op runs for results without elements.
+bool OpPrice::has_nothing_to_compute() const {
+  const Node& node = local_.node(node_);
+  return !node.results.empty() && node.def && node.def->has(kPure) &&
+         std::ranges::all_of(node.results, [&](ValueId result) {
+           const Type& type = local_.type(result);
+           return is_ranked(type) && num_elements(type.shape) == 0;
+         });
 }
 
 }  // namespace cleave::plan

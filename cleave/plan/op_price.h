@@ -19,6 +19,7 @@ class OpPrice {
  private:
   double local_seconds(const std::vector<ShardingSpec>& operands,
                        const std::vector<ShardingSpec>& results);
+  bool has_nothing_to_compute() const;
 
   const MachineProfile& profile_;
   Program program_;  // the op alone

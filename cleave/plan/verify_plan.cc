@@ -14,6 +14,7 @@
 #include "cleave/plan/path.h"
 #include "cleave/plan/program_cost.h"
 #include "cleave/plan/program_memory.h"
+#include "cleave/plan/trip_count.h"
 #include "cleave/rules/graph_rewrite.h"
 #include "cleave/rules/value_sharding.h"
 #include "cleave/runtime/compare_runs.h"
@@ -204,6 +205,23 @@ class CollectiveChecks {
   std::map<Key, CollectiveCheck> checks_;
 };
 
+// A loop that ends when numbers have settled may take a trip more or less on several devices, whose
+// sums are rounded otherwise: its regions, and those inside it, ran as often as they did there.
+RegionRuns with_trips_of(const RegionRuns& devices, RegionRuns runs, const Graph& graph) {
+  auto follow = [&](auto&& self, RegionId region) -> void {
+    if (devices[region.index] > 0 && runs[region.index] > 0)
+      runs[region.index] = devices[region.index];
+    for (NodeId id : graph.region(region).nodes)
+      for (RegionId inner : graph.node(id).regions) self(self, inner);
+  };
+  graph.walk([&](NodeId id) {
+    const Node& node = graph.node(id);
+    if (node.name == "stablehlo.while" && !trip_count(graph, node))
+      for (RegionId region : node.regions) follow(follow, region);
+  });
+  return runs;
+}
+
 bool goes_one_way(const Graph& graph, const RegionRuns& runs) {
   bool one_way = true;
   graph.walk([&](NodeId id) {
@@ -269,9 +287,10 @@ PlanVerification verify_plan(const Plan& plan, const Graph& graph, const Machine
   CommLog log;
   MemoryUse memory;
   const std::vector<Array> sharded =
-      executor.run(args, {.log = &log, .observer = is_manual ? &path : nullptr, .memory = &memory});
+      executor.run(args, {.log = &log, .observer = &path, .memory = &memory});
   compare_results(whole, program.entry, args, alone.results, sharded, result);
-  const RegionRuns runs = is_manual ? path.runs() : alone.runs;
+  const RegionRuns runs =
+      is_manual ? path.runs() : with_trips_of(path.runs(), alone.runs, program.graph);
   collectives.expect(program, profile, runs);
   collectives.execute(log);
   if (is_manual) collectives.execute_users(program, cost, runs, path);

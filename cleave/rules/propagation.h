@@ -82,6 +82,7 @@ class PropagationEngine {
   uint32_t visits() const { return visits_; }
 
  private:
+  void keep_empty_dimensions_whole();
   Direction direction(const PropagationTables::Op& op, int stage, bool pass_through) const;
   void visit(uint32_t op_index, const FactorPropagation& factors, int stage);
   void propagate_function_results(const FactorPropagation& factors);

@@ -65,8 +65,26 @@ void PropagationEngine::drop_erased() {
     if (function.body.valid()) prune(prune, function.body);
 }
 
+// A dimension without elements cannot be split, though it may share a factor with one that can: the
+// empty operand of a concatenate, a slice of nothing.
+void PropagationEngine::keep_empty_dimensions_whole() {
+  for (size_t s = 0; s < spec_.size(); ++s) {
+    if (spec_[s] < 0 || spec_[s] == tables_.initial[s]) continue;
+    const PropagationTables::Slot& slot = tables_.slots[s];
+    const Type& type = slot.value.valid()
+                           ? graph_.type(slot.value)
+                           : graph_.functions[slot.function].result_types[slot.index];
+    if (!type.is_tensor() || std::ranges::find(type.shape, 0) == type.shape.end()) continue;
+    ShardingSpec spec = specs_[spec_[s]];
+    for (size_t d = 0; d < std::min(spec.rank(), type.shape.size()); ++d)
+      if (type.shape[d] == 0) spec.dims[d].axes.clear();
+    spec_[s] = specs_.intern(std::move(spec));
+  }
+}
+
 void PropagationEngine::write_back() {
   drop_erased();
+  keep_empty_dimensions_whole();
   // One attribute object per spec, shared by all values that have it.
   std::vector<std::optional<Attribute>> single(specs_.size()), per_value(specs_.size());
   auto single_attr = [&](int32_t spec) -> const Attribute& {
