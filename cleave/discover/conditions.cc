@@ -39,7 +39,7 @@ class AtomTable {
     for (const std::string& name : dim_attrs)
       if (!has_d && points.front().attrs.contains(name)) add_values(name);
     if (has_d) add_position();
-    if (has_d && points.front().w > 0) add_shards();
+    if (has_d && points.front().w > 0) add_shards(dim_attrs);
   }
   const std::vector<Atom>& atoms() const { return atoms_; }
 
@@ -113,10 +113,18 @@ class AtomTable {
     // Of a real number the sign says more than the values of a sweep.
     if (std::holds_alternative<double>(first)) {
       auto value = [name](const SweepPoint& p) { return std::get<double>(p.attrs.at(name)); };
-      add(name + " > 0", [value](const SweepPoint& p) { return value(p) > 0; });
-      add(name + " < 0", [value](const SweepPoint& p) { return value(p) < 0; });
-      add(name + " >= 0", [value](const SweepPoint& p) { return value(p) >= 0; });
-      add(name + " <= 0", [value](const SweepPoint& p) { return value(p) <= 0; });
+      // One number says nothing about those of its sign.
+      auto add_sign = [&](const char* text, const std::function<bool(double)>& holds) {
+        std::set<double> values;
+        for (const SweepPoint& p : points_)
+          if (holds(value(p))) values.insert(value(p));
+        if (values.size() > 1)
+          add(name + text, [=](const SweepPoint& p) { return holds(value(p)); });
+      };
+      add_sign(" > 0", [](double x) { return x > 0; });
+      add_sign(" < 0", [](double x) { return x < 0; });
+      add_sign(" >= 0", [](double x) { return x >= 0; });
+      add_sign(" <= 0", [](double x) { return x <= 0; });
     }
     // A number that never changes meets d by chance.
     const bool varies = std::any_of(points_.begin(), points_.end(),
@@ -130,27 +138,41 @@ class AtomTable {
     add_values(name);
   }
 
+  // Values that were tried, alone and together: "p != 2" would promise those that were not.
   void add_values(const std::string& name) {
-    std::set<AttrValue> values;
+    std::set<AttrValue> values, somewhere, not_everywhere;
     for (const SweepPoint& p : points_)
-      if (auto it = p.attrs.find(name); it != p.attrs.end()) values.insert(it->second);
-    for (const AttrValue& value : values) {
-      auto equals = [name, value](const SweepPoint& p) {
-        auto it = p.attrs.find(name);
-        return it != p.attrs.end() && it->second == value;
-      };
-      add(name + " == " + to_string(value), equals);
-      add(name + " != " + to_string(value), [equals](const SweepPoint& p) { return !equals(p); });
-    }
+      if (auto it = p.attrs.find(name); it != p.attrs.end()) {
+        values.insert(it->second);
+        (p.valid ? somewhere : not_everywhere).insert(it->second);
+      }
+    for (const AttrValue& value : values) add_set(name, {value});
+    add_set(name, somewhere);
+    std::set<AttrValue> everywhere;
+    for (const AttrValue& value : values)
+      if (!not_everywhere.contains(value)) everywhere.insert(value);
+    add_set(name, everywhere);
+  }
+
+  void add_set(const std::string& name, const std::set<AttrValue>& values) {
+    if (values.empty()) return;
+    std::string text;
+    for (const AttrValue& value : values)
+      text += fmt::format("{}{} == {}", text.empty() ? "" : " or ", name, to_string(value));
+    if (values.size() > 1) text = "(" + text + ")";
+    add(std::move(text), [name, values](const SweepPoint& p) {
+      auto it = p.attrs.find(name);
+      return it != p.attrs.end() && values.contains(it->second);
+    });
   }
 
   void add_position() {
     add("size(d) == 1", [](const SweepPoint& p) { return p.size_of_d == 1; });
     add("size(d) != 1", [](const SweepPoint& p) { return p.size_of_d != 1; });
-    for (int64_t k = 0; k < 4; ++k) {
+    for (int64_t k = 0; k < 4; ++k)
       add(fmt::format("d == {}", k), [k](const SweepPoint& p) { return *p.d == k; });
+    for (int64_t k = 0; k < 4; ++k)
       add(fmt::format("d != {}", k), [k](const SweepPoint& p) { return *p.d != k; });
-    }
     for (int64_t k = 1; k < 4; ++k) {
       const std::string last = k == 1 ? "rank - 1" : fmt::format("rank - {}", k);
       add("d == " + last, [k](const SweepPoint& p) { return *p.d == p.rank - k; });
@@ -160,7 +182,7 @@ class AtomTable {
   }
 
   // What the number of devices makes of the shards of d: chunks of ceil(size / w).
-  void add_shards() {
+  void add_shards(const std::vector<std::string>& dim_attrs) {
     auto divides = [](const SweepPoint& p, int64_t k) {
       return k > 0 && p.size_of_d % (k * p.w) == 0;
     };
@@ -170,7 +192,8 @@ class AtomTable {
       return chunk * (p.w - 1) < p.size_of_d;
     });
     for (const auto& [name, first] : points_.front().attrs) {
-      if (!std::holds_alternative<int64_t>(first)) continue;
+      const bool is_dim = std::find(dim_attrs.begin(), dim_attrs.end(), name) != dim_attrs.end();
+      if (is_dim || !std::holds_alternative<int64_t>(first)) continue;
       auto value = [key = name](const SweepPoint& p) -> int64_t {
         const auto it = p.attrs.find(key);
         const auto* k = it == p.attrs.end() ? nullptr : std::get_if<int64_t>(&it->second);
@@ -213,7 +236,8 @@ std::optional<std::string> smallest_condition(const std::vector<SweepPoint>& poi
   const AtomTable table(points, dim_attrs);
   const std::vector<Atom>& atoms = table.atoms();
   for (const Atom& atom : atoms)
-    if (atom.truth == target) return atom.text;
+    if (atom.truth == target)
+      return atom.text.starts_with('(') ? atom.text.substr(1, atom.text.size() - 2) : atom.text;
 
   auto both = [](bool a, bool b) { return a && b; };
   auto either = [](bool a, bool b) { return a || b; };
@@ -253,19 +277,20 @@ std::optional<std::string> sufficient_condition(const std::vector<SweepPoint>& p
   const AtomTable table(points, dim_attrs);
   std::optional<std::string> best;
   std::ptrdiff_t most = 0;
-  auto consider = [&](const std::vector<bool>& truth, const std::string& text) {
+  // Of two that hold as often, the later: it asks for larger shards.
+  auto consider = [&](const std::vector<bool>& truth, const std::string& text, bool tie) {
     const auto count = std::count(truth.begin(), truth.end(), true);
-    if (count <= most || !covers(target, truth)) return;
+    if (count < most || (count == most && !tie) || count == 0 || !covers(target, truth)) return;
     most = count;
     best = text;
   };
   for (const Atom& shards : table.atoms())
-    if (depends_on_world(shards.text)) consider(shards.truth, shards.text);
+    if (depends_on_world(shards.text)) consider(shards.truth, shards.text, true);
   for (const Atom& other : table.atoms())
     for (const Atom& shards : table.atoms())
       if (depends_on_world(shards.text) && !depends_on_world(other.text))
         consider(combine(other.truth, shards.truth, [](bool a, bool b) { return a && b; }),
-                 other.text + " and " + shards.text);
+                 other.text + " and " + shards.text, false);
   return best;
 }
 

@@ -7,6 +7,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/core/shard_layout.h"
+#include "cleave/discover/worlds.h"
 
 namespace cleave {
 namespace {
@@ -99,25 +100,6 @@ void place_operands(Inputs& inputs) {
   }
 }
 
-// The numbers of devices to try, and for every size that all of them divide one that does not.
-std::vector<int> worlds_of(const Operator& op, const Sample& sample,
-                           const DiscoverOptions& options) {
-  constexpr size_t kMostMore = 2;
-  std::vector<int> worlds = options.worlds;
-  if (!options.uneven_worlds || !op.shape_attr.empty()) return worlds;
-  for (const TensorDesc& desc : sample.operands)
-    for (int64_t size : desc.shape) {
-      auto divides = [&](int w) { return size % w == 0; };
-      if (size < 2 || worlds.size() >= options.worlds.size() + kMostMore ||
-          !std::all_of(worlds.begin(), worlds.end(), divides))
-        continue;
-      int w = 2;
-      while (divides(w)) ++w;
-      worlds.push_back(w);
-    }
-  return worlds;
-}
-
 // Placements speak of one shape, whatever the numbers are.
 void require_same_shapes(const Operator& op, const Sample& sample, const Inputs& first,
                          const Inputs& next) {
@@ -149,6 +131,7 @@ std::vector<Inputs> make_inputs(const Operator& op, const Sample& sample,
         // Operands share a generator on even worlds and differ on odd ones.
         const size_t index = wi % 2 == 0 ? g : (g + 3 * i) % options.generators.size();
         const InputGenerator& generator = options.generators[index];
+        inputs.one_place |= generator.one_place;
         if (generator.floats_only && !has_fractions(desc.dtype)) usable = i > 0 && usable;
         inputs.operands.push_back(make_input(
             generator.floats_only && !has_fractions(desc.dtype) ? options.generators[0] : generator,
@@ -188,7 +171,8 @@ bool may_join(const std::vector<Placement>& row, const Placement& next) {
 class RowDecider {
  public:
   RowDecider(const Operator& op, const Sample& sample, const std::vector<Inputs>& inputs,
-             const std::vector<int>& worlds, std::vector<Placement> row, uint64_t seed)
+             const std::vector<int>& worlds, size_t asked, std::vector<Placement> row,
+             uint64_t seed)
       : op_(op),
         sample_(sample),
         inputs_(inputs),
@@ -198,6 +182,8 @@ class RowDecider {
         seed_(seed) {
     const bool sharded =
         std::any_of(row_.begin(), row_.end(), [](const Placement& p) { return p.is_shard(); });
+    // The others tell about shards alone.
+    num_worlds_ = partial_ && !sharded ? asked : worlds.size();
     const std::vector<TrueValue>& results = inputs.front().results;
     for (size_t r = 0; r < results.size(); ++r)
       for (const Placement& placement :
@@ -215,7 +201,8 @@ class RowDecider {
     const int repeats = partial == 0 ? 1 : kNumDecompositions + (partial > 1 ? 2 : 0);
     for (int repeat = 0; repeat < repeats; ++repeat)
       for (size_t i = 0; i < inputs_.size(); ++i)
-        if (!(partial_ && inputs_[i].one_place) && open(inputs_[i].world))
+        if (!(partial_ && inputs_[i].one_place) && inputs_[i].world < num_worlds_ &&
+            open(inputs_[i].world))
           test(inputs_[i], i, repeat);
     std::vector<Decision> decisions;
     for (State& state : states_) decisions.push_back(conclude(state));
@@ -397,6 +384,7 @@ class RowDecider {
   std::vector<Placement> row_;
   bool partial_;
   uint64_t seed_;
+  size_t num_worlds_ = 0;
   std::vector<State> states_;
   std::vector<std::tuple<Placement, int, DeviceRun>> prepared_;
 };
@@ -482,6 +470,48 @@ std::vector<std::vector<Placement>> operand_rows(
   return rows;
 }
 
+namespace {
+
+// Right on some numbers of devices, and wrong numbers on others.
+bool wavers(const Decision& decision) {
+  auto any = [&](VerdictKind kind) {
+    return std::any_of(decision.by_world.begin(), decision.by_world.end(),
+                       [&](const WorldVerdict& v) { return v.kind == kind; });
+  };
+  return any(VerdictKind::Refuted) && any(VerdictKind::Tested);
+}
+
+// The sizes of shards may be the reason, or luck: such rows are tried on more numbers before a
+// condition is made of it.
+void try_again(const Operator& op, const Sample& sample, const std::vector<int>& worlds,
+               const std::vector<std::vector<Placement>>& rows, const DiscoverOptions& options,
+               std::vector<std::vector<Decision>>& decided) {
+  constexpr uint64_t kRounds = 4;
+  for (uint64_t round = 1; round <= kRounds; ++round) {
+    std::vector<Inputs> inputs;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (std::none_of(decided[i].begin(), decided[i].end(), wavers)) continue;
+      if (inputs.empty()) {
+        DiscoverOptions other = options;
+        other.seed = options.seed + round * 7919;
+        inputs = make_inputs(op, sample, worlds, other);
+      }
+      const std::vector<Decision> again =
+          RowDecider(op, sample, inputs, worlds, options.worlds.size(), rows[i],
+                     options.seed * 7368787 + i * 15485863 + round)
+              .run();
+      for (size_t k = 0; k < again.size(); ++k)
+        for (size_t w = 0; w < again[k].by_world.size(); ++w)
+          if (again[k].by_world[w].kind == VerdictKind::Refuted) {
+            decided[i][k].by_world[w].kind = VerdictKind::Refuted;
+            std::erase(decided[i][k].worlds, worlds[w]);
+          }
+    }
+  }
+}
+
+}  // namespace
+
 std::vector<Decision> decide(const Operator& op, const Sample& sample,
                              const DiscoverOptions& options) {
   const std::vector<int> worlds = worlds_of(op, sample, options);
@@ -494,9 +524,9 @@ std::vector<Decision> decide(const Operator& op, const Sample& sample,
   auto work = [&] {
     for (size_t i = next++; i < rows.size(); i = next++) {
       try {
-        decided[i] =
-            RowDecider(op, sample, inputs, worlds, rows[i], options.seed * 7368787 + i * 15485863)
-                .run();
+        decided[i] = RowDecider(op, sample, inputs, worlds, options.worlds.size(), rows[i],
+                                options.seed * 7368787 + i * 15485863)
+                         .run();
       } catch (...) {
         errors[i] = std::current_exception();
       }
@@ -513,6 +543,7 @@ std::vector<Decision> decide(const Operator& op, const Sample& sample,
   for (std::thread& thread : threads) thread.join();
   for (const std::exception_ptr& error : errors)
     if (error) std::rethrow_exception(error);
+  try_again(op, sample, worlds, rows, options, decided);
   std::vector<Decision> all;
   for (auto& part : decided) std::move(part.begin(), part.end(), std::back_inserter(all));
   return all;

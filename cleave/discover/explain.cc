@@ -145,6 +145,12 @@ class Sweep {
     return points;
   }
 
+  bool has_one_rank() const {
+    const std::vector<SweepPoint> all = points(false);
+    return std::all_of(all.begin(), all.end(),
+                       [&](const SweepPoint& p) { return p.rank == all.front().rank; });
+  }
+
  private:
   // The tensor whose dimension d is: the first sharded operand, else the result.
   const Shape* base_shape(size_t sample) const {
@@ -254,6 +260,17 @@ Explained add_rule_by_world(const Operator& op, const Sweep& sweep,
     }
   }
   const bool exact = condition && depends_on_world(*condition);
+  // Each dimension for itself, attributes and all, rather than a condition that leaves some out.
+  if (!exact) {
+    std::vector<DiscoveredRule> named;
+    for (int64_t d : valid_d)
+      if (const auto local = smallest_condition(sweep.points(true, d), op.dim_attrs))
+        named.push_back(name_d(d, *local));
+    if (named.size() == valid_d.size()) {
+      std::move(named.begin(), named.end(), std::back_inserter(discovery.rules));
+      return Explained::All;
+    }
+  }
   const auto said = exact ? condition : sufficient_condition(sweep.points(true), op.dim_attrs);
   if (!said) return Explained::Nothing;
   rule.condition = *said;
@@ -317,10 +334,12 @@ void add_rules(const Operator& op, const Schema& schema, const std::vector<Insta
     return;
   const std::optional<std::string> condition =
       smallest_condition(sweep.points(false), op.dim_attrs);
-  // A condition on the position alone that one d fulfils is said best by naming that d.
-  const bool positional = condition && valid_d.size() == 1 &&
-                          condition->find("size") == std::string::npos &&
-                          !mentions_attribute(*condition, discovery);
+  // A condition on the position alone that one d fulfils is said best by naming that d, as is one
+  // that was tried on one rank only: "d != 2" would promise all others.
+  const bool positional =
+      condition &&
+      (valid_d.size() == 1 || (!condition->empty() && !valid_d.empty() && sweep.has_one_rank())) &&
+      condition->find("size") == std::string::npos && !mentions_attribute(*condition, discovery);
   if (condition && !positional) {
     rule.condition = *condition;
     discovery.rules.push_back(std::move(rule));

@@ -1,5 +1,7 @@
 #include "cleave/discover/inputs.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -8,6 +10,8 @@
 
 namespace cleave {
 namespace {
+
+constexpr int kNumPatchworks = 7;
 
 using Fill = std::function<std::vector<double>(const Shape&, NumberStream&)>;
 
@@ -112,6 +116,12 @@ double any_scale(size_t, NumberStream& random) {
   return (random.chance(0.5) ? 1 : -1) * std::pow(10.0, random.uniform() * 30 - 15);
 }
 
+// Numbers that are nothing beside the others, and still not zero.
+double speck(size_t, NumberStream& random) {
+  constexpr double kSpecks[] = {1e-30, -1e-25, 1e-310, -1e-18};
+  return random.chance(0.3) ? kSpecks[random.below(4)] : random.normal();
+}
+
 // The ends of an integer type among small numbers.
 Array integer_ends(const TensorDesc& desc, NumberStream& random) {
   Array array(desc.dtype, desc.shape);
@@ -184,7 +194,7 @@ double into_range(double x, DType dtype) {
 }  // namespace
 
 std::vector<InputGenerator> default_generators() {
-  return {
+  std::vector<InputGenerator> all = {
       {"ordered", each([](size_t i, NumberStream&) { return 1.0 + static_cast<double>(i); })},
       {"normal", scaled_normal(1)},
       {"mixed_integers",
@@ -221,7 +231,11 @@ std::vector<InputGenerator> default_generators() {
       {"any_scale", each(any_scale), true, true},
       {"zero_slabs", zero_slabs, false, true},
       {"nan_slabs", nan_slabs, true, true},
+      {"specks", each(speck), true},
   };
+  for (int i = 1; i <= kNumPatchworks; ++i)
+    all.push_back({fmt::format("patchwork_{}", i), {}, false, true, false, i});
+  return all;
 }
 
 InputGenerator generator_of_values(std::string name, std::vector<double> values) {
@@ -234,6 +248,7 @@ InputGenerator generator_of_values(std::string name, std::vector<double> values)
 }
 
 Array make_input(const InputGenerator& generator, const TensorDesc& desc, NumberStream& random) {
+  if (generator.patchwork) return patchwork_input(generator.patchwork, desc, random);
   if (generator.integer_ends && is_integer(desc.dtype) && desc.domain == Domain::Any)
     return integer_ends(desc, random);
   Shape shape = desc.shape;

@@ -21,6 +21,9 @@ struct InputGenerator {
   bool one_place = false;
   // An integer operand is filled with the ends of its range among small numbers.
   bool integer_ends = false;
+  // Two of the other generators, one of them in a corner; `fill` is not asked. From 1 on, they
+  // differ in the numbers of the corner.
+  int patchwork = 0;
 };
 
 // The general generators and those for categories of ops (unit vectors, singular matrices, ...). A
@@ -33,5 +36,6 @@ InputGenerator generator_of_values(std::string name, std::vector<double> values)
 
 // Numbers for one operand: generated, then moved into its domain and rounded to its dtype.
 Array make_input(const InputGenerator& generator, const TensorDesc& desc, NumberStream& random);
+Array patchwork_input(int which, const TensorDesc& desc, NumberStream& random);
 
 }  // namespace cleave

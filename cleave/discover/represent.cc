@@ -119,6 +119,11 @@ void split_prod(double x, std::span<double> parts, Decomposition how, NumberStre
     if (how == Decomposition::Gaps)
       for (double& part : parts) part = std::ldexp(1.0, static_cast<int>(random.below(9)) - 4);
     parts[holder] = x;
+    // An infinity times zero.
+    if (std::isnan(x) && how == Decomposition::Opposite) {
+      parts[holder] = std::numeric_limits<double>::infinity();
+      parts[holder ? 0 : 1] = 0;
+    }
     return;
   }
   double rest = x;
