@@ -144,7 +144,7 @@ std::vector<Array> run_sharded(const Graph& graph, const std::string& entry,
   if (shard == "annotations") {
     if (!options.mesh.empty() || graph.meshes.empty()) mesh = mesh_of(graph, options);
     if (mesh) require_annotated_mesh(graph, *mesh);
-    run_propagation_pipeline(sharded, {});
+    run_propagation_pipeline(sharded, {.runs_along = runs_along});
   } else if (shard == "replicated" || shard.starts_with("random:")) {
     mesh = mesh_of(graph, options);
     drop_shardings_and_meshes(sharded);
