@@ -179,10 +179,12 @@ const Partitioner::Special& Partitioner::specialize(const Function& function,
   region_nodes(function.body, copy.body);
   const bool keeps = options_.keep_results && function.name == options_.entry;
   std::vector<ShardingSpec> specs;
-  for (size_t i = 0; i < terminator.operands.size(); ++i)
-    specs.push_back(i < results.size() && results[i] ? *results[i]
-                    : keeps                          ? kept_spec(terminator.operands[i])
-                                                     : complete_spec(terminator.operands[i]));
+  for (size_t i = 0; i < terminator.operands.size(); ++i) {
+    const ValueId returned = terminator.operands[i];
+    const bool asked = i < results.size() && results[i] &&
+                       !(keeps && options_.results_are_wishes && moves(returned, *results[i]));
+    specs.push_back(asked ? *results[i] : keeps ? kept_spec(returned) : complete_spec(returned));
+  }
   terminate(function.body, copy.body, specs);
   copy.result_attrs.resize(specs.size());
   for (size_t i = 0; i < specs.size(); ++i) {
@@ -296,6 +298,9 @@ void Partitioner::define_results(const Node& node, std::vector<ValueId> values,
       spec.partial = without(spec_of(value).partial, used);
       spec.partial_op = spec_of(value).partial_op;
     }
+    if (options_.results_are_wishes && is_only_returned(node.results[i]) &&
+        moves(node.results[i], spec))
+      continue;
     if (!spec.same_layout(spec_of(value))) use(node.results[i], spec, target);
   }
 }
@@ -330,8 +335,26 @@ ValueId Partitioner::use(ValueId source, const ShardingSpec& spec, RegionId targ
       best = std::min(best, seconds);
     }
   }
+  if (is_remade(source) && moves(source, spec))
+    if (const std::optional<ValueId> again = remake(source, spec, target)) return keep(*again);
   const ValueId made = keep(reshard(from, spec, target, type.dtype));
   return is_wide(source, made) ? keep(convert(made, type.dtype, target)) : made;
+}
+
+bool Partitioner::moves(ValueId source, const ShardingSpec& spec) {
+  const std::vector<ValueId>& versions = versions_[source.index];
+  return std::none_of(versions.begin(), versions.end(), [&](ValueId version) {
+    if (!spec.mesh || !spec_of(version).mesh || spec_of(version).same_layout(spec)) return true;
+    const Type& type = program_.graph.type(version);
+    return resharder_.plan(spec_of(version), spec, type.shape, type.dtype).bytes == 0;
+  });
+}
+
+bool Partitioner::is_only_returned(ValueId source) const {
+  const auto uses = uses_.uses(source);
+  return !uses.empty() && std::all_of(uses.begin(), uses.end(), [&](const Use& use) {
+    return source_.node(use.node).name == "func.return";
+  });
 }
 
 ShardingSpec Partitioner::complete_spec(ValueId source) const {

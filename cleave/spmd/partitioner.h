@@ -64,10 +64,18 @@ class Partitioner {
 
   // The value in a layout: an existing version, or a new one by the steps of a reshard.
   ValueId use(ValueId source, const ShardingSpec& spec, RegionId target);
+  // Whether that takes communication.
+  bool moves(ValueId source, const ShardingSpec& spec);
+  bool is_only_returned(ValueId source) const;
   // The same as it is now, in the type that the source says.
   ValueId use_as_is(ValueId source, RegionId target);
   // A sum that this completes is rounded to `dtype` then.
   ValueId reshard(ValueId value, const ShardingSpec& spec, RegionId target, DType dtype);
+
+  // A value that is computed from constants alone, computed once more in another layout
+  // (partition_constants.cc).
+  bool is_remade(ValueId source, int depth = 0) const;
+  std::optional<ValueId> remake(ValueId source, const ShardingSpec& spec, RegionId target);
 
   // Sums of 16-bit floats that are pending over devices are kept in 32 bits (partition_width.cc;
   // docs/decisions/0008): a version of a source value may be wide.
