@@ -270,9 +270,10 @@ void Partitioner::visit_plain(NodeId id, RegionId target) {
     if (!planned && (has_several_users(operand) || spreads_complete(node, wanted)))
       have.back().partial.clear();
   }
-  const OpPartition how = partition_op(source_, node, program_.mesh, have, wanted);
+  OpPartition how = partition_op(source_, node, program_.mesh, have, wanted);
   if (visit_in_rounds(node, how, have, wanted, target)) return;
   if (visit_running(node, how, wanted, target)) return;
+  if (const auto moved = moved_to_another_dim(node, how, have)) how = *moved;
   const Width width = width_of(node, how);
   std::vector<ValueId> operands;
   if (how.halo && node.def && node.def->needs)

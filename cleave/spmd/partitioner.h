@@ -47,6 +47,11 @@ class Partitioner {
   // not done so.
   bool visit_in_rounds(const Node& node, const OpPartition& how, std::span<const ShardingSpec> have,
                        const Wanted& wanted, RegionId target);
+  // The same with the axes of a dimension that the op needs whole on another one, if that is much
+  // cheaper than gathering it (partition_moved.cc).
+  std::optional<OpPartition> moved_to_another_dim(const Node& node, const OpPartition& how,
+                                                  const std::vector<ShardingSpec>& have);
+  double seconds_to(const Node& node, const OpPartition& how);  // of bringing the operands there
   bool visit_running(const Node& node, const OpPartition& how, const Wanted& wanted,
                      RegionId target);
   std::vector<ValueId> second_round(const Node& node, std::vector<ValueId> candidates,
