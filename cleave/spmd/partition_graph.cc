@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
@@ -176,7 +177,10 @@ const Partitioner::Special& Partitioner::specialize(const Function& function,
   const Node& terminator = source_.node(source_.terminator(function.body));
   for (size_t i = 0; i < results.size(); ++i)
     if (results[i] && results[i]->is_partial()) pending_.insert(terminator.operands[i]);
+  // Of this specialisation alone.
+  const std::map<ValueId, bool> outer = std::exchange(completed_later_, {});
   region_nodes(function.body, copy.body);
+  completed_later_ = outer;
   const bool keeps = options_.keep_results && function.name == options_.entry;
   std::vector<ShardingSpec> specs;
   for (size_t i = 0; i < terminator.operands.size(); ++i) {
@@ -266,8 +270,10 @@ void Partitioner::visit_plain(NodeId id, RegionId target) {
   std::vector<ShardingSpec> have;
   for (ValueId operand : node.operands) {
     have.push_back(spec_of(current(operand)));
-    // Completed once for all its users; pending for a single one, which may combine it with others.
-    if (!planned && (has_several_users(operand) || spreads_complete(node, wanted)))
+    // Completed once for all its users; pending for a single one, or for several that combine it
+    // with others.
+    if (!planned && ((has_several_users(operand) && !completes_later(operand)) ||
+                     spreads_complete(node, wanted)))
       have.back().partial.clear();
   }
   OpPartition how = partition_op(source_, node, program_.mesh, have, wanted);

@@ -29,6 +29,17 @@ class Partitioner {
   bool usable(const ShardingSpec& spec, std::string_view what) const;
   void copy_scalar_functions();
   bool has_several_users(ValueId source) const;
+  // Of a pending value with several users: they carry it to where it meets other pending values
+  // (partition_pending.cc).
+  bool completes_later(ValueId source);
+  struct PendingPaths {
+    std::set<ValueId> sources;    // pending values that come together
+    std::set<ValueId> carried;    // those, and what ops that carry them make of them
+    std::set<ValueId> completed;  // of these, those that some op needs completed
+    bool ends = true;
+  };
+  bool follow_pending(const ShardingSpec& spec, PendingPaths& paths) const;
+  bool is_pending_alike(ValueId source, const ShardingSpec& spec) const;
   bool spreads_complete(const Node& node, const Wanted& wanted) const;
 
   // A function specialised to layouts of its arguments.
@@ -126,6 +137,7 @@ class Partitioner {
   std::vector<ValueId> made_;                   // sources of versions in the order of their making
   std::map<std::string, Special> specials_;
   std::set<ValueId> pending_;  // sources that functions are to return as pending
+  std::map<ValueId, bool> completed_later_;
   Resharder resharder_;
   std::string asking_;  // the op that is being partitioned, for the log
 };
