@@ -132,7 +132,7 @@ std::vector<Array> run_sharded(const Graph& graph, const std::string& entry,
           graph, [&](const Mesh& own) { return own.same_devices(*mesh); },
           "--mesh " + to_string(*mesh),
           "leave --mesh out, or say --shard replicated or random:SEED to drop them");
-    run_propagation_pipeline(sharded, {});
+    run_propagation_pipeline(sharded, {.runs_along = runs_along});
   } else if (shard == "replicated" || shard.starts_with("random:")) {
     mesh = mesh_of(graph, options);
     drop_annotations(sharded, *mesh);

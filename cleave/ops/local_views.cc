@@ -148,6 +148,18 @@ std::vector<ValueId> local_get_dimension_size(LocalOp& op) {
 // the whole.
 bool never_sharded(const Graph&, const Node&, const OpShardingRule&, FactorIndex) { return false; }
 
+// Sizes that have no common divisor give each side factors of its own: a part of the result along
+// such a factor takes elements from all over the operand.
+//   6x4 -> 4x6: ([i, j])->([k, l]) for the sizes 3 and 3 that stand in the way
+bool reshape_shardable(const Graph&, const Node&, const OpShardingRule& rule, FactorIndex factor) {
+  auto has = [&](const TensorFactors& tensor) {
+    return std::any_of(tensor.begin(), tensor.end(), [&](const DimFactors& dim) {
+      return std::find(dim.begin(), dim.end(), factor) != dim.end();
+    });
+  };
+  return has(rule.operands[0]) && has(rule.results[0]);
+}
+
 }  // namespace
 
 void add_local_view_forms(OpRegistry& registry) {
@@ -156,6 +168,7 @@ void add_local_view_forms(OpRegistry& registry) {
         "stablehlo.dynamic_pad", "stablehlo.real_dynamic_slice", "stablehlo.set_dimension_size",
         "stablehlo.dynamic_gather"})
     registry.extend(name, [](OpDef& def) { def.shardable = never_sharded; });
+  registry.extend("stablehlo.reshape", [](OpDef& def) { def.shardable = reshape_shardable; });
   registry.extend("stablehlo.constant", [](OpDef& def) { def.localize = local_constant; });
   registry.extend("stablehlo.iota", [](OpDef& def) { def.localize = local_iota; });
   registry.extend("stablehlo.get_dimension_size",

@@ -37,7 +37,7 @@ void prepare_for_propagation(Graph& graph, const PipelineOptions& options) {
 
 void run_propagation_pipeline(Graph& graph, const PipelineOptions& options) {
   prepare_for_propagation(graph, options);
-  PropagationEngine engine(graph, {});
+  PropagationEngine engine(graph, {.runs_along = options.runs_along});
   engine.run();
   if (options.observe) options.observe(engine);
   engine.write_back();

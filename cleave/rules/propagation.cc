@@ -46,7 +46,7 @@ bool same_but_priorities(const ShardingSpec& a, const ShardingSpec& b) {
 PropagationEngine::PropagationEngine(Graph& graph, PropagationOptions options)
     : graph_(graph),
       options_(options),
-      tables_(build_propagation_tables(graph, specs_, options.conservative)) {
+      tables_(build_propagation_tables(graph, specs_, options.conservative, options.runs_along)) {
   spec_ = tables_.initial;
   changed_at_.assign(spec_.size(), 1);
   clean_.resize(tables_.ops.size());

@@ -19,6 +19,9 @@ struct PropagationOptions {
       true;                   // dimensions {...}p1 wait until everything of priority 0 has settled
   bool conservative = false;  // no parts of axes, no propagation along factors that move elements
   bool keep_rules = false;    // leave the rules that were used on the ops
+  // Nothing propagates along factors that the op can't run cut along: what it would cut there is
+  // gathered again. Null: along all factors, as Shardy does.
+  RunsAlongFn runs_along = nullptr;
 };
 
 // Why a sharding changed.

@@ -24,8 +24,8 @@ bool is_edge(const Node& node) {
 
 class Builder {
  public:
-  Builder(const Graph& graph, SpecTable& specs, bool conservative)
-      : graph_(graph), specs_(specs), conservative_(conservative) {}
+  Builder(const Graph& graph, SpecTable& specs, bool conservative, RunsAlongFn runs_along)
+      : graph_(graph), specs_(specs), conservative_(conservative), runs_along_(runs_along) {}
 
   PropagationTables build() {
     order_nodes();
@@ -188,8 +188,17 @@ class Builder {
       return identity_rule_for(graph_.type(node.results[0]).shape, node.operands.size());
     if (!own_rule && node.name == "sdy.sharding_constraint")
       return identity_rule_for(graph_.type(node.results[0]).shape, 1);
-    const auto rule = rule_of(graph_, node, conservative_);
+    auto rule = rule_of(graph_, node, conservative_);
+    if (rule && runs_along_ && !own_rule) rule = blocked_where_whole(node, *rule);
     return rule ? add_rule(rule) : PropagationTables::kNoRule;
+  }
+
+  std::shared_ptr<const OpShardingRule> blocked_where_whole(const Node& node,
+                                                            OpShardingRule rule) const {
+    const std::vector<bool> runs = runs_along_(graph_, node, rule);
+    for (size_t f = 0; f < runs.size(); ++f)
+      if (!runs[f]) rule.factors[f].blocked = true;
+    return std::make_shared<const OpShardingRule>(std::move(rule));
   }
 
   void check_type(const Node& node, const Type& type) const {
@@ -424,6 +433,7 @@ class Builder {
   const Graph& graph_;
   SpecTable& specs_;
   const bool conservative_;
+  const RunsAlongFn runs_along_;
   PropagationTables tables_;
   std::vector<NodeId> pre_order_, uses_order_;
   std::vector<Use> uses_;
@@ -457,9 +467,9 @@ bool is_removable(const Graph& graph, const Node& node) {
   return node.def && node.def->has(kPure);
 }
 
-PropagationTables build_propagation_tables(const Graph& graph, SpecTable& specs,
-                                           bool conservative) {
-  return Builder(graph, specs, conservative).build();
+PropagationTables build_propagation_tables(const Graph& graph, SpecTable& specs, bool conservative,
+                                           RunsAlongFn runs_along) {
+  return Builder(graph, specs, conservative, runs_along).build();
 }
 
 }  // namespace cleave

@@ -89,7 +89,13 @@ struct PropagationTables {
   }
 };
 
-PropagationTables build_propagation_tables(const Graph& graph, SpecTable& specs, bool conservative);
+// Which factors of a rule an op can run cut along, by factor.
+using RunsAlongFn = std::vector<bool> (*)(const Graph& graph, const Node& node,
+                                          const OpShardingRule& rule);
+
+// With `runs_along`, nothing propagates along the other factors of an op's own rule.
+PropagationTables build_propagation_tables(const Graph& graph, SpecTable& specs, bool conservative,
+                                           RunsAlongFn runs_along = nullptr);
 
 // Whether the op may go when its results are not used: it, and everything inside it, has no effect.
 bool is_removable(const Graph& graph, const Node& node);

@@ -9,6 +9,7 @@
 namespace cleave {
 
 class PropagationEngine;
+struct OpShardingRule;
 
 // Before propagation.
 
@@ -82,6 +83,9 @@ struct PipelineOptions {
   // Arguments and results stay sharded where their sizes do not divide, as they may be inside.
   // Without it they are made to divide, as Shardy's pipeline does.
   bool keep_uneven = false;
+  // PropagationOptions::runs_along, for programs that are run: `runs_along` of cleave/spmd.
+  std::vector<bool> (*runs_along)(const Graph& graph, const Node& node,
+                                  const OpShardingRule& rule) = nullptr;
   // Shown the finished propagation, before what comes after it changes the module.
   std::function<void(const PropagationEngine&)> observe = {};
 };

@@ -43,6 +43,10 @@ OpPartition partition_op(const Graph& graph, const Node& node, const MeshPtr& me
 // attribute `sdy.sharding_rule`. Nothing where the op has none.
 std::optional<OpShardingRule> rule_of(const Graph& graph, const Node& node);
 
+// Which factors of a rule the op can run cut along, as partition_op sees it: along all others its
+// operands are gathered.
+std::vector<bool> runs_along(const Graph& graph, const Node& node, const OpShardingRule& rule);
+
 struct PartitionOptions {
   std::string entry = "main";
   // Where the module has no mesh of its own.
@@ -53,6 +57,9 @@ struct PartitionOptions {
   // Results without an attribute stay as the program has them, pending reductions included; one
   // that something in the program completed is returned completed.
   bool keep_results = false;
+  // With keep_results: the attributes of results were propagated, nobody asked for them. A result
+  // gets such a layout if that moves nothing, and stays as the program has it otherwise.
+  bool results_are_wishes = false;
   // Sums of 16-bit floats that are pending over devices are kept in 32 bits until they are
   // completed, which moves twice the bytes; off: each device rounds its part first. Planned ops
   // always round, as their communication was priced.

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
@@ -178,13 +179,18 @@ const Partitioner::Special& Partitioner::specialize(const Function& function,
   const Node& terminator = source_.node(source_.terminator(function.body));
   for (size_t i = 0; i < results.size(); ++i)
     if (results[i] && results[i]->is_partial()) pending_.insert(terminator.operands[i]);
+  // Of this specialisation alone.
+  const std::map<ValueId, bool> outer = std::exchange(completed_later_, {});
   region_nodes(function.body, copy.body);
+  completed_later_ = outer;
   const bool keeps = options_.keep_results && function.name == options_.entry;
   std::vector<ShardingSpec> specs;
-  for (size_t i = 0; i < terminator.operands.size(); ++i)
-    specs.push_back(i < results.size() && results[i] ? *results[i]
-                    : keeps                          ? kept_spec(terminator.operands[i])
-                                                     : complete_spec(terminator.operands[i]));
+  for (size_t i = 0; i < terminator.operands.size(); ++i) {
+    const ValueId returned = terminator.operands[i];
+    const bool asked = i < results.size() && results[i] &&
+                       !(keeps && options_.results_are_wishes && moves(returned, *results[i]));
+    specs.push_back(asked ? *results[i] : keeps ? kept_spec(returned) : complete_spec(returned));
+  }
   terminate(function.body, copy.body, specs);
   copy.result_attrs.resize(specs.size());
   for (size_t i = 0; i < specs.size(); ++i) {
@@ -266,13 +272,16 @@ void Partitioner::visit_plain(NodeId id, RegionId target) {
   std::vector<ShardingSpec> have;
   for (ValueId operand : node.operands) {
     have.push_back(spec_of(current(operand)));
-    // Completed once for all its users; pending for a single one, which may combine it with others.
-    if (!planned && (has_several_users(operand) || spreads_complete(node, wanted)))
+    // Completed once for all its users; pending for a single one, or for several that combine it
+    // with others.
+    if (!planned && ((has_several_users(operand) && !completes_later(operand)) ||
+                     spreads_complete(node, wanted)))
       have.back().partial.clear();
   }
-  const OpPartition how = partition_op(source_, node, program_.mesh, have, wanted);
+  OpPartition how = partition_op(source_, node, program_.mesh, have, wanted);
   if (visit_in_rounds(node, how, have, wanted, target)) return;
   if (visit_running(node, how, wanted, target)) return;
+  if (const auto moved = moved_to_another_dim(node, how, have)) how = *moved;
   const Width width = width_of(node, how);
   std::vector<ValueId> operands;
   if (how.halo && node.def && node.def->needs)
@@ -298,6 +307,9 @@ void Partitioner::define_results(const Node& node, std::vector<ValueId> values,
       spec.partial = without(spec_of(value).partial, used);
       spec.partial_op = spec_of(value).partial_op;
     }
+    if (options_.results_are_wishes && is_only_returned(node.results[i]) &&
+        moves(node.results[i], spec))
+      continue;
     if (!spec.same_layout(spec_of(value))) use(node.results[i], spec, target);
   }
 }
@@ -332,8 +344,26 @@ ValueId Partitioner::use(ValueId source, const ShardingSpec& spec, RegionId targ
       best = std::min(best, seconds);
     }
   }
+  if (is_remade(source) && moves(source, spec))
+    if (const std::optional<ValueId> again = remake(source, spec, target)) return keep(*again);
   const ValueId made = keep(reshard(from, spec, target, type.dtype));
   return is_wide(source, made) ? keep(convert(made, type.dtype, target)) : made;
+}
+
+bool Partitioner::moves(ValueId source, const ShardingSpec& spec) {
+  const std::vector<ValueId>& versions = versions_[source.index];
+  return std::none_of(versions.begin(), versions.end(), [&](ValueId version) {
+    if (!spec.mesh || !spec_of(version).mesh || spec_of(version).same_layout(spec)) return true;
+    const Type& type = program_.graph.type(version);
+    return resharder_.plan(spec_of(version), spec, type.shape, type.dtype).bytes == 0;
+  });
+}
+
+bool Partitioner::is_only_returned(ValueId source) const {
+  const auto uses = uses_.uses(source);
+  return !uses.empty() && std::all_of(uses.begin(), uses.end(), [&](const Use& use) {
+    return source_.node(use.node).name == "func.return";
+  });
 }
 
 ShardingSpec Partitioner::complete_spec(ValueId source) const {

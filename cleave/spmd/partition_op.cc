@@ -153,6 +153,15 @@ std::optional<OpShardingRule> rule_of(const Graph& graph, const Node& node) {
   return node.def->rule(graph, node);
 }
 
+std::vector<bool> runs_along(const Graph& graph, const Node& node, const OpShardingRule& rule) {
+  std::vector<bool> runs(rule.factors.size(), true);
+  if (rule.operands.size() != node.operands.size() || rule.results.size() != node.results.size())
+    return runs;
+  const FactorChooser chooser(graph, node, rule);
+  for (size_t f = 0; f < runs.size(); ++f) runs[f] = chooser.can_shard(static_cast<FactorIndex>(f));
+  return runs;
+}
+
 OpPartition partition_op(const Graph& graph, const Node& node, const MeshPtr& mesh,
                          std::span<const ShardingSpec> operands,
                          std::span<const std::optional<ShardingSpec>> wanted) {

@@ -29,6 +29,17 @@ class Partitioner {
   bool usable(const ShardingSpec& spec, std::string_view what) const;
   void copy_scalar_functions();
   bool has_several_users(ValueId source) const;
+  // Of a pending value with several users: they carry it to where it meets other pending values
+  // (partition_pending.cc).
+  bool completes_later(ValueId source);
+  struct PendingPaths {
+    std::set<ValueId> sources;    // pending values that come together
+    std::set<ValueId> carried;    // those, and what ops that carry them make of them
+    std::set<ValueId> completed;  // of these, those that some op needs completed
+    bool ends = true;
+  };
+  bool follow_pending(const ShardingSpec& spec, PendingPaths& paths) const;
+  bool is_pending_alike(ValueId source, const ShardingSpec& spec) const;
   bool spreads_complete(const Node& node, const Wanted& wanted) const;
 
   // A function specialised to layouts of its arguments.
@@ -47,6 +58,11 @@ class Partitioner {
   // not done so.
   bool visit_in_rounds(const Node& node, const OpPartition& how, std::span<const ShardingSpec> have,
                        const Wanted& wanted, RegionId target);
+  // The same with the axes of a dimension that the op needs whole on another one, if that is much
+  // cheaper than gathering it (partition_moved.cc).
+  std::optional<OpPartition> moved_to_another_dim(const Node& node, const OpPartition& how,
+                                                  const std::vector<ShardingSpec>& have);
+  double seconds_to(const Node& node, const OpPartition& how);  // of bringing the operands there
   bool visit_running(const Node& node, const OpPartition& how, const Wanted& wanted,
                      RegionId target);
   std::vector<ValueId> second_round(const Node& node, std::vector<ValueId> candidates,
@@ -64,10 +80,18 @@ class Partitioner {
 
   // The value in a layout: an existing version, or a new one by the steps of a reshard.
   ValueId use(ValueId source, const ShardingSpec& spec, RegionId target);
+  // Whether that takes communication.
+  bool moves(ValueId source, const ShardingSpec& spec);
+  bool is_only_returned(ValueId source) const;
   // The same as it is now, in the type that the source says.
   ValueId use_as_is(ValueId source, RegionId target);
   // A sum that this completes is rounded to `dtype` then.
   ValueId reshard(ValueId value, const ShardingSpec& spec, RegionId target, DType dtype);
+
+  // A value that is computed from constants alone, computed once more in another layout
+  // (partition_constants.cc).
+  bool is_remade(ValueId source, int depth = 0) const;
+  std::optional<ValueId> remake(ValueId source, const ShardingSpec& spec, RegionId target);
 
   // Sums of 16-bit floats that are pending over devices are kept in 32 bits (partition_width.cc;
   // docs/decisions/0008): a version of a source value may be wide.
@@ -113,6 +137,7 @@ class Partitioner {
   std::vector<ValueId> made_;                   // sources of versions in the order of their making
   std::map<std::string, Special> specials_;
   std::set<ValueId> pending_;  // sources that functions are to return as pending
+  std::map<ValueId, bool> completed_later_;
   Resharder resharder_;
   std::string asking_;  // the op that is being partitioned, for the log
 };

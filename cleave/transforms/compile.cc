@@ -4,12 +4,10 @@
 #include <numeric>
 
 #include "cleave/core/error.h"
-#include "cleave/rules/sharding_passes.h"
 #include "cleave/runtime/collective_listener.h"
 #include "cleave/runtime/comm_log.h"
 #include "cleave/runtime/manual_scope.h"
-#include "cleave/spmd/combine_reductions.h"
-#include "cleave/spmd/partition.h"
+#include "cleave/transforms/cheaper_program.h"
 
 namespace cleave::compile_detail {
 namespace {
@@ -83,10 +81,7 @@ Compiled::Compiled(Trace trace, std::span<const Tensor> leaves, const CompileOpt
     return;
   }
   if (trace.graph.meshes.empty()) trace.graph.meshes = {mesh};
-  run_propagation_pipeline(trace.graph, {.keep_uneven = true});
-  Program program = partition(
-      trace.graph, {.entry = trace.graph.functions[0].name, .mesh = mesh, .keep_results = true});
-  combine_scalar_reductions(program);
+  Program program = cheaper_program(std::move(trace.graph), mesh);
   const RegionId body = program.entry_function().body;
   for (ValueId arg : program.graph.region(body).args) layouts_.push_back(program.layout(arg).spec);
   const Node end = program.graph.node(program.graph.terminator(body));

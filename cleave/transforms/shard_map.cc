@@ -9,6 +9,7 @@
 #include "cleave/runtime/collective_listener.h"
 #include "cleave/runtime/ops_creation.h"
 #include "cleave/runtime/record.h"
+#include "cleave/spmd/partition.h"
 #include "cleave/transforms/region_copy.h"
 #include "cleave/transforms/variation.h"
 
@@ -107,7 +108,7 @@ std::vector<Tensor> run_auto(Trace trace, std::span<const Tensor> leaves, const 
     if (out[i])
       main.result_attrs[i].set(
           "sdy.sharding", ShardingAttr{to_sharding(*out[i], mesh, main.result_types[i].shape)});
-  run_propagation_pipeline(graph, {.keep_uneven = true});
+  run_propagation_pipeline(graph, {.keep_uneven = true, .runs_along = runs_along});
   std::vector<Tensor> args(leaves.begin(), leaves.end());
   args.insert(args.end(), trace.captures.begin(), trace.captures.end());
   const bool said = asks || std::ranges::any_of(out, [](const auto& s) { return s.has_value(); }) ||
