@@ -75,13 +75,18 @@ Compiled::Compiled(Trace trace, std::span<const Tensor> leaves, const CompileOpt
   if (!mesh) {
     layouts_.resize(all.size());
     for (const Type& type : result_types) results_.push_back(shared_aval(type, {}));
-    executable_ = std::make_unique<Executable>(trace.graph, trace.graph.functions[0].name, options);
+    CompileOptions recorded = options;
+    recorded.verified = true;
+    executable_ =
+        std::make_unique<Executable>(trace.graph, trace.graph.functions[0].name, recorded);
     return;
   }
   if (trace.graph.meshes.empty()) trace.graph.meshes = {mesh};
-  run_propagation_pipeline(trace.graph, {.keep_uneven = true});
-  Program program = partition(
-      trace.graph, {.entry = trace.graph.functions[0].name, .mesh = mesh, .keep_results = true});
+  run_propagation_pipeline(trace.graph, {.keep_uneven = true, .verified = true});
+  Program program = partition(trace.graph, {.entry = trace.graph.functions[0].name,
+                                            .mesh = mesh,
+                                            .keep_results = true,
+                                            .verified = true});
   combine_scalar_reductions(program);
   const RegionId body = program.entry_function().body;
   for (ValueId arg : program.graph.region(body).args) layouts_.push_back(program.layout(arg).spec);
