@@ -90,7 +90,7 @@ void print_stats(const Program& program, const CommLog& log, double prepared, do
 void verify_results(const Graph& graph, const std::string& entry, const std::vector<Array>& args,
                     const std::vector<Array>& results, const ShardingOptions& options) {
   const Clock clock;
-  const std::vector<Array> expected = run_function(graph, entry, args);
+  const std::vector<Array> expected = run_verified(graph, entry, args);
   const double milliseconds = clock.milliseconds();
   const RunComparison comparison =
       compare_runs(graph, entry, args, expected, results, {.narrow_sums = !options.wide_sums});
@@ -110,9 +110,9 @@ void verify_results(const Graph& graph, const std::string& entry, const std::vec
 std::vector<Array> run_whole(const Graph& graph, const std::string& entry,
                              const std::vector<Array>& args, const ShardingOptions& options,
                              Observer* observer) {
-  if (!options.compile) return run_function(graph, entry, args, observer);
+  if (!options.compile) return run_verified(graph, entry, args, observer);
   check_arguments(graph, entry, args);
-  Executable executable(graph, entry, {.passes = options.passes});
+  Executable executable(graph, entry, {.passes = options.passes, .verified = true});
   std::vector<Array> results = executable.run(args, {.observer = observer});
   if (options.describe) fmt::print(stderr, "{}", describe(executable));
   return results;
@@ -132,7 +132,7 @@ std::vector<Array> run_sharded(const Graph& graph, const std::string& entry,
           graph, [&](const Mesh& own) { return own.same_devices(*mesh); },
           "--mesh " + to_string(*mesh),
           "leave --mesh out, or say --shard replicated or random:SEED to drop them");
-    run_propagation_pipeline(sharded, {.runs_along = runs_along});
+    run_propagation_pipeline(sharded, {.runs_along = runs_along, .verified = true});
   } else if (shard == "replicated" || shard.starts_with("random:")) {
     mesh = mesh_of(graph, options);
     drop_annotations(sharded, *mesh);
@@ -141,8 +141,8 @@ std::vector<Array> run_sharded(const Graph& graph, const std::string& entry,
   } else {
     throw_user("--shard {}: say annotations, replicated or random:SEED", shard);
   }
-  Program program =
-      partition(sharded, {.entry = entry, .mesh = mesh, .wide_sums = options.wide_sums});
+  Program program = partition(
+      sharded, {.entry = entry, .mesh = mesh, .wide_sums = options.wide_sums, .verified = true});
   CommLog log;
   std::vector<Array> results;
   if (options.compile) {

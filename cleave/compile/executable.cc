@@ -14,6 +14,7 @@
 #include "cleave/compile/rank_program.h"
 #include "cleave/compile/steps.h"
 #include "cleave/core/error.h"
+#include "cleave/graph/verify.h"
 #include "cleave/runtime/agreement.h"
 #include "cleave/runtime/local_transport.h"
 #include "cleave/runtime/one_at_a_time.h"
@@ -273,6 +274,7 @@ Executable::Executable(Program program, const CompileOptions& options, World* wo
 
 Executable::Executable(const Graph& graph, const std::string& entry, const CompileOptions& options)
     : impl_(std::make_unique<Impl>()) {
+  if (!options.verified) verify_graph(graph);
   impl_->entry = entry;
   impl_->own = {0};
   impl_->choose_threads(options);
@@ -305,7 +307,7 @@ void Executable::run_shards_into(std::vector<std::vector<Array>>& args,
   if (impl_->executor) {
     results = impl_->executor->run_shards(args, options);
   } else if (impl_->plain) {
-    results = {run_function(*impl_->plain, impl_->entry, args[0], options.observer)};
+    results = {run_verified(*impl_->plain, impl_->entry, args[0], options.observer)};
   } else {
     impl_->run(args, results, options);
   }

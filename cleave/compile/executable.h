@@ -33,6 +33,8 @@ struct CompileOptions {
   std::vector<size_t> donate = {};
   // Hears of what makes compile(f) slow: programs that differ in a plain value only.
   std::function<void(std::string_view)> warning = {};
+  // Of a function of a module: it was verified, or recorded op by op; otherwise that is done first.
+  bool verified = false;
 };
 
 // A Program, or a function of a module, made ready to run many times on the devices of this

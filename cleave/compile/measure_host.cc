@@ -162,7 +162,7 @@ Program reshard_program(int64_t ranks, int64_t rows, int copies, const Collectiv
       parse_module(fmt::format("sdy.mesh @mesh = <[\"x\"=2, \"y\"={}]>\nfunc.func @main({}) -> "
                                "({}) {{\n  return {} : {}\n}}",
                                ranks / 2, args, types, names, plain)),
-      {.entry = "main"});
+      {.entry = "main", .verified = true});
 }
 
 // What the cores spend on it together, over how many of them the devices use.

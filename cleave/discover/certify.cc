@@ -36,6 +36,7 @@ Program program_of(const Graph& sample, const std::vector<Placement>& arguments,
   if (propagate) propagate_shardings(graph, {});
   PartitionOptions options;
   options.mesh = mesh;
+  options.verified = propagate;  // there already
   return partition(graph, options);
 }
 

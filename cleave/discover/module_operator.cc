@@ -9,6 +9,7 @@
 #include "cleave/discover/mesh_check.h"
 #include "cleave/discover/op_call.h"
 #include "cleave/discover/registry_operator.h"
+#include "cleave/graph/verify.h"
 #include "cleave/passes/simplify/simplify.h"
 #include "cleave/spmd/partition.h"
 
@@ -126,6 +127,7 @@ Program program_of(const Graph& graph, const std::vector<Placements>& operands,
 }  // namespace
 
 Operator operator_of_module(std::string name, Graph module) {
+  verify_graph(module);
   if (!module.find_function("main")) throw_user("{}: the module has no function @main", name);
   inline_calls(module);
   std::erase_if(module.functions, [](const Function& f) { return f.name != "main"; });

@@ -8,6 +8,7 @@
 #include "cleave/graph/call_order.h"
 #include "cleave/graph/manual_axes.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/graph/verify_tables.h"
 
 namespace cleave {
 namespace {
@@ -377,6 +378,7 @@ bool compatible_types(const Type& a, const Type& b) {
 }
 
 void verify_graph(const Graph& graph, const VerifyOptions& options) {
+  verify_tables(graph);
   Verifier(graph, options).run();
   if (options.shardings) verify_manual_axes(graph);
 }

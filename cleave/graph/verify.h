@@ -12,6 +12,7 @@ struct VerifyOptions {
 // Throws UserError for the first thing that does not hold, with the op, its operands' and results'
 // types:
 //
+// - the tables hang together (verify_tables.h)
 // - every operand is defined before its use, in the same region or in one around it (but not around
 //   sdy.manual_computation and sdy.named_computation, which see only their own arguments)
 // - every region ends with a terminator, and no op before its end is one

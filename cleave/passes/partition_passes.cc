@@ -29,8 +29,9 @@ void register_partition_passes(PassRegistry& registry) {
   registry.add({"cleave-partition",
                 {"entry", "mesh"},
                 [](Graph& graph, const PassOptions& options, PassContext&) {
-                  graph = to_module(partition(
-                      graph, {.entry = entry_of(graph, options), .mesh = mesh_of(graph, options)}));
+                  graph = to_module(partition(graph, {.entry = entry_of(graph, options),
+                                                      .mesh = mesh_of(graph, options),
+                                                      .verified = true}));
                 }});
   registry.add({"cleave-random-shardings",
                 {"entry", "mesh", "seed"},

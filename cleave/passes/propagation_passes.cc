@@ -132,6 +132,7 @@ void register_propagation_passes(PassRegistry& registry) {
                                       names = value_names(graph)](const PropagationEngine& engine) {
                     report(engine, names, context);
                   };
+                  pipeline.verified = true;
                   run_propagation_pipeline(graph, pipeline);
                   insert_explicit_reshards(graph, /*full=*/false);
                   remove_dead_ops(graph);

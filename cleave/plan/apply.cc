@@ -171,6 +171,7 @@ Program partition_planned(const Plan& plan, const Graph& graph, const MachinePro
   const MachineProfile shared = shared_by(profile, plan.mesh->num_devices());
   options.profile = &shared;
   options.reshard = reshard_options(*plan.mesh, plan.parts);
+  options.verified = true;  // by `apply`
   return partition(apply(plan, graph), options);
 }
 

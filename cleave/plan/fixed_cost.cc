@@ -77,6 +77,7 @@ FixedCost manual_cost(const Graph& graph, NodeId id, const MeshPtr& mesh,
   options.mesh = mesh;
   options.profile = &profile;
   options.reshard = reshard;
+  options.verified = true;
   const Program program = partition(alone(graph, manual, id, mesh), options);
   const ProgramCost cost = program_cost(program, profile, trips);
   FixedCost fixed;

@@ -4,6 +4,7 @@
 #include "cleave/graph/copy.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/graph/scalar_code.h"
+#include "cleave/graph/verify.h"
 #include "cleave/plan/names.h"
 #include "cleave/rules/sharding_passes.h"
 
@@ -120,6 +121,7 @@ bool is_planned_inside(const Node& node) {
 }
 
 Graph flatten(const Graph& graph, std::string_view entry) {
+  verify_graph(graph);  // whatever plans, prices or explains a module comes here first
   const Function* function = graph.find_function(entry);
   if (!function) throw_user("the module has no function @{}", entry);
   if (!function->body.valid()) throw_user("function @{} has no body", entry);

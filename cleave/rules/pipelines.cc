@@ -1,3 +1,4 @@
+#include "cleave/graph/verify.h"
 #include "cleave/rules/data_flow.h"
 #include "cleave/rules/propagation.h"
 #include "cleave/rules/sharding_groups.h"
@@ -36,6 +37,7 @@ void prepare_for_propagation(Graph& graph, const PipelineOptions& options) {
 }
 
 void run_propagation_pipeline(Graph& graph, const PipelineOptions& options) {
+  if (!options.verified) verify_graph(graph);
   prepare_for_propagation(graph, options);
   PropagationEngine engine(graph, {.runs_along = options.runs_along});
   engine.run();

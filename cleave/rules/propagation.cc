@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cleave/graph/verify.h"
 #include "cleave/rules/sharding_groups.h"
 #include "cleave/rules/strategies.h"
 #include "cleave/rules/value_sharding.h"
@@ -260,6 +261,7 @@ void PropagationEngine::propagate_function_results(const FactorPropagation& fact
 }
 
 void propagate_shardings(Graph& graph, const PropagationOptions& options) {
+  verify_graph(graph);
   PropagationEngine engine(graph, options);
   engine.run();
   engine.write_back();

@@ -88,6 +88,8 @@ struct PipelineOptions {
                                   const OpShardingRule& rule) = nullptr;
   // Shown the finished propagation, before what comes after it changes the module.
   std::function<void(const PropagationEngine&)> observe = {};
+  // The graph was verified, or recorded op by op; otherwise that is done first (graph/verify.h).
+  bool verified = false;
 };
 void run_import_pipeline(Graph& graph, const PipelineOptions& options);
 // The import pipeline and what calls need: everything before propagation itself.

@@ -167,7 +167,8 @@ class Stage {
     graph.functions[0].result_attrs = std::move(layouts);
 
     const std::vector<Type> result_types = graph.functions[0].result_types;
-    Program program = partition(graph, {.entry = "main", .mesh = mesh_, .keep_results = true});
+    Program program =
+        partition(graph, {.entry = "main", .mesh = mesh_, .keep_results = true, .verified = true});
     combine_scalar_reductions(program);
     const Node end = program.graph.node(program.graph.terminator(program.entry_function().body));
     std::vector<AvalPtr> results;

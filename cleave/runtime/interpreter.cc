@@ -364,6 +364,12 @@ const Function& check_arguments(const Graph& graph, std::string_view name,
 
 std::vector<Array> run_function(const Graph& graph, std::string_view name,
                                 std::span<const Array> args, Observer* observer) {
+  verify_graph(graph);
+  return run_verified(graph, name, args, observer);
+}
+
+std::vector<Array> run_verified(const Graph& graph, std::string_view name,
+                                std::span<const Array> args, Observer* observer) {
   check_arguments(graph, name, args);
   Interpreter interpreter(graph, std::make_shared<const Schedule>(graph), {.observer = observer});
   return interpreter.call(name, args);

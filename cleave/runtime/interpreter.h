@@ -35,9 +35,13 @@ class Observer {
   virtual void probe(std::string_view /*name*/, int64_t /*iteration*/, const Array& /*value*/) {}
 };
 
-// Runs a function on one device and returns its results. Arguments must have the function's types.
+// Verifies the graph, runs a function of it on one device and returns its results. Arguments must
+// have the function's types.
 //   run_function(graph, "main", {x, w})
 std::vector<Array> run_function(const Graph& graph, std::string_view name,
+                                std::span<const Array> args, Observer* observer = nullptr);
+// The same of a graph that is known to be well formed, for who runs it many times.
+std::vector<Array> run_verified(const Graph& graph, std::string_view name,
                                 std::span<const Array> args, Observer* observer = nullptr);
 
 // Throws a UserError that names the argument unless `args` fit the types of the function; gives the

@@ -85,7 +85,7 @@ std::vector<Array> eval_wide(EvalContext& context, const Node& node,
   std::vector<Array> args;
   for (const Array& operand : operands) args.push_back(widened(operand, bits));
   const Graph wide = wide_module(graph, node);
-  std::vector<Array> results = run_function(wide, "main", args);
+  std::vector<Array> results = run_verified(wide, "main", args);
   for (size_t i = 0; i < results.size(); ++i) {
     const DType dtype = graph.result_type(node, i).dtype;
     if (node.name == "stablehlo.count_leading_zeros") {

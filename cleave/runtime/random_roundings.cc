@@ -7,6 +7,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/graph/verify.h"
 #include "cleave/kernels/elementwise.h"
 #include "cleave/kernels/narrow.h"
 #include "cleave/ops/cost.h"
@@ -269,6 +270,7 @@ class RoundingKernels : public KernelCaller {
 
 std::vector<Array> run_kernels(const Graph& graph, std::string_view entry,
                                std::span<const Array> args, RoundingKernels& kernels) {
+  verify_graph(graph);
   check_arguments(graph, entry, args);
   Interpreter interpreter(graph, std::make_shared<const Schedule>(graph), {.kernels = &kernels});
   return interpreter.call(entry, args);

@@ -7,6 +7,8 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/graph/verify.h"
+#include "cleave/graph/verify_tables.h"
 #include "cleave/spmd/partition.h"
 
 namespace cleave {
@@ -148,8 +150,9 @@ SignaturePtr complete(std::shared_ptr<Signature> signature, Graph graph) {
     annotated.meshes = {signature->mesh};
     for (size_t i = 0; i < signature->operands.size(); ++i)
       annotate_argument(annotated.functions[0], i, signature->operands[i]->spec);
-    const Program program =
-        partition(annotated, {.entry = main.name, .mesh = signature->mesh, .keep_results = true});
+    const Program program = partition(
+        annotated,
+        {.entry = main.name, .mesh = signature->mesh, .keep_results = true, .verified = true});
     const Node& end = program.graph.node(program.graph.terminator(program.entry_function().body));
     for (size_t i = 0; i < types.size(); ++i)
       signature->results.push_back(shared_aval(types[i], program.layout(end.operands[i]).spec));
@@ -317,6 +320,8 @@ uint64_t structure_hash(const Graph& graph) {
 bool same_structure(const Graph& a, const Graph& b) { return Comparison(a, b).modules(); }
 
 SignaturePtr find_signature(Graph graph, std::span<const Tensor> operands) {
+  verify_tables(graph);  // anybody may have built it
+  if (graph.functions.empty()) throw_user("a graph without a function is recorded");
   check_operands(operands, [&](const std::vector<Type>&) { return last_op(graph); });
   uint64_t hash = structure_hash(graph);
   for (const Tensor& operand : operands) hash = mix(hash, &aval_of(operand));
@@ -326,6 +331,7 @@ SignaturePtr find_signature(Graph graph, std::span<const Tensor> operands) {
     if (!known.form && same_operands(known, operands) && same_structure(graph, *known.graph))
       return it->second;
   }
+  verify_graph(graph, {.shardings = false});
   SignaturePtr made = complete(begin_signature(operands), std::move(graph));
   add_entry(hash, made);
   return made;

@@ -64,6 +64,8 @@ struct PartitionOptions {
   // completed, which moves twice the bytes; off: each device rounds its part first. Planned ops
   // always round, as their communication was priced.
   bool wide_sums = true;
+  // The graph was verified, or recorded op by op; otherwise that is done first (graph/verify.h).
+  bool verified = false;
 };
 
 // Graph + shardings -> Program. Shardings are the attributes `sdy.sharding` of arguments, results

@@ -4,6 +4,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/graph/verify.h"
 #include "cleave/ops/identity.h"
 #include "cleave/spmd/partition_width.h"
 #include "cleave/spmd/partitioner.h"
@@ -48,6 +49,7 @@ bool Partitioner::usable(const ShardingSpec& spec, std::string_view what) const 
 }
 
 Program partition(const Graph& graph, const PartitionOptions& options) {
+  if (!options.verified) verify_graph(graph);
   return Partitioner(graph, options).run();
 }
 

@@ -15,7 +15,8 @@ Program traced_program(const Graph& graph, const MeshPtr& mesh) {
   Program program = partition(graph, {.entry = graph.functions[0].name,
                                       .mesh = mesh,
                                       .keep_results = true,
-                                      .results_are_wishes = true});
+                                      .results_are_wishes = true,
+                                      .verified = true});
   combine_scalar_reductions(program);
   return program;
 }
@@ -67,7 +68,8 @@ Seconds seconds_of(const Program& program, const MachineProfile& profile) {
 
 Program cheaper_program(Graph trace, const MeshPtr& mesh) {
   Graph propagated = trace;
-  run_propagation_pipeline(propagated, {.keep_uneven = true, .runs_along = runs_along});
+  run_propagation_pipeline(propagated,
+                           {.keep_uneven = true, .runs_along = runs_along, .verified = true});
   Program first = traced_program(propagated, mesh);
   const MachineProfile& profile = default_profile();
   const Seconds cost = seconds_of(first, profile);

@@ -77,7 +77,10 @@ Compiled::Compiled(Trace trace, std::span<const Tensor> leaves, const CompileOpt
   if (!mesh) {
     layouts_.resize(all.size());
     for (const Type& type : result_types) results_.push_back(shared_aval(type, {}));
-    executable_ = std::make_unique<Executable>(trace.graph, trace.graph.functions[0].name, options);
+    CompileOptions recorded = options;
+    recorded.verified = true;
+    executable_ =
+        std::make_unique<Executable>(trace.graph, trace.graph.functions[0].name, recorded);
     return;
   }
   if (trace.graph.meshes.empty()) trace.graph.meshes = {mesh};

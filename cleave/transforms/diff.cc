@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cleave/core/error.h"
+#include "cleave/graph/verify.h"
 #include "cleave/ops/expr.h"
 #include "cleave/transforms/jvp_writer.h"
 #include "cleave/transforms/prepare.h"
@@ -56,6 +57,7 @@ void lower_checkpoints(Graph& graph, RegionId region) {
 
 std::string reverse(Graph& graph, std::string_view name, const DiffOptions& options,
                     const char* suffix, bool seeded, bool keep_results) {
+  if (!options.verified) verify_graph(graph);
   const std::vector<size_t> wanted = differentiated_args(graph, name, options);
   const Function source = function_of(graph, name);
   if (seeded && (source.result_types.empty() || source.result_types[0].rank() != 0 ||
@@ -139,6 +141,7 @@ std::vector<size_t> differentiated_args(const Graph& graph, std::string_view nam
 }
 
 std::string jvp(Graph& graph, std::string_view name, const DiffOptions& options) {
+  if (!options.verified) verify_graph(graph);
   const std::vector<size_t> wanted = differentiated_args(graph, name, options);
   const Function source = function_of(graph, name);
   const RegionId region = prepare(graph, name, wanted, DiffMode::Forward);

@@ -23,6 +23,7 @@ namespace cleave {
 struct DiffOptions {
   std::vector<size_t> args;  // empty: all that can be differentiated
   std::string name;          // of the new function; empty: f_jvp and so on, made unique
+  bool verified = false;     // the graph was, or recorded op by op; otherwise that is done first
 };
 
 std::string jvp(Graph& graph, std::string_view function, const DiffOptions& options = {});

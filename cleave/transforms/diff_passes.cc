@@ -54,7 +54,7 @@ void drop_unused(Graph& graph, const std::string& original) {
 void apply(Graph& graph, const PassOptions& options,
            std::string (*transform)(Graph&, std::string_view, const DiffOptions&)) {
   const std::string name = options.get("function", "main");
-  const std::string made = transform(graph, name, {parse_args(options.get("args")), {}});
+  const std::string made = transform(graph, name, {parse_args(options.get("args")), {}, true});
   const std::string old = name + "_of_derivative";
   Function* source = graph.find_function(name);
   if (!source) return;

@@ -124,7 +124,7 @@ ValueAndGrad value_and_grad(Trace trace, std::span<const Tensor> leaves,
   const std::vector<Tensor> all =
       record_derived(derived("value_and_grad", wanted, std::move(trace.graph),
                              [&](Graph& graph) {
-                               return cleave::value_and_grad(graph, "main", {wanted, {}});
+                               return cleave::value_and_grad(graph, "main", {wanted, {}, true});
                              }),
                      args);
   ValueAndGrad result;
@@ -156,7 +156,7 @@ Jvp jvp(Trace trace, std::span<const Tensor> leaves, std::span<const Tensor> tan
   const std::vector<Tensor> all =
       record_derived(derived("jvp", wanted, std::move(trace.graph),
                              [&](Graph& graph) {
-                               return cleave::jvp(graph, "main", {wanted, {}});
+                               return cleave::jvp(graph, "main", {wanted, {}, true});
                              }),
                      args);
   Jvp result;
@@ -187,7 +187,7 @@ Pullback vjp(Trace trace, std::span<const Tensor> leaves, const std::vector<size
   const std::vector<Tensor> args = with_captures(leaves, trace);
   const size_t values = trace.graph.functions[0].result_types.size();
   const DerivedFunction forward = derived("vjp", wanted, std::move(trace.graph), [&](Graph& graph) {
-    const std::string name = cleave::vjp(graph, "main", {wanted, {}});
+    const std::string name = cleave::vjp(graph, "main", {wanted, {}, true});
     return split(graph, name, args.size(), values).first;
   });
   const std::vector<Tensor> all = record_derived(forward, args);
@@ -233,7 +233,7 @@ Tensor jacobian(Trace trace, std::span<const Tensor> leaves, size_t arg, bool fo
   options.in_dims.assign(args.size(), std::nullopt);
   options.in_dims.push_back(0);
   args.push_back(reshape(eye(n, std::nullopt, basis.dtype), batched));
-  const DiffOptions by{{arg}, {}};
+  const DiffOptions by{{arg}, {}, true};
   const std::string name =
       forward ? cleave::jvp(graph, "main", by) : cleave::vjp(graph, "main", by);
   options.out_dims.assign(values, std::nullopt);
@@ -248,6 +248,7 @@ Tensor jacobian(Trace trace, std::span<const Tensor> leaves, size_t arg, bool fo
     }
     options.out_dims.emplace_back(0);
   }
+  options.verified = true;
   const std::string many = vmap(graph, name, options);
   const Tensor matrix = run(graph, many, args)[values];
   Shape shape = output.shape;

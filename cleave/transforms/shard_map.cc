@@ -108,7 +108,8 @@ std::vector<Tensor> run_auto(Trace trace, std::span<const Tensor> leaves, const 
     if (out[i])
       main.result_attrs[i].set(
           "sdy.sharding", ShardingAttr{to_sharding(*out[i], mesh, main.result_types[i].shape)});
-  run_propagation_pipeline(graph, {.keep_uneven = true, .runs_along = runs_along});
+  run_propagation_pipeline(graph,
+                           {.keep_uneven = true, .runs_along = runs_along, .verified = true});
   std::vector<Tensor> args(leaves.begin(), leaves.end());
   args.insert(args.end(), trace.captures.begin(), trace.captures.end());
   const bool said = asks || std::ranges::any_of(out, [](const auto& s) { return s.has_value(); }) ||

@@ -8,6 +8,7 @@
 #include "cleave/graph/builder.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/graph/text/text.h"
+#include "cleave/graph/verify.h"
 #include "cleave/ops/batch_util.h"
 #include "cleave/transforms/scan_node.h"
 
@@ -421,6 +422,7 @@ int64_t checked_dim(const VmapOptions::Dim& dim, size_t rank, const Type& type, 
 }  // namespace
 
 std::string vmap(Graph& graph, std::string_view name, const VmapOptions& options) {
+  if (!options.verified) verify_graph(graph);
   const Function* found = graph.find_function(name);
   if (!found) throw_user("vmap: there is no function @{}", name);
   if (!found->body.valid()) throw_user("vmap: the function @{} has no body", name);

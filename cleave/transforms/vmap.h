@@ -32,6 +32,7 @@ struct VmapOptions {
   // manual computations carry it.
   std::string spmd_axis = {};
   std::string name = {};  // of the new function; empty: that of the function with "_vmap"
+  bool verified = false;  // the graph was, or recorded op by op; otherwise that is done first
 };
 
 // The name of the new function. Throws UserError where the options do not fit the function, and

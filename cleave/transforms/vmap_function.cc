@@ -108,6 +108,7 @@ std::vector<Tensor> run(Traced traced, const std::vector<Leaf>& leaves,
   }
   options.in_dims.resize(leaves.size() + traced.captures.size());
   args.insert(args.end(), traced.captures.begin(), traced.captures.end());
+  options.verified = true;
   const std::string name = vmap(traced.graph, traced.function().name, options);
   std::vector<Tensor> results = replay(traced.graph, *traced.graph.find_function(name), args);
   for (size_t i = 0; mesh && i < results.size(); ++i) {

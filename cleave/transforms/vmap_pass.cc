@@ -55,6 +55,7 @@ void run_vmap(Graph& graph, const PassOptions& options, PassContext&) {
   vmap_options.out_dims = parse_dims(options.get("out", "0"), function->result_types.size(), "out");
   vmap_options.size = options.get_int("size");
   vmap_options.spmd_axis = options.get("spmd-axis");
+  vmap_options.verified = true;
   const std::string made = vmap(graph, name, vmap_options);
   Function batched = *graph.find_function(made);
   std::erase_if(graph.functions, [&](const Function& f) { return f.name == made; });
