@@ -270,6 +270,8 @@ std::vector<Type> infer_scatter(const Graph& graph, const Node& node) {
             "the updates {} and {} differ in shape", to_string(updates),
             to_string(graph.operand_type(node, n + 1 + i)));
     results.push_back(graph.operand_type(node, i));
+    // The body may fold quantized numbers as wider ones.
+    if (input.dtype == DType::Other && !node.results.empty()) results.back().text.clear();
   }
   const Shape batch = batch_sizes(map, indices);
   const std::vector<int64_t> dims = map.window_operand_dims(input.rank());
