@@ -78,7 +78,7 @@ std::vector<ResultDim> result_dims(const RaggedDims& dims, size_t lhs_rank, size
   return result;
 }
 
-std::vector<int64_t> joined(std::vector<int64_t> a, const std::vector<int64_t>& b) {
+std::vector<int64_t> joined_dims(std::vector<int64_t> a, const std::vector<int64_t>& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
 }
@@ -93,7 +93,7 @@ void require_group_sizes(const Node& node, const RaggedDims& dims, const Type& l
     return std::vector<int64_t>(list.begin(), end);
   };
   std::vector<int64_t> front = before(dims.dot.lhs_batch);
-  if (dims.kind == Ragged::Contract) front = joined(front, before(dims.dot.lhs_contract));
+  if (dims.kind == Ragged::Contract) front = joined_dims(front, before(dims.dot.lhs_contract));
   for (int64_t d = 0; d < dims.ragged && dims.kind == Ragged::Free; ++d)
     if (!contains(dims.dot.lhs_batch, d) && !contains(dims.dot.lhs_contract, d)) front.push_back(d);
   Shape sizes;
@@ -123,10 +123,10 @@ std::vector<Type> infer_ragged_dot(const Graph& graph, const Node& node) {
   require_pairs(dims.dot.lhs_batch, dims.dot.rhs_batch);
   require_pairs(dims.dot.lhs_contract, dims.dot.rhs_contract);
   require_distinct_dims(node, "dimensions of lhs",
-                        joined(dims.dot.lhs_batch, dims.dot.lhs_contract), lhs.rank());
-  require_distinct_dims(node, "dimensions of rhs",
-                        joined(joined(dims.dot.rhs_batch, dims.dot.rhs_contract), dims.group),
-                        rhs.rank());
+                        joined_dims(dims.dot.lhs_batch, dims.dot.lhs_contract), lhs.rank());
+  require_distinct_dims(
+      node, "dimensions of rhs",
+      joined_dims(joined_dims(dims.dot.rhs_batch, dims.dot.rhs_contract), dims.group), rhs.rank());
   require_distinct_dims(node, "lhs_ragged_dimensions", {dims.ragged}, lhs.rank());
   require_group_sizes(node, dims, lhs, groups);
   if (dims.kind == Ragged::Free)

@@ -40,6 +40,13 @@ void verify_reducer(const Graph& graph, const Node& node) {
   }
 }
 
+// The body may fold quantized numbers as wider ones.
+std::vector<Type> infer_all_reduce(const Graph& graph, const Node& node) {
+  std::vector<Type> types = infer_identity(graph, node);
+  for (Type& type : types)
+    if (type.dtype == DType::Other && !node.results.empty()) type.text.clear();
+  return types;
+}
 void verify_all_reduce(const Graph& graph, const Node& node) {
   verify_groups(node, {.filled = false});
   verify_reducer(graph, node);
@@ -388,14 +395,14 @@ void register_collective_ops(OpRegistry& registry) {
                 .eval = eval_all_gather});
   registry.add({.name = "stablehlo.all_reduce",
                 .traits = kCollective,
-                .infer = infer_identity,
+                .infer = infer_all_reduce,
                 .verify = verify_all_reduce,
                 .rule = pointwise_rule,
                 .cost = move_cost,
                 .eval = eval_all_reduce});
   registry.add({.name = "stablehlo.collective_reduce",
                 .traits = kCollective,
-                .infer = infer_identity,
+                .infer = infer_all_reduce,
                 .verify = verify_all_reduce,
                 .rule = pointwise_rule,
                 .cost = move_cost,

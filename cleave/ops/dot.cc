@@ -113,14 +113,6 @@ std::vector<Type> infer_dot_general(const Graph& graph, const Node& node) {
   return {Type::tensor(result_dtype(graph, node, lhs.dtype), std::move(shape))};
 }
 
-void verify_dot_general(const Graph& graph, const Node& node) {
-  verify_precision(graph, node);
-  const Attribute* precision = node.attrs.find("precision_config");
-  const ArrayAttr* list = precision ? precision->as<ArrayAttr>() : nullptr;
-  require(!list || list->elements.empty() || list->elements.size() == 2, node,
-          "precision_config must name the precision of both operands or be empty");
-}
-
 OpShardingRule dot_general_rule(const Graph& graph, const Node& node) {
   const DotDims dims = dot_dims(node);
   const Shape& lhs = graph.operand_type(node, 0).shape;
@@ -210,7 +202,7 @@ void register_dot_ops(OpRegistry& registry) {
   registry.add({.name = "stablehlo.dot_general",
                 .traits = kPure,
                 .infer = infer_dot_general,
-                .verify = verify_dot_general,
+                .verify = verify_precision,
                 .rule = dot_general_rule,
                 .partial = dot_partial,
                 .cost = dot_general_cost,
@@ -218,7 +210,7 @@ void register_dot_ops(OpRegistry& registry) {
   registry.add({.name = "stablehlo.dot",
                 .traits = kPure,
                 .infer = infer_dot,
-                .verify = verify_dot_general,
+                .verify = verify_precision,
                 .rule = dot_rule,
                 .partial = dot_partial,
                 .cost = plain_dot_cost,

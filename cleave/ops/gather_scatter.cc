@@ -270,6 +270,8 @@ std::vector<Type> infer_scatter(const Graph& graph, const Node& node) {
             "the updates {} and {} differ in shape", to_string(updates),
             to_string(graph.operand_type(node, n + 1 + i)));
     results.push_back(graph.operand_type(node, i));
+    // The body may fold quantized numbers as wider ones.
+    if (input.dtype == DType::Other && !node.results.empty()) results.back().text.clear();
   }
   const Shape batch = batch_sizes(map, indices);
   const std::vector<int64_t> dims = map.window_operand_dims(input.rank());
@@ -420,13 +422,18 @@ std::vector<Type> infer_index_select(const Graph& graph, const Node& node) {
   return {Type::tensor(operand.dtype, shape)};
 }
 
-std::vector<Array> eval_index_select(EvalContext& context, const Node& node,
-                                     std::span<const Array> args) {
+std::vector<Array> eval_index_select(EvalContext&, const Node& node, std::span<const Array> args) {
   const WindowMap map = index_select_map(node, args[0].rank(), args[1].rank());
-  Shape window = args[0].shape();
-  window[node.attrs.get_int("dim")] = 1;
+  const Shape &operand = args[0].shape(), &index = args[1].shape();
+  const int64_t dim = node.attrs.get_int("dim"), batch = node.attrs.get_int("batch_dims");
+  Shape window = operand;
+  window[dim] = 1;
   for (int64_t d : map.operand_batching_dims) window[d] = 1;
-  return {gather_windows(args[0], args[1], map, window, context.graph().result_type(node).shape)};
+  // The sizes at hand: those of the type may be dynamic.
+  Shape shape(operand.begin(), operand.begin() + dim);
+  shape.insert(shape.end(), index.begin() + batch, index.end());
+  shape.insert(shape.end(), operand.begin() + dim + 1, operand.end());
+  return {gather_windows(args[0], args[1], map, window, shape)};
 }
 
 OpShardingRule index_select_rule(const Graph& graph, const Node& node) {

@@ -105,6 +105,8 @@ std::vector<Type> infer_bit_generator(const Graph& graph, const Node& node) {
   require(state.rank() == 1 && state.has_static_shape() &&
               (bytes == 16 || (bytes == 24 && algorithm == RandomAlgorithm::Philox)),
           node, "the state must have 2 words of 64 bits (Philox also 3), got {}", to_string(state));
+  require(output.has_static_shape(), node, "the sizes of the result {} are not known",
+          to_string(output));
   require(is_integer(output.dtype) || is_float(output.dtype), node,
           "the output must be integers or floats, got {}", to_string(output));
   return {state, output};

@@ -40,7 +40,7 @@ std::vector<Type> infer_reduce(const Graph& graph, const Node& node) {
   std::vector<Type> types;
   for (size_t i = 0; i < n; ++i) {
     types.push_back(Type::tensor(body_dtype(graph, node, i), kept));
-    types.back().text = graph.operand_type(node, i).text;
+    types.back().text = body_text(graph, node, i);
   }
   return types;
 }

@@ -156,6 +156,12 @@ std::vector<Array> eval_reduce_window(EvalContext& context, const Node& node,
 
 // ---- select_and_scatter
 
+Type with_elements_of(Type type, const Type& other) {
+  type.dtype = other.dtype;
+  type.text = other.text;
+  return type;
+}
+
 std::vector<Type> infer_select_and_scatter(const Graph& graph, const Node& node) {
   require_operands(node, 3);
   const Type& operand = tensor_operand(graph, node, 0);
@@ -169,7 +175,7 @@ std::vector<Type> infer_select_and_scatter(const Graph& graph, const Node& node)
           to_string(operand), windows.empty() ? "1" : to_string(windows), to_string(source));
   Type type = operand;
   if (node.regions.size() == 2 && !graph.region(node.regions[1]).args.empty())
-    type.dtype = graph.type(graph.region(node.regions[1]).args[0]).dtype;
+    type = with_elements_of(type, graph.type(graph.region(node.regions[1]).args[0]));
   return {type};
 }
 

@@ -40,6 +40,14 @@ DType body_dtype(const Graph& graph, const Node& node, size_t i) {
   return graph.operand_type(node, i).dtype;
 }
 
+std::string body_text(const Graph& graph, const Node& node, size_t i) {
+  if (!node.regions.empty()) {
+    const Region& body = graph.region(node.regions[0]);
+    if (i < body.args.size()) return graph.type(body.args[i]).text;
+  }
+  return graph.operand_type(node, i).text;
+}
+
 void verify_reduction_body(const Graph& graph, const Node& node) {
   require(node.regions.size() == 1, node, "needs a body of one region");
   const size_t n = num_reduced(node);

@@ -14,6 +14,8 @@ namespace cleave {
 size_t num_reduced(const Node& node);  // n
 // The element type in which the body folds input i: that of its arguments, which may be wider.
 DType body_dtype(const Graph& graph, const Node& node, size_t i);
+// The same for a type that is kept as text: a quantized one may become wider as well.
+std::string body_text(const Graph& graph, const Node& node, size_t i);
 // Whether a body may fold values of the one type as values of the other: a kind of number (integer,
 // float, complex) stays, and integers and complex numbers do not become narrower.
 //   (I8, I32) -> true   (F32, BF16) -> true   (I32, I8) -> false   (I32, F32) -> false

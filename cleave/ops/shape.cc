@@ -28,6 +28,8 @@ std::vector<Array> eval_constant(EvalContext&, const Node& node, std::span<const
 std::vector<Type> infer_iota(const Graph& graph, const Node& node) {
   require_operands(node, 0);
   const Type& result = declared_result(graph, node);
+  require(result.has_static_shape(), node, "the sizes of the result {} are not known",
+          to_string(result));
   const int64_t dim = node.attrs.get_int("iota_dimension");
   require(dim >= 0 && dim < static_cast<int64_t>(result.rank()), node,
           "iota_dimension {} must lie in [0, {})", dim, result.rank());
@@ -203,8 +205,9 @@ OpShardingRule broadcast_op_rule(const Graph& graph, const Node& node) {
 }
 std::vector<Array> eval_broadcast(EvalContext& context, const Node& node,
                                   std::span<const Array> in) {
-  const Graph& graph = context.graph();
-  return {in[0].broadcast(graph.result_type(node).shape, trailing_dims(graph, node))};
+  Shape shape = node.attrs.get_ints("broadcast_sizes");
+  shape.insert(shape.end(), in[0].shape().begin(), in[0].shape().end());
+  return {in[0].broadcast(shape, trailing_dims(context.graph(), node))};
 }
 
 // ---- slice, reverse ----

@@ -232,7 +232,8 @@ void Interpreter::check_results(const Node& node, std::span<const Array> results
     if (!type.unranked) {
       fits &= results[i].rank() == type.rank();
       for (size_t d = 0; fits && d < type.rank(); ++d)
-        fits &= type.shape[d] == kDynamicSize || type.shape[d] == results[i].shape()[d];
+        fits &= results[i].shape()[d] >= 0 &&
+                (type.shape[d] == kDynamicSize || type.shape[d] == results[i].shape()[d]);
     }
     // What the op itself does not know was the module's to say.
     if (!fits && node.def &&
