@@ -5,8 +5,9 @@
 #include <algorithm>
 
 #include "cleave/core/error.h"
-#include "cleave/graph/manual_axes.h"
 #include "cleave/graph/call_order.h"
+#include "cleave/graph/isolation.h"
+#include "cleave/graph/manual_axes.h"
 #include "cleave/graph/op_def.h"
 
 namespace cleave {
@@ -26,11 +27,6 @@ bool is_terminator(const Node& node) {
 bool has_valid_sizes(const Type& type) {
   return std::all_of(type.shape.begin(), type.shape.end(),
                      [](int64_t size) { return size >= 0 || size == kDynamicSize; });
-}
-
-bool is_isolated(const Node& node) {
-  return node.name == "sdy.manual_computation" || node.name == "sdy.named_computation" ||
-         node.name == "chlo.scan";
 }
 
 class Verifier {
