@@ -27,8 +27,8 @@ TEST(PartlyManualDiff, ConstraintsInScalarCodeAreNoObstacle) {
   })");
   const std::string name = grad(graph, "main");
   const std::vector<float> data = {1, 2, 3, 4};
-  const Array result =
-      run_function(graph, name, {Array::from_bytes(DType::F32, {4}, data.data())})[0].contiguous();
+  const std::vector<Array> args = {Array::from_bytes(DType::F32, {4}, data.data())};
+  const Array result = run_function(graph, name, args)[0].contiguous();
   for (int64_t i = 0; i < 4; ++i) EXPECT_FLOAT_EQ(result.data<float>()[i], 24 / data[i]);
 }
 
