@@ -6,6 +6,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/call_order.h"
+#include "cleave/graph/isolation.h"
 #include "cleave/graph/manual_axes.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/graph/verify_tables.h"
@@ -27,11 +28,6 @@ bool is_terminator(const Node& node) {
 bool has_valid_sizes(const Type& type) {
   return std::all_of(type.shape.begin(), type.shape.end(),
                      [](int64_t size) { return size >= 0 || size == kDynamicSize; });
-}
-
-bool is_isolated(const Node& node) {
-  return node.name == "sdy.manual_computation" || node.name == "sdy.named_computation" ||
-         node.name == "chlo.scan";
 }
 
 class Verifier {

@@ -3,6 +3,7 @@
 
 #include "cleave/graph/op_def.h"
 #include "cleave/ops/expr.h"
+#include "cleave/ops/identity.h"
 #include "cleave/ops/infer_util.h"
 #include "cleave/ops/reduction_body.h"
 #include "cleave/ops/window_attr.h"
@@ -23,6 +24,10 @@ std::vector<ValueId> inline_scalars(GraphBuilder& b, RegionId body,
   const std::vector<NodeId> nodes = graph.region(body).nodes;
   for (size_t i = 0; i + 1 < nodes.size(); ++i) {
     const Node node = graph.node(nodes[i]);
+    if (is_identity_op(node)) {  // a constraint, which says nothing of a scalar
+      table.set(node.results[0], table.map(node.operands[0]));
+      continue;
+    }
     if (!node.def || !(node.def->traits & (kElementwise | kConstantLike)))
       fail(node, "inside the scalar body of an op has no derivative");
     if (node.def->has(kConstantLike)) {

@@ -1,6 +1,7 @@
 #include <functional>
 #include <unordered_map>
 
+#include "cleave/graph/isolation.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/passes/simplify/rewriter.h"
 #include "cleave/passes/simplify/simplify.h"
@@ -73,8 +74,8 @@ class Merging {
       Node& node = graph_.node(id);
       for (ValueId& operand : node.operands)
         if (replaced_[operand.index].valid()) operand = replaced_[operand.index];
-      const bool flows = node.def && node.def->has(kDataFlow);
-      for (RegionId inner : node.regions) walk(inner, flows ? seen : Table());
+      const bool sees = node.def && node.def->has(kDataFlow) && !is_isolated(node);
+      for (RegionId inner : node.regions) walk(inner, sees ? seen : Table());
       if (!merge(id, seen)) kept.push_back(id);
     }
     graph_.region(region).nodes = std::move(kept);
