@@ -1,4 +1,5 @@
-#include <spawn.h>
+#include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -90,10 +91,13 @@ std::vector<std::string> command_line(const LaunchOptions& options) {
 constexpr int kStopped = 1;  // the status where mpirun had to be killed: that of a failed rank
 
 pid_t running = -1;
-volatile std::sig_atomic_t asked_to_end = 0;
-void pass_on(int signal) {
-  asked_to_end = 1;
-  if (running > 0) kill(running, signal);
+volatile std::sig_atomic_t asked_to_end = 0;  // by which signal
+bool at_terminal = false;  // mpirun reads it, and so is of the same process group
+// mpirun ends its ranks when it is terminated; a second signal would make it leave them. What comes
+// from a terminal it gets as well.
+void pass_on(int signal, siginfo_t* from, void*) {
+  asked_to_end = signal;
+  if (running > 0 && !(at_terminal && from->si_code == SI_KERNEL)) kill(running, SIGTERM);
 }
 
 // Until mpirun has ended, whose status it gives. When ranks have failed, the others hear of it and
@@ -107,7 +111,7 @@ int await_mpirun(const std::string& report) {
     const pid_t ended = waitpid(running, &status, WNOHANG);
     if (ended == running) return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (ended < 0 && errno != EINTR) throw_user("mpirun is lost: {}", std::strerror(errno));
-    if (!failed && has_outcomes(report)) failed = Clock::now();
+    if (!failed && (asked_to_end || has_outcomes(report))) failed = Clock::now();
     // Asked to end, it would wait as well.
     if (failed && Clock::now() - *failed > kPatience) {
       kill(running, SIGKILL);
@@ -119,35 +123,76 @@ int await_mpirun(const std::string& report) {
   }
 }
 
+// Starts mpirun, which is terminated when this process is killed and cannot tell it.
+pid_t start_mpirun(const std::vector<char*>& argv) {
+  int words[2];  // errno, where the program cannot be run; closed where it can
+  if (pipe2(words, O_CLOEXEC) != 0) throw_user("launch: no pipe: {}", std::strerror(errno));
+  const pid_t parent = getpid(), child = fork();
+  if (child == 0) {
+    if (!at_terminal) setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() == parent) execvp(argv[0], argv.data());
+    const int error = errno;
+    if (write(words[1], &error, sizeof error) < 0) _exit(126);
+    _exit(127);
+  }
+  int error = child < 0 ? errno : 0;
+  close(words[1]);
+  if (child > 0 && read(words[0], &error, sizeof error) > 0) waitpid(child, nullptr, 0);
+  close(words[0]);
+  if (error != 0)
+    throw_user("mpirun cannot be started: {}; install Open MPI (on Debian: openmpi-bin)",
+               std::strerror(error));
+  return child;
+}
+
 // Runs mpirun and gives its exit status; signals that ask to end are passed on to it.
 int run(std::vector<std::string>& line, const std::string& report) {
   std::vector<char*> argv;
   for (std::string& word : line) argv.push_back(word.data());
   argv.push_back(nullptr);
   setenv(kReportVariable, report.c_str(), 1);
-  const int error = posix_spawnp(&running, argv[0], nullptr, nullptr, argv.data(), environ);
-  if (error != 0)
-    throw_user("mpirun cannot be started: {}; install Open MPI (on Debian: openmpi-bin)",
-               std::strerror(error));
-  for (int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, pass_on);
+  at_terminal = isatty(STDIN_FILENO);
+  struct sigaction action = {};
+  action.sa_sigaction = pass_on;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
+  running = start_mpirun(argv);
+  if (asked_to_end) kill(running, SIGTERM);
   return await_mpirun(report);
 }
 
 void launch(const LaunchOptions& options) {
   std::vector<std::string> line = command_line(options);
   if (!options.dry && options.hostfile.empty()) require_program(options.program[0]);
+  // mpirun would not say why either.
+  if (!options.dry && !options.hostfile.empty() && access(options.hostfile.c_str(), R_OK) != 0)
+    throw_user("launch --hostfile {}: {}", options.hostfile, std::strerror(errno));
   if (options.dry) {
     for (size_t i = 0; i < line.size(); ++i) fmt::print("{}{}", i ? " " : "", line[i]);
     fmt::print("\n");
     return;
   }
-  std::string report = (std::filesystem::temp_directory_path() / "cleave-launch-XXXXXX").string();
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path(error);
+  if (error)
+    throw_user("launch: no folder for temporary files: {}; say one with TMPDIR", error.message());
+  std::string report = (folder / "cleave-launch-XXXXXX").string();
   const int file = mkstemp(report.data());
-  if (file < 0) throw_user("{} cannot be made: {}", report, std::strerror(errno));
+  if (file < 0)
+    throw_user("launch: {} cannot be made: {}; say another folder with TMPDIR", report,
+               std::strerror(errno));
   close(file);
   const int status = run(line, report);
+  // What ranks say of each other while all are being ended is not the cause.
+  if (asked_to_end) {
+    std::filesystem::remove(report, error);
+    fmt::print(stderr, "error: launch: ended by signal {} ({})\n", int{asked_to_end},
+               strsignal(asked_to_end));
+    throw CLI::RuntimeError(128 + asked_to_end);
+  }
   print_report(report, options.ranks);
-  if (status != 0 && !asked_to_end && !has_outcomes(report))
+  if (status != 0 && !has_outcomes(report))
     fmt::print(stderr, "error: {} ended with status {}, and no rank has said why\n",
                options.program[0], status);
   std::filesystem::remove(report);

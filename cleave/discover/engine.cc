@@ -25,14 +25,6 @@ struct Inputs {
   std::vector<TrueValue> results;
 };
 
-bool all_finite(const std::vector<std::vector<Array>>& devices) {
-  for (const auto& operand : devices)
-    for (const Array& device : operand)
-      for (double x : to_doubles(device))
-        if (!std::isfinite(x)) return false;
-  return true;
-}
-
 AttrMap local_attrs(const Operator& op, const AttrMap& attrs, const Placement& placement, int w,
                     int device) {
   if (op.shape_attr.empty() || !placement.is_shard()) return attrs;
@@ -152,8 +144,8 @@ std::vector<Inputs> make_inputs(const Operator& op, const Sample& sample,
       place_operands(inputs);
       all.push_back(std::move(inputs));
     }
+    if (all.empty()) throw UserError(refusal);  // whatever the numbers are
   }
-  if (all.empty()) throw UserError(refusal);
   if (all.front().results.empty()) throw_user("discover {}: it has no results", op.name);
   return all;
 }
@@ -396,46 +388,6 @@ bool has_partial(const std::vector<Placement>& placements) {
                      [](const Placement& p) { return p.is_partial(); });
 }
 
-Tolerance tolerance_for(const std::vector<std::vector<Array>>& devices, const Array& result,
-                        bool partial_operand) {
-  Tolerance tolerance{tolerance_of(result.dtype()), 0};
-  if (tolerance.relative == 0 || devices.empty()) return tolerance;
-  std::vector<double> largest(devices.front().size(), 0.0);
-  for (const auto& operand : devices) {
-    tolerance.relative = std::max(tolerance.relative, tolerance_of(operand.front().dtype()));
-    for (size_t i = 0; i < operand.size(); ++i)
-      largest[i] = std::max(largest[i], magnitude(operand[i]));
-  }
-  for (double& x : largest) x *= tolerance.relative;
-  tolerance.slack = *std::max_element(largest.begin(), largest.end());
-  if (!partial_operand) tolerance.slack_of_device = std::move(largest);
-  return tolerance;
-}
-
-MatchResult judge(MatchResult match, const std::vector<std::vector<Array>>& devices,
-                  const std::vector<Array>& outputs, bool partial_operand, bool partial_result) {
-  if (match.match != Match::NonFinite) return match;
-  const bool finite_in = all_finite(devices);
-  const bool expected_finite = std::isfinite(match.expected);
-  const bool one_is_finite = expected_finite != std::isfinite(match.actual);
-  if (!partial_operand && !finite_in) {
-    // Infinities of both signs meet in a reduction over devices, in whatever order.
-    if (!partial_result || one_is_finite) match.match = Match::No;
-    return match;
-  }
-  if (!finite_in) return match;
-  if (!partial_operand && !partial_result) {
-    const bool nan = std::isnan(match.expected) || std::isnan(match.actual);
-    if (one_is_finite && nan) match.match = Match::No;
-    return match;
-  }
-  if (!expected_finite) return match;
-  for (const Array& output : outputs)
-    for (double x : to_doubles(output))
-      if (std::isnan(x)) match.match = Match::No;
-  return match;
-}
-
 std::string_view name(VerdictKind kind) {
   constexpr std::string_view names[] = {"proved", "tested", "refuted", "rejected", "untestable"};
   return names[static_cast<size_t>(kind)];
@@ -481,17 +433,38 @@ bool wavers(const Decision& decision) {
   return any(VerdictKind::Refuted) && any(VerdictKind::Tested);
 }
 
+// The operands that show it, on all numbers of devices.
+std::vector<Inputs> witnessed(const Operator& op, const Sample& sample,
+                              const std::vector<int>& worlds,
+                              const std::vector<Decision>& decisions) {
+  std::vector<Inputs> all;
+  for (const Decision& decision : decisions) {
+    if (!wavers(decision) || !decision.verdict.witness) continue;
+    for (size_t wi = 0; wi < worlds.size(); ++wi) {
+      Inputs inputs{worlds[wi], wi, false, decision.verdict.witness->operands, {}, {}};
+      for (Array& result : op.run(sample.attrs, inputs.operands))
+        inputs.results.emplace_back(std::move(result));
+      place_operands(inputs);
+      all.push_back(std::move(inputs));
+    }
+  }
+  return all;
+}
+
 // The sizes of shards may be the reason, or luck: such rows are tried on more numbers before a
 // condition is made of it.
 void try_again(const Operator& op, const Sample& sample, const std::vector<int>& worlds,
                const std::vector<std::vector<Placement>>& rows, const DiscoverOptions& options,
                std::vector<std::vector<Decision>>& decided) {
   constexpr uint64_t kRounds = 4;
-  for (uint64_t round = 1; round <= kRounds; ++round) {
+  for (uint64_t round = 0; round <= kRounds; ++round) {
     std::vector<Inputs> inputs;
     for (size_t i = 0; i < rows.size(); ++i) {
       if (std::none_of(decided[i].begin(), decided[i].end(), wavers)) continue;
-      if (inputs.empty()) {
+      if (round == 0) {
+        inputs = witnessed(op, sample, worlds, decided[i]);
+        if (inputs.empty()) continue;
+      } else if (inputs.empty()) {
         DiscoverOptions other = options;
         other.seed = options.seed + round * 7919;
         inputs = make_inputs(op, sample, worlds, other);

@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <set>
 
@@ -217,6 +218,20 @@ bool mentions_attribute(const std::string& condition, const Discovery& discovery
   return false;
 }
 
+// "size(d) % w == 0" -> "size(2) % w == 0"
+std::string with_number(const std::string& condition, int64_t d) {
+  auto is_word = [&](size_t at) {
+    return at < condition.size() &&
+           (std::isalnum(static_cast<unsigned char>(condition[at])) || condition[at] == '_');
+  };
+  std::string text;
+  for (size_t i = 0; i < condition.size(); ++i) {
+    const bool alone = condition[i] == 'd' && !is_word(i + 1) && (i == 0 || !is_word(i - 1));
+    text += alone ? std::to_string(d) : std::string(1, condition[i]);
+  }
+  return text;
+}
+
 // The rule of a family that the sizes of shards decide about: "size(d) % w == 0".
 enum class Explained : uint8_t { Nothing, Part, All };
 Explained add_rule_by_world(const Operator& op, const Sweep& sweep,
@@ -235,11 +250,8 @@ Explained add_rule_by_world(const Operator& op, const Sweep& sweep,
     DiscoveredRule fixed = rule;
     for (PlacePattern& pattern : fixed.operands) pattern = at(pattern, d);
     fixed.placement = at(fixed.placement, d);
-    fixed.condition = condition;
+    fixed.condition = with_number(condition, d);
     fixed.on_world = depends_on_world(condition);
-    for (const std::string from : {"size(d)", "shard of d"})
-      if (const size_t found = fixed.condition.find(from); found != std::string::npos)
-        fixed.condition.replace(found + from.rfind('d'), 1, std::to_string(d));
     return fixed;
   };
   const auto condition = smallest_condition(sweep.points(true), op.dim_attrs);
@@ -261,7 +273,7 @@ Explained add_rule_by_world(const Operator& op, const Sweep& sweep,
   }
   const bool exact = condition && depends_on_world(*condition);
   // Each dimension for itself, attributes and all, rather than a condition that leaves some out.
-  if (!exact) {
+  if (!simple) {
     std::vector<DiscoveredRule> named;
     for (int64_t d : valid_d)
       if (const auto local = smallest_condition(sweep.points(true, d), op.dim_attrs))

@@ -1,5 +1,6 @@
 // Operands of two kinds of numbers, one kind in a corner: so that a shard has numbers of one kind
 // alone, and the whole operand has both.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -48,13 +49,14 @@ std::span<const InputGenerator> corner_patches(int which) {
 
 Array patchwork_input(int which, const TensorDesc& desc, NumberStream& random) {
   auto pick = [&](std::span<const InputGenerator> from) -> const InputGenerator& {
-    // Some group has nothing for integers: then the usual ones.
-    for (int attempt = 0;; ++attempt) {
-      const auto list = attempt < 8 ? from : std::span(usual_patches());
+    for (int attempt = 0; attempt < 8; ++attempt) {
       const InputGenerator& generator =
-          list[static_cast<size_t>(random.below(static_cast<int64_t>(list.size())))];
+          from[static_cast<size_t>(random.below(static_cast<int64_t>(from.size())))];
       if (!generator.floats_only || has_fractions(desc.dtype)) return generator;
     }
+    // A group without integers: the ends of their type.
+    return *std::find_if(usual_patches().begin(), usual_patches().end(),
+                         [](const InputGenerator& g) { return g.integer_ends; });
   };
   Array result =
       make_input(pick(std::span(usual_patches()).first(kOrdinary)), desc, random).contiguous();

@@ -90,6 +90,9 @@ TEST(Luck, OfAPropertyThatAShardHasAlone) {
       "high_bit",
       [](const Numbers& x, const Shape&) { return any_of(x, [](double v) { return v > 1e8; }); },
       DType::I32));
+  expect_no_shard_rule(adds_if("unlike_the_last", [](const Numbers& x, const Shape& shape) {
+    return x.size() > 1 && shape[1] > 0 && x.front() < x.back();
+  }));
 }
 
 TEST(Luck, OfPartsThatAreNeverSmall) {
