@@ -124,8 +124,7 @@ struct Executable::Impl {
         if (transfer->plan.group.size() <= 1) continue;
         const std::vector<int64_t>& group = transfer->plan.group;
         transfer->meeting = meetings.find(origin.index, n, group);
-        transfer->place = static_cast<size_t>(
-            std::find(group.begin(), group.end(), device.frame.device) - group.begin());
+        transfer->place = transfer->plan.place_of(device.frame.device);
         Meetings::Member& member = meetings.meeting(transfer->meeting).members[transfer->place];
         member.plan = &transfer->plan;
         member.shape = transfer->operand.type.shape;
@@ -259,8 +258,9 @@ Executable::Executable(Program program, const CompileOptions& options, World* wo
   } else {
     impl_->choose_threads(options);
     impl_->choose_passes(options);
+    TransferPlanners planners;
     for (int64_t device = 0; compiled && device < impl_->count; ++device)
-      compiled = impl_->add(instantiate(program, device));
+      compiled = impl_->add(instantiate(program, device, &planners));
   }
   if (compiled) {
     impl_->program = std::move(program);

@@ -421,7 +421,10 @@ void Lowering::transfer(NodeId id, CodeBlock& block) {
   internal_check(plan != nullptr, "a transfer without a plan");
   const CodeView in = contiguous(block, views_[node.operands[0].index]);
   if (options_.ranks) return rank_transfer(id, in, block);
-  const bool shared = plan->group.size() > 1 && plan->is_all_reduce;
+  // Of a large group, n copies of what is gathered would be n^2 parts.
+  constexpr size_t kManyMembers = 16;
+  const bool gathers = plan->is_all_gather && plan->group.size() >= kManyMembers;
+  const bool shared = plan->group.size() > 1 && (plan->is_all_reduce || gathers);
   const CodeView out =
       fresh(graph().result_type(node), shared ? CodeBuffer::Kind::Held : CodeBuffer::Kind::Arena);
   auto step = std::make_unique<TransferStep>(*plan, in, out);

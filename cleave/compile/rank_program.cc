@@ -69,8 +69,9 @@ RankProgram::RankProgram(World& world, const Program& program)
     : world_(world), own_(world.devices_of(*program.mesh)), count_(program.mesh->num_devices()) {
   view_.rank = world.rank();
   view_.blocks = {count_, world.size()};
+  TransferPlanners planners;
   for (int64_t device : own_) {
-    instances_.push_back(instantiate(program, device));
+    instances_.push_back(instantiate(program, device, &planners));
     const Instance& instance = instances_.back();
     for (uint32_t i = 0; i < instance.transfers.size(); ++i)
       if (instance.transfers[i])

@@ -121,7 +121,8 @@ void RankTransfer::plan_pieces(const RankView& view) {
   const Transfer& plan = *plan_;
   for (const Letter& letter : letters_of(view, device_, &staging_bytes_)) receive(letter, 0);
   std::vector<const Transfer::Piece*> sent;
-  for (const Transfer::Piece& piece : plan.sends) {
+  const std::vector<Transfer::Piece> sends = plan.sends();
+  for (const Transfer::Piece& piece : sends) {
     const int rank = view.rank_of(piece.device);
     if (rank == view.rank) continue;
     const bool is_sent = std::any_of(sent.begin(), sent.end(), [&](const Transfer::Piece* other) {

@@ -134,6 +134,7 @@ class TransferStep : public CodeStep {
   };
   void prepare(const Meetings::Meeting& meeting) const;
   void receive(Frame& frame, const Meetings::Meeting& meeting) const;
+  void give(Frame& frame, const Meetings::Meeting& meeting) const;
 
   mutable Prepared prepared_;
   mutable Meetings::Meeting alone_{{0}, {{}}, 0, 0, {}, {}};  // of a device without others

@@ -12,10 +12,6 @@ namespace {
 
 constexpr size_t kNoMember = SIZE_MAX;
 
-size_t place_of(const std::vector<int64_t>& group, int64_t device) {
-  return static_cast<size_t>(std::find(group.begin(), group.end(), device) - group.begin());
-}
-
 int64_t offset_of(const Shape& at, const Shape& strides) {
   int64_t offset = 0;
   for (size_t d = 0; d < at.size(); ++d) offset += at[d] * strides[d];
@@ -50,17 +46,20 @@ CodeStep::Next TransferStep::run(Frame& frame) const {
       return Next::Wait;
     }
     if (at == 1) {
-      if (is_shared) {
+      if (is_shared && plan.is_all_gather) {
+        give(frame, meeting);
+      } else if (is_shared) {
         const int64_t n = num_elements(plan.shape);
         const auto count = static_cast<int64_t>(meeting.members.size());
         const int64_t chunk = std::max<int64_t>(ceil_div(n, count), 4096);
         const int64_t begin = std::min(n, chunk * static_cast<int64_t>(place));
-        prepared_.places.resize(meeting.members.size());
-        for (size_t i = 0; i < meeting.members.size(); ++i)
-          prepared_.places[i] = meeting.members[i].source;
-        if (begin < n)
+        if (begin < n) {
+          prepared_.places.resize(meeting.members.size());
+          for (size_t i = 0; i < meeting.members.size(); ++i)
+            prepared_.places[i] = meeting.members[i].source;
           combine_parts(plan.reduce, dtype, prepared_.places, meeting.result.raw(), begin,
                         std::min(n, begin + chunk));
+        }
       } else {
         receive(frame, meeting);
       }
@@ -99,7 +98,7 @@ void TransferStep::prepare(const Meetings::Meeting& meeting) const {
   p.parts.resize(parts);
   p.places.resize(parts);
   for (const Transfer::Piece& piece : plan.receives) {
-    const size_t member = place_of(meeting.group, piece.device);
+    const size_t member = plan.group.empty() ? 0 : plan.place_of(piece.device);
     const Shape from = row_major_strides(meeting.members[member].shape);
     const auto part = static_cast<size_t>(piece.part);
     Move move{member, offset_of(piece.source, from) * size, offset_of(piece.start, to) * size, part,
@@ -118,6 +117,23 @@ void TransferStep::prepare(const Meetings::Meeting& meeting) const {
     // What no piece covers stays so from run to run.
     if (plan.pads) p.fill.run(p.identity.raw(), p.parts[part].raw());
   }
+}
+
+// Puts what the device has into what everybody gets.
+void TransferStep::give(Frame& frame, const Meetings::Meeting& meeting) const {
+  const Transfer::Piece* own = nullptr;
+  if (const auto it = std::lower_bound(
+          plan.receives.begin(), plan.receives.end(), plan.device,
+          [](const Transfer::Piece& piece, int64_t device) { return piece.device < device; });
+      it != plan.receives.end() && it->device == plan.device)
+    own = &*it;
+  if (!own) return;
+  const int size = static_cast<int>(byte_size(operand.type.dtype));
+  const Shape from = row_major_strides(operand.type.shape), to = row_major_strides(plan.shape);
+  if (!prepared_.done) prepared_.fill = StridedCopy(own->size, from, to, size);
+  prepared_.done = true;
+  prepared_.fill.run(frame.data(operand) + offset_of(own->source, from) * size,
+                     meeting.result.raw() + offset_of(own->start, to) * size);
 }
 
 // Builds the device's own part from what lies with the others.

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "cleave/compile/strided_copy.h"
+#include "cleave/compile/team.h"
 #include "cleave/kernels/elementwise.h"
 #include "cleave/ops/reducer.h"
 #include "cleave/ops/window_map.h"
@@ -217,16 +218,31 @@ class ScatterStep : public CodeStep {
     std::byte* to = frame.data(result_);
     const std::byte* updates = frame.data(updates_);
     if (frame.data(operand_) != to) whole_.run(frame.data(operand_), to);
-    walk_.run(
-        frame,
-        [&](int64_t dim, int64_t index) {
-          return index < result_.type.shape[dim] ? index : int64_t{-1};
-        },
-        [&](int64_t a, int64_t b) { combine_.run(to + a * size, updates + b * size, run_); });
+    // Each worker walks over all indices and takes its share of the targets: two windows are the
+    // same or do not touch, and those of one target come in the order of the indices.
+    const int64_t parts = frame.team && is_large() ? frame.team->size() : 1;
+    const auto run_part = [&](int64_t part, int) {
+      walk_.run(
+          frame,
+          [&](int64_t dim, int64_t index) {
+            return index < result_.type.shape[dim] ? index : int64_t{-1};
+          },
+          [&](int64_t a, int64_t b) {
+            if (parts == 1 || a / run_ % parts == part)
+              combine_.run(to + a * size, updates + b * size, run_);
+          });
+    };
+    if (parts > 1)
+      frame.team->run(parts, run_part);
+    else
+      run_part(0, 0);
     return Next::Continue;
   }
 
  private:
+  // Whether reading the indices once more is little beside the work.
+  bool is_large() const { return num_elements(updates_.type.shape) >= (1 << 16) && run_ >= 8; }
+
   CodeView operand_, updates_, result_;
   StridedCopy whole_;
   WindowWalk walk_;

@@ -210,13 +210,13 @@ void scatter_typed(Array& target, const Array& indices, const Array& updates, co
         x[i * rows.a_step] = op(x[i * rows.a_step], y[i * rows.b_step]);
     });
   };
+  std::vector<bool> in_window(target.rank(), false);
+  for (int64_t d : dims) in_window[static_cast<size_t>(d)] = true;
   walk_windows(
       target.rank(), indices, updates.shape(), map, [&](Shape& start, const Shape& position) {
-        std::vector<bool> in_window(start.size(), false);
         bool inside = true, is_whole = true;
         for (size_t w = 0; w < dims.size(); ++w) {
           const int64_t d = dims[w], size = target.shape()[d];
-          in_window[d] = true;
           low[w] = std::max<int64_t>(0, -start[d]);
           cut[w] = std::min(full[w], size - start[d]) - low[w];
           inside &= cut[w] > 0;

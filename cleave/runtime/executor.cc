@@ -74,11 +74,11 @@ class DeviceTransfers : public TransferHandler {
     std::vector<Array> incoming;
     if (!plan.group.empty()) {
       std::vector<Array> outgoing(plan.group.size());
-      for (const Transfer::Piece& piece : plan.sends)
-        outgoing[place(plan, piece.device)] = operand.slice(piece.start, piece.size);
+      for (const Transfer::Piece& piece : plan.sends())
+        outgoing[plan.place_of(piece.device)] = operand.slice(piece.start, piece.size);
       std::vector<bool> comes(plan.group.size(), false);
       for (const Transfer::Piece& piece : plan.receives)
-        if (piece.device != self) comes[place(plan, piece.device)] = true;
+        if (piece.device != self) comes[plan.place_of(piece.device)] = true;
       incoming = context.transport().exchange(meeting, std::move(outgoing), comes);
     }
     if (plan.is_identity) return identity_array(plan.fill, operand.dtype(), plan.shape);
@@ -86,15 +86,10 @@ class DeviceTransfers : public TransferHandler {
     for (const Transfer::Piece& piece : plan.receives)
       parts[piece.part].emplace_back(&piece, piece.device == self
                                                  ? operand.slice(piece.source, piece.size)
-                                                 : incoming[place(plan, piece.device)]);
+                                                 : incoming[plan.place_of(piece.device)]);
     std::vector<Array> arrays;
     for (const auto& pieces : parts) arrays.push_back(join_pieces(pieces, plan, operand));
     return arrays.size() == 1 ? arrays[0] : combine(arrays, {plan.reduce, nullptr});
-  }
-
-  static size_t place(const Transfer& plan, int64_t device) {
-    return static_cast<size_t>(std::find(plan.group.begin(), plan.group.end(), device) -
-                               plan.group.begin());
   }
 
   const Instance& instance_;
@@ -120,9 +115,10 @@ Executor::Executor(Program program, World* world)
     own_ = world_->devices_of(*program_.mesh);
     require_same_graph(*world_, program_.graph, "programs");
   }
+  TransferPlanners planners;
   for (int64_t device : own_) {
     auto state = std::make_unique<Device>();
-    state->instance = instantiate(program_, device);
+    state->instance = instantiate(program_, device, &planners);
     state->schedule = std::make_shared<const Schedule>(state->instance.graph);
     const Instance& instance = state->instance;
     state->transfer_names.resize(instance.transfers.size());

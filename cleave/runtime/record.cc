@@ -1,6 +1,7 @@
 #include "cleave/runtime/record.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include "cleave/core/error.h"
@@ -158,7 +159,7 @@ namespace {
 
 class Splicer {
  public:
-  Splicer(const Graph& from, Graph& to) : from_(from), to_(to), map_(from.num_values()) {}
+  Splicer(const Graph& from, Graph& to) : from_(from), to_(to) {}
 
   void bind(std::span<const ValueId> values, std::span<const ValueId> to) {
     internal_check(values.size() == to.size(), "splice: wrong number of arguments");
@@ -172,7 +173,7 @@ class Splicer {
   }
 
   std::vector<ValueId> returned(RegionId source) const {
-    return map_values(from_.node(from_.terminator(source)).operands, map_);
+    return mapped(from_.node(from_.terminator(source)).operands);
   }
 
   void copy(const Node& node, RegionId target) {
@@ -182,7 +183,7 @@ class Splicer {
       const Function* function = from_.find_function(callee);
       if (!function || !function->body.valid())
         throw_user("{}: the module has no function @{} with a body", node.name, callee);
-      bind(from_.region(function->body).args, map_values(node.operands, map_));
+      bind(from_.region(function->body).args, mapped(node.operands));
       nodes(function->body, target);
       bind(node.results, returned(function->body));
       return;
@@ -190,7 +191,7 @@ class Splicer {
     std::vector<Type> types;
     for (ValueId result : node.results) types.push_back(from_.type(result));
     const NodeId copy =
-        to_.add_node(node.name, map_values(node.operands, map_), std::move(types), node.attrs);
+        to_.add_node(node.name, mapped(node.operands), std::move(types), node.attrs);
     to_.append(target, copy);
     to_.node(copy).location = node.location;
     bind(node.results, std::vector<ValueId>(to_.node(copy).results));
@@ -201,18 +202,24 @@ class Splicer {
       nodes(region, inner);
       if (from_.region(region).nodes.empty()) continue;
       const Node& end = from_.node(from_.terminator(region));
-      to_.append(inner, to_.add_node(end.name, map_values(end.operands, map_), {}, end.attrs));
+      to_.append(inner, to_.add_node(end.name, mapped(end.operands), {}, end.attrs));
     }
   }
 
   std::vector<ValueId> mapped(const std::vector<ValueId>& values) const {
-    return map_values(values, map_);
+    std::vector<ValueId> result;
+    for (ValueId value : values) {
+      const auto it = map_.find(value.index);
+      internal_check(it != map_.end(), "a copied node uses a value that was not copied");
+      result.push_back(it->second);
+    }
+    return result;
   }
 
  private:
   const Graph& from_;
   Graph& to_;
-  ValueMap map_;
+  std::unordered_map<uint32_t, ValueId> map_;  // as large as what is copied, not as the graph
 };
 
 }  // namespace

@@ -12,11 +12,13 @@ bool is_ranked(const Type& type) { return type.is_tensor() && !type.unranked; }
 
 class Instantiator {
  public:
-  Instantiator(const Program& program, int64_t device, bool with_transfers)
+  Instantiator(const Program& program, int64_t device, bool with_transfers,
+               TransferPlanners* planners)
       : program_(program),
         whole_(program.graph),
         device_(device),
         with_transfers_(with_transfers),
+        planners_(planners),
         map_(whole_.num_values()) {}
 
   Instance run() {
@@ -143,9 +145,16 @@ class Instantiator {
     local_.append(to, id);
     result_.transfers.resize(local_.num_nodes());
     if (with_transfers_)
-      result_.transfers[id.index] = std::make_shared<Transfer>(plan_transfer(
-          program_.layout(from), program_.layout(result), type.shape, type.dtype, device_));
+      result_.transfers[id.index] = std::make_shared<Transfer>(plan(result, from, type));
     map_[result.index] = local_.node(id).results[0];
+  }
+
+  Transfer plan(ValueId result, ValueId from, const Type& type) const {
+    const Layout &before = program_.layout(from), &after = program_.layout(result);
+    if (!planners_) return plan_transfer(before, after, type.shape, type.dtype, device_);
+    const auto [it, fresh] =
+        planners_->try_emplace(result.index, before, after, type.shape, type.dtype);
+    return it->second.plan(device_);
   }
 
   void flow(const Node& node, RegionId to) {
@@ -170,6 +179,7 @@ class Instantiator {
   const Graph& whole_;
   int64_t device_;
   bool with_transfers_;
+  TransferPlanners* planners_;
   ValueMap map_;
   Graph local_;
   Instance result_;
@@ -209,12 +219,12 @@ Graph to_module(const Program& program) {
   return std::move(instance.graph);
 }
 
-Instance instantiate(const Program& program, int64_t device) {
-  return Instantiator(program, device, true).run();
+Instance instantiate(const Program& program, int64_t device, TransferPlanners* planners) {
+  return Instantiator(program, device, true, planners).run();
 }
 
 Instance instantiate_shapes(const Program& program, int64_t device) {
-  return Instantiator(program, device, false).run();
+  return Instantiator(program, device, false, nullptr).run();
 }
 
 }  // namespace cleave

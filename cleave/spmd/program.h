@@ -40,9 +40,10 @@ struct Instance {
   }
 };
 
-Instance instantiate(const Program& program, int64_t device);
-// The same without the plans of transfers (all null), whose making takes time that grows with the
-// square of the mesh: for who prices a program and does not run it.
+// `planners` keeps what the devices of a Program have in common from one call to the next.
+Instance instantiate(const Program& program, int64_t device, TransferPlanners* planners = nullptr);
+// The same without the plans of transfers (all null), for callers that price a program and do not
+// run it.
 Instance instantiate_shapes(const Program& program, int64_t device);
 
 // The Program as a module: the graph of device 0, which holds the largest shards, with the changes

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -20,6 +21,31 @@ struct Layout {
   ShardSlice box(const Shape& shape, int64_t device) const;
 };
 
+// A list that devices may have in common, so that a group of n devices does not hold n lists of n.
+template <typename T>
+class SharedList {
+ public:
+  SharedList() = default;
+  SharedList(std::vector<T> items)
+      : items_(std::make_shared<const std::vector<T>>(std::move(items))) {}
+
+  operator const std::vector<T>&() const {
+    static const std::vector<T> kNone;
+    return items_ ? *items_ : kNone;
+  }
+  auto begin() const { return all().begin(); }
+  auto end() const { return all().end(); }
+  size_t size() const { return items_ ? items_->size() : 0; }
+  bool empty() const { return size() == 0; }
+  const T& operator[](size_t i) const { return (*items_)[i]; }
+  bool is_same(const SharedList& other) const { return items_ == other.items_; }
+
+ private:
+  const std::vector<T>& all() const { return *this; }
+
+  std::shared_ptr<const std::vector<T>> items_;
+};
+
 // One device's part in a change of layout: what it sends, what it gets, and how parts are combined.
 // Any step of a reshard is of this form, uneven shards included:
 //
@@ -37,19 +63,44 @@ struct Transfer {
     Shape source;  // received from the device itself: in the own array
   };
 
-  Shape shape;                 // of the result on this device
-  std::vector<int64_t> group;  // devices that meet, in order; empty: nothing to exchange
-  std::vector<Piece> sends;
-  std::vector<Piece> receives;  // those from this device itself included
-  int64_t parts = 1;            // number of parts to combine, in order
+  // What the device sends to others.
+  std::vector<Piece> sends() const;
+  // The place of a device in the group.
+  size_t place_of(int64_t device) const;
+
+  int64_t device = 0;
+  Shape shape;                // of the result on this device
+  SharedList<int64_t> group;  // devices that meet, in order; empty: nothing to exchange
+  std::vector<Piece> sent;    // see `sends`
+  // Those from this device itself included. Of an all_reduce there are none: everyone sends all it
+  // has. Of an all_gather the group has one list, by the sending device.
+  SharedList<Piece> receives;
+  int64_t parts = 1;  // number of parts to combine, in order
   ReduceOp reduce = ReduceOp::Sum;
   ReduceOp fill = ReduceOp::Sum;  // whose identity newly partial parts hold
   bool is_identity = false;       // newly partial: this device holds the identity of `fill`
   bool pads = false;           // newly partial along axes that sharded it: filled with the identity
   bool is_all_reduce = false;  // everyone of the group sends all it has to everyone
+  bool is_all_gather = false;  // everyone of the group gets the same, and each element from one
   int64_t bytes_received = 0;  // from other devices
 };
 
+// Plans one change of layout for many devices. What devices have in common is worked out once; the
+// layouts must live as long.
+class TransferPlanner {
+ public:
+  TransferPlanner(const Layout& from, const Layout& to, Shape shape, DType dtype);
+  TransferPlanner(TransferPlanner&&) noexcept;
+  ~TransferPlanner();
+  Transfer plan(int64_t device);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+using TransferPlanners = std::map<uint32_t, TransferPlanner>;  // by node
+
+// The same for one device.
 Transfer plan_transfer(const Layout& from, const Layout& to, const Shape& shape, DType dtype,
                        int64_t device);
 
