@@ -1,0 +1,73 @@
+#include <gtest/gtest.h>
+
+#include "cleave/graph/text/text.h"
+#include "cleave/plan/heuristic.h"
+#include "cleave/plan/planner.h"
+#include "cleave/plan/verify_plan.h"
+
+namespace cleave::plan {
+namespace {
+
+PlannerOptions options_for(const char* mesh, const std::vector<std::string>& pins = {}) {
+  PlannerOptions options;
+  options.mesh = std::make_shared<const Mesh>(parse_mesh(mesh));
+  options.profile = &builtin_profile("h100");
+  for (const std::string& pin : pins) options.pins.push_back(parse_pin(pin, options.mesh));
+  return options;
+}
+
+void expect_verified(const char* text, const PlannerOptions& options) {
+  const Graph graph = parse_module(text);
+  for (const auto& result : {make_plan(graph, options), plan_by_propagation(graph, options),
+                             plan_by_heuristic(graph, options)}) {
+    ASSERT_TRUE(result.plan);
+    const PlanVerification v = verify_plan(*result.plan, graph, *options.profile);
+    EXPECT_TRUE(v.good()) << result.plan->bound.solver << "\n" << to_string(v);
+  }
+}
+
+// A pending sum is divided part by part if the divisor is not zero; that is so also where the
+// divisor has come to the op by a reshard, so that plan and program agree.
+TEST(LayoutOps, HideNoConstantDivisor) {
+  expect_verified(
+      R"(
+    func.func @main(%x: tensor<8x32x64xf32>) -> tensor<8x32x1xf32> {
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [2] : (tensor<8x32x64xf32>, tensor<f32>) -> tensor<8x32xf32>
+      %1 = stablehlo.broadcast_in_dim %0, dims = [0, 1] : (tensor<8x32xf32>) -> tensor<8x32x1xf32>
+      %n = stablehlo.constant dense<64.0> : tensor<f32>
+      %2 = stablehlo.broadcast_in_dim %n, dims = [] : (tensor<f32>) -> tensor<8x32x1xf32>
+      %3 = stablehlo.divide %1, %2 : tensor<8x32x1xf32>
+      %4 = stablehlo.sqrt %3 : tensor<8x32x1xf32>
+      return %4 : tensor<8x32x1xf32>
+    }
+  )",
+      options_for("x=8", {R"(broadcast_in_dim.0=[{}, {}, {"x"}])",
+                          R"(broadcast_in_dim.1=[{}, {}, {"x"}])", R"(divide.0=[{}, {}, {"x"}])"}));
+}
+
+// As JAX writes a shard_map over some of the axes: constraints in its body, and in reducers.
+TEST(LayoutOps, InManualBodiesAndReducers) {
+  expect_verified(R"(
+    sdy.mesh @mesh = <["x"=2, "y"=2]>
+    func.func @main(%arg0: tensor<8x32xf32>, %arg1: tensor<32x24xf32>) -> tensor<8x24xf32> {
+      %0 = sdy.manual_computation(%arg0, %arg1) in_shardings=[<@mesh, [{?}, {"x", ?}]>, <@mesh, [{"x", ?}, {?}]>] out_shardings=[<@mesh, [{?}, {?}]>] manual_axes={"x"} (%arg2: tensor<8x16xf32>, %arg3: tensor<16x24xf32>) {
+        %4 = stablehlo.dot_general %arg2, %arg3, contracting_dims = [1] x [0] : (tensor<8x16xf32>, tensor<16x24xf32>) -> tensor<8x24xf32>
+        %5 = sdy.sharding_constraint %4 <@mesh, [{?}, {?}]> : tensor<8x24xf32>
+        %6 = "stablehlo.all_reduce"(%5) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 2], [1, 3]]> : tensor<2x2xi64>, use_global_device_ids}> ({
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+          %7 = stablehlo.add %a, %b : tensor<f32>
+          %8 = sdy.sharding_constraint %7 <@mesh, []> : tensor<f32>
+          stablehlo.return %8 : tensor<f32>
+        }) : (tensor<8x24xf32>) -> tensor<8x24xf32>
+        sdy.return %6 : tensor<8x24xf32>
+      } : (tensor<8x32xf32>, tensor<32x24xf32>) -> tensor<8x24xf32>
+      %1 = stablehlo.tanh %0 : tensor<8x24xf32>
+      return %1 : tensor<8x24xf32>
+    }
+  )",
+                  options_for("x=2,y=2"));
+}
+
+}  // namespace
+}  // namespace cleave::plan
