@@ -18,9 +18,12 @@ PlannerOptions options_for(const char* mesh, const std::vector<std::string>& pin
 
 void expect_verified(const char* text, const PlannerOptions& options) {
   const Graph graph = parse_module(text);
+  double bound = 0;  // of the first, which holds for all
   for (const auto& result : {make_plan(graph, options), plan_by_propagation(graph, options),
                              plan_by_heuristic(graph, options)}) {
     ASSERT_TRUE(result.plan);
+    bound = std::max(bound, result.plan->bound.lower_bound);
+    EXPECT_GE(result.plan->totals.seconds, bound * (1 - 1e-9)) << result.plan->bound.solver;
     const PlanVerification v = verify_plan(*result.plan, graph, *options.profile);
     EXPECT_TRUE(v.good()) << result.plan->bound.solver << "\n" << to_string(v);
   }
@@ -67,6 +70,33 @@ TEST(LayoutOps, InManualBodiesAndReducers) {
     }
   )",
                   options_for("x=2,y=2"));
+}
+
+// A pin on the result of an op that says itself how it lies holds for the users of the result. The
+// op stays what it is, whoever plans.
+TEST(LayoutOps, AndManualComputationsKeepTheirOwnUnderPins) {
+  expect_verified(R"(
+    sdy.mesh @mesh = <["x"=2, "y"=2]>
+    func.func @main(%arg0: tensor<8x32xf32>) -> tensor<8x32xf32> {
+      %0 = sdy.manual_computation(%arg0) in_shardings=[<@mesh, [{"x"}, {"y"}]>] out_shardings=[<@mesh, [{"x"}, {"y"}]>] manual_axes={"x", "y"} (%arg1: tensor<4x16xf32>) {
+        %2 = stablehlo.add %arg1, %arg1 : tensor<4x16xf32>
+        sdy.return %2 : tensor<4x16xf32>
+      } : (tensor<8x32xf32>) -> tensor<8x32xf32>
+      %1 = stablehlo.tanh %0 : tensor<8x32xf32>
+      return %1 : tensor<8x32xf32>
+    }
+  )",
+                  options_for("x=2,y=2", {R"(manual_computation.0=[{}, {"x"}])"}));
+  expect_verified(R"(
+    sdy.mesh @mesh = <["x"=2, "y"=2]>
+    func.func @main(%a: tensor<64x64xf32>) -> tensor<64x64xf32> {
+      %0 = stablehlo.tanh %a : tensor<64x64xf32>
+      %1 = sdy.sharding_constraint %0 <@mesh, [{"x"}, {}]> : tensor<64x64xf32>
+      %2 = stablehlo.sine %1 : tensor<64x64xf32>
+      return %2 : tensor<64x64xf32>
+    }
+  )",
+                  options_for("x=2,y=2", {R"(sharding_constraint.0=[{}, {"x"}])"}));
 }
 
 }  // namespace
