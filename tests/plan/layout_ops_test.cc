@@ -72,6 +72,44 @@ TEST(LayoutOps, InManualBodiesAndReducers) {
                   options_for("x=2,y=2"));
 }
 
+// A loop with a collective in it, and a function that it calls: as JAX writes fori_loop in a
+// shard_map.
+TEST(LayoutOps, InManualBodiesWithLoops) {
+  expect_verified(R"(
+    sdy.mesh @mesh = <["x"=2, "y"=2]>
+    func.func @main(%arg0: tensor<8x32xf32>) -> tensor<8x32xf32> {
+      %0 = stablehlo.sine %arg0 : tensor<8x32xf32>
+      %1 = sdy.manual_computation(%0) in_shardings=[<@mesh, [{"y"}, {"x"}]>] out_shardings=[<@mesh, [{"y"}, {"x"}]>] manual_axes={"x", "y"} (%arg1: tensor<4x16xf32>) {
+        %c = stablehlo.constant dense<0> : tensor<i32>
+        %2:2 = stablehlo.while(%i = %c, %a = %arg1) : tensor<i32>, tensor<4x16xf32>
+        cond {
+          %n = stablehlo.constant dense<3> : tensor<i32>
+          %4 = stablehlo.compare LT, %i, %n, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+          stablehlo.return %4 : tensor<i1>
+        } do {
+          %4 = func.call @body(%a) : (tensor<4x16xf32>) -> tensor<4x16xf32>
+          %one = stablehlo.constant dense<1> : tensor<i32>
+          %5 = stablehlo.add %i, %one : tensor<i32>
+          stablehlo.return %5, %4 : tensor<i32>, tensor<4x16xf32>
+        }
+        sdy.return %2#1 : tensor<4x16xf32>
+      } : (tensor<8x32xf32>) -> tensor<8x32xf32>
+      %3 = stablehlo.tanh %1 : tensor<8x32xf32>
+      return %3 : tensor<8x32xf32>
+    }
+    func.func private @body(%arg0: tensor<4x16xf32>) -> tensor<4x16xf32> {
+      %0 = "stablehlo.all_reduce"(%arg0) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>, use_global_device_ids}> ({
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %2 = stablehlo.add %a, %b : tensor<f32>
+        stablehlo.return %2 : tensor<f32>
+      }) : (tensor<4x16xf32>) -> tensor<4x16xf32>
+      %1 = stablehlo.tanh %0 : tensor<4x16xf32>
+      return %1 : tensor<4x16xf32>
+    }
+  )",
+                  options_for("x=2,y=2"));
+}
+
 // A pin on the result of an op that says itself how it lies holds for the users of the result. The
 // op stays what it is, whoever plans.
 TEST(LayoutOps, AndManualComputationsKeepTheirOwnUnderPins) {
