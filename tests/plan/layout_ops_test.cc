@@ -110,6 +110,42 @@ TEST(LayoutOps, InManualBodiesWithLoops) {
                   options_for("x=2,y=2"));
 }
 
+// One op of a program may be several of a device, as the update of a row that one device has; a run
+// of the loop counts once.
+TEST(LayoutOps, ManualBodiesInLoops) {
+  expect_verified(R"(
+    sdy.mesh @mesh = <["x"=2, "y"=2]>
+    func.func @main(%x: tensor<8x32xf32>, %rows: tensor<4xf32>) -> (tensor<8x32xf32>, tensor<4xf32>) {
+      %c = stablehlo.constant dense<0> : tensor<i32>
+      %0:3 = stablehlo.while(%i = %c, %a = %x, %r = %rows) : tensor<i32>, tensor<8x32xf32>, tensor<4xf32>
+      cond {
+        %n = stablehlo.constant dense<4> : tensor<i32>
+        %1 = stablehlo.compare LT, %i, %n, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %1 : tensor<i1>
+      } do {
+        %1 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{"x"}, {"y"}]>] out_shardings=[<@mesh, [{"x"}, {"y"}]>] manual_axes={"x", "y"} (%arg2: tensor<4x16xf32>) {
+          %7 = "stablehlo.all_reduce"(%arg2) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>, use_global_device_ids}> ({
+          ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+            %8 = stablehlo.add %p, %q : tensor<f32>
+            stablehlo.return %8 : tensor<f32>
+          }) : (tensor<4x16xf32>) -> tensor<4x16xf32>
+          sdy.return %7 : tensor<4x16xf32>
+        } : (tensor<8x32xf32>) -> tensor<8x32xf32>
+        %2 = stablehlo.tanh %1 : tensor<8x32xf32>
+        %zero = stablehlo.constant dense<0.0> : tensor<f32>
+        %3 = stablehlo.reduce(%2 init: %zero) applies stablehlo.add across dimensions = [0, 1] : (tensor<8x32xf32>, tensor<f32>) -> tensor<f32>
+        %4 = stablehlo.reshape %3 : (tensor<f32>) -> tensor<1xf32>
+        %5 = stablehlo.dynamic_update_slice %r, %4, %i : (tensor<4xf32>, tensor<1xf32>, tensor<i32>) -> tensor<4xf32>
+        %one = stablehlo.constant dense<1> : tensor<i32>
+        %6 = stablehlo.add %i, %one : tensor<i32>
+        stablehlo.return %6, %2, %5 : tensor<i32>, tensor<8x32xf32>, tensor<4xf32>
+      }
+      return %0#1, %0#2 : tensor<8x32xf32>, tensor<4xf32>
+    }
+  )",
+                  options_for("x=2,y=2", {R"(while.0#2=[{"x"}])"}));
+}
+
 // A pin on the result of an op that says itself how it lies holds for the users of the result. The
 // op stays what it is, whoever plans.
 TEST(LayoutOps, AndManualComputationsKeepTheirOwnUnderPins) {
