@@ -51,7 +51,7 @@ std::vector<plan::Pin> pins_of(const PlanArguments& arguments, const MeshPtr& me
       pins.push_back(plan::parse_pin(text, mesh));
       continue;
     }
-    for (plan::Pin& pin : plan::parse_pins(read_text(text.substr(1)), mesh))
+    for (plan::Pin& pin : plan::parse_pins(read_text(text.substr(1), "a pin on each line"), mesh))
       pins.push_back(std::move(pin));
   }
   for (const std::string& text : arguments.forbid)

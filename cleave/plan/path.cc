@@ -100,14 +100,28 @@ CountedRun run_counted(const Graph& graph, const std::string& entry, std::span<c
 }
 
 DevicePath::DevicePath(const Executor& executor, int64_t device)
-    : executor_(executor), device_(device), counts_(executor.program().graph.num_nodes()) {}
+    : executor_(executor), device_(device), counts_(executor.program().graph.num_nodes()) {
+  const Instance& instance = executor.instance(device);
+  own_counts_.resize(instance.graph.num_nodes());
+  is_inner_.resize(instance.graph.num_nodes());
+  std::vector<RegionId> home(counts_.size());  // by node of the Program
+  instance.graph.walk([&](NodeId id) {
+    const NodeId origin = instance.origin[id.index];
+    if (!origin.valid()) return;
+    const RegionId parent = instance.graph.node(id).parent;
+    if (!home[origin.index].valid()) home[origin.index] = parent;
+    is_inner_[id.index] = home[origin.index] != parent;
+  });
+}
 
 void DevicePath::executed(const Graph& graph, const Node& node, int64_t device,
                           std::span<const Array>, double, double) {
   if (device != device_ || node.results.empty()) return;
   const NodeId id = graph.value(node.results[0]).producer;
   const NodeId origin = executor_.instance(device).origin[id.index];
-  if (origin.valid()) ++counts_[origin.index];
+  if (!origin.valid() || is_inner_[id.index]) return;
+  int64_t& count = counts_[origin.index];
+  count = std::max(count, ++own_counts_[id.index]);
 }
 
 RegionRuns DevicePath::runs() const {

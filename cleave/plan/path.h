@@ -31,7 +31,9 @@ class DevicePath : public Observer {
  private:
   const Executor& executor_;
   int64_t device_;
-  std::vector<int64_t> counts_;
+  std::vector<int64_t> counts_;      // by node of the Program
+  std::vector<int64_t> own_counts_;  // by node of the device: several may stand for one
+  std::vector<bool> is_inner_;       // in regions that the Program's node does not have
 };
 
 // Bodies of manual computations in place, between cleave.enter_manual and cleave.leave_manual, as

@@ -18,12 +18,34 @@ MeshPtr named(const MeshPtr& mesh) {
   return std::make_shared<const Mesh>(std::move(copy));
 }
 
+namespace {
+
+// An op that says itself how its results lie: a sharding given to them would change the op.
+bool states_layouts(const Graph& graph, ValueId value) {
+  const NodeId producer = graph.value(value).producer;
+  if (!producer.valid()) return false;
+  const Node& node = graph.node(producer);
+  return node.name == "sdy.manual_computation" || !own_sharding_attr(node).empty();
+}
+
+// Whether a pin speaks of such a result: it holds for what the users see of it.
+bool is_for_users(const PlannedModule& module, const Pin& pin) {
+  for (uint32_t v = 0; v < module.names.values.size(); ++v)
+    if (states_layouts(module.flat, {v}) &&
+        applies(pin, module.names.values[v], module.flat.type({v}).rank()))
+      return true;
+  return false;
+}
+
+}  // namespace
+
 void annotate(PlannedModule& module, const PlannerOptions& options, const MeshPtr& mesh) {
   Graph& flat = module.flat;
   if (!flat.find_mesh(mesh->name)) flat.meshes.push_back(mesh);
   for (uint32_t v = 0; v < module.names.values.size(); ++v)
     for (const Pin& pin : options.pins)
-      if (applies(pin, module.names.values[v], flat.type({v}).rank())) {
+      if (!states_layouts(flat, {v}) &&
+          applies(pin, module.names.values[v], flat.type({v}).rank())) {
         ShardingSpec spec = spec_for(pin, mesh, flat.type({v}).rank());
         spec.mesh = mesh;
         verify(spec, flat.type({v}).shape);
@@ -58,7 +80,7 @@ uint32_t propagate(Graph& graph) {
 
 PlannerResult price_annotations(const PlannedModule& module, PlannerOptions options,
                                 const MeshPtr& mesh, const char* solver) {
-  options.pins.clear();
+  std::erase_if(options.pins, [&](const Pin& pin) { return !is_for_users(module, pin); });
   options.mesh = mesh;
   PlannerResult result = make_plan(module, options);
   if (result.plan) result.plan->bound = PlanBound::none(solver);
