@@ -15,7 +15,9 @@ constexpr int kMostOps = 64;
 constexpr int kMostSources = 8;
 
 bool carries(const Graph& graph, const Node& node, ReduceOp op, const std::vector<bool>& pending) {
-  if (!node.def || !node.def->partial || node.results.size() != 1) return false;
+  // What costs little: a convolution of pending parts is done in full on every device.
+  if (!node.def || !(node.def->has(kElementwise) || node.def->has(kViewLike))) return false;
+  if (!node.def->partial || node.results.size() != 1) return false;
   const PartialTransfer transfer = node.def->partial(graph, node);
   return std::any_of(transfer.begin(), transfer.end(), [&](const PartialRow& row) {
     return row.in == op && row.out == op &&

@@ -40,15 +40,32 @@ bool asks_propagation(const Graph& graph) {
   return asks;
 }
 
-struct Seconds {
-  double transfers = 0;
-  double all = 0;
+// Of two programs that take as long as each other, up to this part of it, the one that communicates
+// less is taken: prices are not more exact than that.
+constexpr double kAsGood = 0.05;
+
+struct Traffic {
+  double seconds = 0, count = 0, bytes = 0;
+  double with_compute = 0;  // seconds
+
+  void add(double more_seconds, double more_count, double more_bytes) {
+    if (more_bytes == 0) return;
+    seconds += more_seconds;
+    count += more_count;
+    bytes += more_bytes;
+  }
+  bool is_less_than(const Traffic& other) const {
+    return count <= other.count && bytes <= other.bytes &&
+           (count < other.count || bytes < other.bytes);
+  }
 };
 
 // What is pending at the end is still to be paid for, by whoever looks at it.
-Seconds seconds_of(const Program& program, const MachineProfile& profile) {
+Traffic traffic_of(const Program& program, const MachineProfile& profile) {
+  Traffic traffic;
   const plan::ProgramCost cost = plan::program_cost(program, profile);
-  Seconds seconds{cost.transfer_seconds, cost.seconds};
+  for (const plan::CollectiveCostSum& sum : cost.transfers)
+    traffic.add(sum.seconds, sum.executions, sum.bytes);
   Resharder resharder(profile);
   const Graph& graph = program.graph;
   for (ValueId value : graph.node(graph.terminator(program.entry_function().body)).operands) {
@@ -57,11 +74,16 @@ Seconds seconds_of(const Program& program, const MachineProfile& profile) {
     ShardingSpec complete = spec;
     complete.partial.clear();
     const Type& type = graph.type(value);
-    const double more = resharder.seconds(spec, complete, type.shape, type.dtype);
-    seconds.transfers += more;
-    seconds.all += more;
+    const ReshardPlan plan = resharder.plan(spec, complete, type.shape, type.dtype);
+    traffic.add(plan.seconds, 1, static_cast<double>(plan.bytes));
   }
-  return seconds;
+  traffic.with_compute = cost.compute_seconds + traffic.seconds;
+  return traffic;
+}
+
+bool is_better(const Traffic& a, const Traffic& b) {
+  if (a.is_less_than(b)) return a.with_compute < b.with_compute * (1 + kAsGood);
+  return a.seconds < b.seconds && a.with_compute < b.with_compute && !b.is_less_than(a);
 }
 
 }  // namespace
@@ -72,13 +94,11 @@ Program cheaper_program(Graph trace, const MeshPtr& mesh) {
                            {.keep_uneven = true, .runs_along = runs_along, .verified = true});
   Program first = traced_program(propagated, mesh);
   const MachineProfile& profile = default_profile();
-  const Seconds cost = seconds_of(first, profile);
-  if (cost.transfers == 0 || asks_propagation(trace)) return first;
+  const Traffic traffic = traffic_of(first, profile);
+  if (traffic.count == 0 || asks_propagation(trace)) return first;
   remove_dead_ops(trace);
   Program second = traced_program(trace, mesh);
-  const Seconds other = seconds_of(second, profile);
-  const bool cheaper = other.transfers < cost.transfers && other.all < cost.all;
-  return cheaper ? std::move(second) : std::move(first);
+  return is_better(traffic_of(second, profile), traffic) ? std::move(second) : std::move(first);
 }
 
 }  // namespace cleave
