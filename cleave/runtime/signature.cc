@@ -331,6 +331,11 @@ SignaturePtr find_signature(Graph graph, std::span<const Tensor> operands) {
     if (!known.form && same_operands(known, operands) && same_structure(graph, *known.graph))
       return it->second;
   }
+  for (Function& function : graph.functions) {  // lists may end early
+    function.arg_attrs.resize(std::max(function.arg_attrs.size(), function.arg_types.size()));
+    function.result_attrs.resize(
+        std::max(function.result_attrs.size(), function.result_types.size()));
+  }
   verify_graph(graph, {.shardings = false});
   SignaturePtr made = complete(begin_signature(operands), std::move(graph));
   add_entry(hash, made);
