@@ -58,7 +58,7 @@ uint32_t propagate(Graph& graph) {
   add_data_flow_edges(spread);
   uint32_t visits = 0;
   {
-    PropagationEngine engine(spread, {});
+    PropagationEngine engine(spread, {.keep_empty_whole = true});
     engine.run();
     engine.write_back();
     visits = engine.visits();

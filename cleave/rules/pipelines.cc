@@ -39,7 +39,8 @@ void prepare_for_propagation(Graph& graph, const PipelineOptions& options) {
 void run_propagation_pipeline(Graph& graph, const PipelineOptions& options) {
   if (!options.verified) verify_graph(graph);
   prepare_for_propagation(graph, options);
-  PropagationEngine engine(graph, {.runs_along = options.runs_along});
+  PropagationEngine engine(
+      graph, {.runs_along = options.runs_along, .keep_empty_whole = options.runs_along != nullptr});
   engine.run();
   if (options.observe) options.observe(engine);
   engine.write_back();

@@ -22,6 +22,8 @@ struct PropagationOptions {
   // Nothing propagates along factors that the op can't run cut along: what it would cut there is
   // gathered again. Null: along all factors, as Shardy does.
   RunsAlongFn runs_along = nullptr;
+  // Dimensions of size 0 stay whole, which programs ask for; Shardy splits them with the others.
+  bool keep_empty_whole = false;
 };
 
 // Why a sharding changed.

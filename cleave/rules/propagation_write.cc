@@ -84,7 +84,7 @@ void PropagationEngine::keep_empty_dimensions_whole() {
 
 void PropagationEngine::write_back() {
   drop_erased();
-  keep_empty_dimensions_whole();
+  if (options_.keep_empty_whole) keep_empty_dimensions_whole();
   // One attribute object per spec, shared by all values that have it.
   std::vector<std::optional<Attribute>> single(specs_.size()), per_value(specs_.size());
   auto single_attr = [&](int32_t spec) -> const Attribute& {

@@ -1,4 +1,4 @@
-// Dimensions of size 0 are never split, whatever they share a factor with.
+// Dimensions of size 0 are never split in a program, whatever they share a factor with.
 #include <gtest/gtest.h>
 
 #include "cleave/graph/text/text.h"
@@ -25,7 +25,7 @@ constexpr const char* kEmpty = R"(
 
 TEST(EmptyDimensions, PropagationLeavesThemWhole) {
   Graph graph = parse_module(kEmpty);
-  propagate_shardings(graph, {});
+  propagate_shardings(graph, {.keep_empty_whole = true});
   EXPECT_NO_THROW(verify_graph(graph));
   const std::vector<ValueId>& args = graph.region(graph.functions[0].body).args;
   const auto empty = get_sharding(graph, args[0]);
