@@ -2,8 +2,8 @@
 
 #include "cleave/graph/op_def.h"
 #include "cleave/kernels/elementwise.h"
+#include "cleave/ops/identity.h"
 #include "cleave/ops/literal_array.h"
-#include "cleave/ops/past_layouts.h"
 
 namespace cleave {
 namespace {
@@ -26,7 +26,7 @@ bool divisor_is_nonzero(const Graph& graph, const Node& divide) {
   if (divide.attrs.has(kNonzeroDivisor)) return true;
   ValueId value = divide.operands[1];
   for (;;) {
-    value = past_layouts(graph, value);
+    value = behind_identities(graph, value);
     const NodeId producer = graph.value(value).producer;
     if (!producer.valid()) return false;
     const Node& node = graph.node(producer);

@@ -1,6 +1,6 @@
 #include "cleave/ops/reducer.h"
 
-#include "cleave/ops/past_layouts.h"
+#include "cleave/ops/identity.h"
 
 namespace cleave {
 namespace {
@@ -26,13 +26,13 @@ std::optional<ReduceOp> common_reducer(const Graph& graph, RegionId id, bool log
   if (n == 0 || region.args.size() != 2 * n) return std::nullopt;
   std::optional<ReduceOp> common;
   for (size_t i = 0; i < n; ++i) {
-    const Value& value = graph.value(past_layouts(graph, terminator.operands[i]));
+    const Value& value = graph.value(behind_identities(graph, terminator.operands[i]));
     if (!value.producer.valid()) return std::nullopt;
     const Node& node = graph.node(value.producer);
     if (node.operands.size() != 2 || node.parent != id) return std::nullopt;
     const ValueId old_value = region.args[i], new_value = region.args[i + n];
-    const ValueId left = past_layouts(graph, node.operands[0]);
-    const ValueId right = past_layouts(graph, node.operands[1]);
+    const ValueId left = behind_identities(graph, node.operands[0]);
+    const ValueId right = behind_identities(graph, node.operands[1]);
     const bool fits =
         (left == old_value && right == new_value) || (left == new_value && right == old_value);
     const std::optional<ReduceOp> op = reducer_of(node, value.type.dtype, logical_only);
@@ -49,7 +49,7 @@ bool returns_second_half(const Graph& graph, RegionId id) {
   const size_t n = terminator.operands.size();
   if (region.args.size() != 2 * n) return false;
   for (size_t i = 0; i < n; ++i)
-    if (past_layouts(graph, terminator.operands[i]) != region.args[i + n]) return false;
+    if (behind_identities(graph, terminator.operands[i]) != region.args[i + n]) return false;
   return true;
 }
 

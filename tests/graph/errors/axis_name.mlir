@@ -1,2 +1,2 @@
-// 2:10: mesh <["x\y"=2]>: the name of an axis has a quote, a backslash or a control character
+// 2:10: mesh: the name of axis 0 has a quote, a backslash or a control character
 sdy.mesh @mesh = <["x\\y"=2]>
