@@ -307,10 +307,14 @@ class RegionEpilogues {
       return {};
     std::vector<NodeId> chain = {id};
     ValueId value = dot.results[0];
-    bool clips = false;
+    bool clips = false, is_scaled = false;
     for (size_t steps = 0; steps < kMostSteps; ++steps) {
       const auto step = next_epilogue_step(graph_, uses_, dot, value);
       if (!step || !is_there(step->operand, id) || (clips && !is_clip(*step))) break;
+      // oneDNN 2.6 gives the second of two the numbers of the first.
+      const bool scales = step->kind == EpilogueStep::Kind::Linear;
+      if (scales && is_scaled) break;
+      is_scaled |= scales;
       clips = is_clip(*step);
       bool free = true;
       for (NodeId node : step->nodes)
