@@ -125,7 +125,8 @@ void verify(const ShardingSpec& spec, const Shape& shape) {
 }
 
 std::string to_string(const ShardingSpec& spec) {
-  const Mesh& mesh = *spec.mesh;
+  static const Mesh kNone;  // a tensor that is on no mesh has no axes to print
+  const Mesh& mesh = spec.mesh ? *spec.mesh : kNone;
   std::string text = "[";
   for (size_t d = 0; d < spec.dims.size(); ++d) {
     const DimSpec& dim = spec.dims[d];

@@ -10,6 +10,12 @@ namespace {
 
 MeshPtr mesh(std::string_view text) { return std::make_shared<const Mesh>(parse_mesh(text)); }
 
+TEST(ShardingSpec, OfATensorOnNoMeshPrints) {
+  ShardingSpec spec;
+  spec.dims.resize(2);
+  EXPECT_EQ(to_string(spec), "[{}, {}]");
+}
+
 TEST(ShardingSpec, PrintsAsParsed) {
   const MeshPtr m = mesh("x=4,y=2,z=2,w=2");
   for (const char* text :
