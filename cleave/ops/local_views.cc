@@ -26,6 +26,15 @@ std::vector<ValueId> local_constant(LocalOp& op) {
   return {op.constant(std::move(part))};
 }
 
+// The new dimensions have the sizes of the device's box.
+std::vector<ValueId> local_broadcast(LocalOp& op) {
+  AttrDict attrs = op.attrs();
+  Shape sizes = op.result_type().shape;
+  sizes.resize(attrs.get_ints("broadcast_sizes").size());
+  attrs.set("broadcast_sizes", ints_attr(sizes));
+  return op.emit_self(std::move(attrs));
+}
+
 // Counts in 64 bits, so that no rounding depends on where a shard begins.
 std::vector<ValueId> local_iota(LocalOp& op) {
   const ShardSlice& box = op.result_boxes[0];
@@ -171,6 +180,7 @@ void add_local_view_forms(OpRegistry& registry) {
   registry.extend("stablehlo.reshape", [](OpDef& def) { def.shardable = reshape_shardable; });
   registry.extend("stablehlo.constant", [](OpDef& def) { def.localize = local_constant; });
   registry.extend("stablehlo.iota", [](OpDef& def) { def.localize = local_iota; });
+  registry.extend("stablehlo.broadcast", [](OpDef& def) { def.localize = local_broadcast; });
   registry.extend("stablehlo.get_dimension_size",
                   [](OpDef& def) { def.localize = local_get_dimension_size; });
   auto add = [&](const char* name, LocalizeFn localize, NeedsFn needs) {

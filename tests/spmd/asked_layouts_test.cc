@@ -32,6 +32,15 @@ TEST(AskedLayouts, AReshapeWithFactorsOfItsOwn) {
     }
 }
 
+TEST(AskedLayouts, ABroadcastCutAlongADimensionOfItsOwn) {
+  ShardedRun run(R"(
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%a: tensor<5x3xf32>) -> tensor<7x4x5x3xf32> {
+  %0 = stablehlo.broadcast %a, sizes = [7, 4] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}, {}, {}]>]>} : (tensor<5x3xf32>) -> tensor<7x4x5x3xf32>
+  return %0 : tensor<7x4x5x3xf32>
+})");
+}
+
 TEST(AskedLayouts, WhatConstantsGiveIsNotSent) {
   // The second operand of the sort is counted, negated and cut; the sort needs all of it.
   ShardedRun run(R"(

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cleave/graph/text/text.h"
+#include "cleave/graph/verify.h"
 #include "cleave/runtime/compare.h"
 #include "cleave/runtime/executor.h"
 #include "cleave/runtime/fill.h"
@@ -13,8 +14,8 @@
 
 namespace cleave {
 
-// A module run on one device and over its mesh with made-up arguments: the results are compared,
-// and the log says which collectives it took.
+// A module run on one device and over its mesh with made-up arguments: every device's graph is
+// verified, the results are compared, and the log says which collectives it took.
 struct ShardedRun {
   CommLog log;
   std::vector<ShardingSpec> results;  // layouts before completion where no attribute asks for one
@@ -23,6 +24,8 @@ struct ShardedRun {
     const Graph graph = parse_module(text);
     const Executor executor(partition(graph, {.entry = "main"}));
     const Program& program = executor.program();
+    for (int64_t device = 0; device < program.mesh->num_devices(); ++device)
+      EXPECT_NO_THROW(verify_graph(instantiate(program, device).graph)) << text;
     const Function& main = program.entry_function();
     std::vector<Array> args;
     for (size_t i = 0; i < main.arg_types.size(); ++i)
