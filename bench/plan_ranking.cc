@@ -17,11 +17,11 @@
 #include <memory>
 #include <numeric>
 
+#include "cleave/analyze/compiled_cost.h"
+#include "cleave/analyze/program_cost.h"
 #include "cleave/compile/executable.h"
 #include "cleave/compile/measure_host.h"
 #include "cleave/graph/text/text.h"
-#include "cleave/plan/compiled_cost.h"
-#include "cleave/plan/program_cost.h"
 #include "cleave/rules/sharding_passes.h"
 #include "cleave/runtime/executor.h"
 #include "cleave/runtime/fill.h"

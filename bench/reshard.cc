@@ -10,7 +10,7 @@
 #include <memory>
 #include <random>
 
-#include "cleave/spmd/reshard.h"
+#include "cleave/reshard/reshard.h"
 
 namespace {
 

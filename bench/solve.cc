@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "cleave/core/error.h"
-#include "cleave/plan/solve.h"
+#include "cleave/solve/solve.h"
 
 namespace {
 

@@ -1,9 +1,9 @@
 #include "cleave/cli/annotated_mesh.h"
 
 #include "cleave/core/error.h"
-#include "cleave/rules/graph_rewrite.h"
+#include "cleave/graph/rewrite.h"
+#include "cleave/graph/value_sharding.h"
 #include "cleave/rules/sharding_passes.h"
-#include "cleave/rules/value_sharding.h"
 
 namespace cleave::cli {
 namespace {

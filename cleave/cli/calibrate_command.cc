@@ -4,13 +4,13 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "cleave/analyze/program_cost.h"
 #include "cleave/cli/commands.h"
 #include "cleave/compile/measure_host.h"
 #include "cleave/core/error.h"
 #include "cleave/core/output_file.h"
 #include "cleave/machine/fit.h"
 #include "cleave/machine/host_profile.h"
-#include "cleave/plan/program_cost.h"
 
 namespace cleave::cli {
 namespace {

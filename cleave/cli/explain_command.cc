@@ -5,10 +5,10 @@
 #include "cleave/cli/modules.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/text/text.h"
+#include "cleave/graph/value_sharding.h"
 #include "cleave/plan/explain_plan.h"
 #include "cleave/rules/explain.h"
 #include "cleave/rules/sharding_passes.h"
-#include "cleave/rules/value_sharding.h"
 
 namespace cleave::cli {
 namespace {

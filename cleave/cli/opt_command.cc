@@ -13,7 +13,7 @@
 #include "cleave/core/output_file.h"
 #include "cleave/graph/json.h"
 #include "cleave/graph/text/text.h"
-#include "cleave/passes/pass.h"
+#include "cleave/rewrite/pass.h"
 
 namespace cleave::cli {
 namespace {

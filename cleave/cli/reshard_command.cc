@@ -8,7 +8,7 @@
 #include "cleave/cli/tensor_options.h"
 #include "cleave/core/error.h"
 #include "cleave/core/shard_layout.h"
-#include "cleave/spmd/reshard.h"
+#include "cleave/reshard/reshard.h"
 
 namespace cleave::cli {
 namespace {

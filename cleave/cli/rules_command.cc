@@ -5,6 +5,7 @@
 #include "cleave/core/error.h"
 #include "cleave/core/sharding_rule_text.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/graph/op_rule.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/rules/propagation_tables.h"
 
@@ -23,7 +24,7 @@ void run(const std::string& path, bool short_form, bool conservative) {
   graph.walk([&](NodeId id) {
     const Node& node = graph.node(id);
     if (node.results.empty() || node.operands.empty()) return;
-    const auto rule = rule_of(graph, node, conservative);
+    const auto rule = propagation_rule(graph, node, conservative);
     std::string results;
     for (ValueId result : node.results)
       results += (results.empty() ? "" : ", ") + names[result.index];

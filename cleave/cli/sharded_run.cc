@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <chrono>
 
+#include "cleave/analyze/program_memory.h"
 #include "cleave/cli/annotated_mesh.h"
 #include "cleave/cli/ranks.h"
 #include "cleave/compile/executable.h"
 #include "cleave/core/error.h"
 #include "cleave/core/number_text.h"
-#include "cleave/plan/program_memory.h"
 #include "cleave/rules/sharding_passes.h"
 #include "cleave/runtime/compare_runs.h"
 #include "cleave/runtime/executor.h"

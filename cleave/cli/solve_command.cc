@@ -10,7 +10,7 @@
 #include "cleave/cli/interrupt.h"
 #include "cleave/core/error.h"
 #include "cleave/core/output_file.h"
-#include "cleave/plan/solve.h"
+#include "cleave/solve/solve.h"
 
 namespace cleave::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include "cleave/compile/one_library_thread.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/verify.h"
-#include "cleave/passes/simplify/simplify.h"
+#include "cleave/rewrite/simplify.h"
 
 namespace cleave {
 namespace {

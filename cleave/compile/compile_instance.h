@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cleave/compile/device_code.h"
-#include "cleave/passes/pass.h"
+#include "cleave/rewrite/pass.h"
 
 namespace cleave {
 

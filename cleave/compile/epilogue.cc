@@ -10,8 +10,9 @@
 #include "cleave/graph/op_def.h"
 #include "cleave/kernels/loop.h"
 #include "cleave/ops/conv_attr.h"
-#include "cleave/passes/simplify/rewriter.h"
-#include "cleave/passes/simplify/simplify.h"
+#include "cleave/ops/op.h"
+#include "cleave/rewrite/rewriter.h"
+#include "cleave/rewrite/simplify.h"
 
 namespace cleave {
 namespace {
@@ -29,8 +30,7 @@ const Node* producer(const Graph& graph, ValueId value) {
 // The one element of a constant, perhaps spread.
 std::optional<double> constant_value(const Graph& graph, ValueId value) {
   const Node* node = producer(graph, value);
-  while (node && node->name == "stablehlo.broadcast_in_dim")
-    node = producer(graph, node->operands[0]);
+  while (node && is<op::BroadcastInDim>(*node)) node = producer(graph, node->operands[0]);
   if (!node || !is_splat_constant(*node)) return std::nullopt;
   return splat_value(node->attrs.get_literal("value"));
 }
@@ -181,10 +181,10 @@ std::optional<EpilogueStep> activation(const Graph& graph, const UseMap& uses, V
 // spread over its rows; gives what is spread.
 std::optional<ValueId> columns_of(const Graph& graph, const Node& dot, ValueId value) {
   const Node* spread = producer(graph, value);
-  if (!spread || spread->name != "stablehlo.broadcast_in_dim") return std::nullopt;
+  if (!spread || !is<op::BroadcastInDim>(*spread)) return std::nullopt;
   const auto dims = spread->attrs.get_ints_or_empty("broadcast_dimensions");
   const Shape& shape = graph.operand_type(*spread, 0).shape;
-  if (dot.name == "stablehlo.convolution") {
+  if (is<op::Convolution>(dot)) {
     const int64_t features = conv_dims(dot).output_feature;
     const bool fits = dims == std::vector<int64_t>{features} &&
                       shape[0] == graph.result_type(dot).shape[features];
@@ -213,11 +213,11 @@ std::optional<EpilogueStep> single_op(const Graph& graph, const UseMap& uses, co
   step.nodes = {use.node};
   step.result = node.results[0];
   if (node.operands.size() == 1) {
-    if (node.name == "stablehlo.negate")
+    if (is<op::Negate>(node))
       step.alpha = -1;
-    else if (node.name == "stablehlo.tanh")
+    else if (is<op::Tanh>(node))
       step.kind = Kind::Tanh;
-    else if (node.name == "stablehlo.logistic")
+    else if (is<op::Logistic>(node))
       step.kind = Kind::Logistic;
     else
       return std::nullopt;
@@ -254,7 +254,7 @@ std::optional<EpilogueStep> single_op(const Graph& graph, const UseMap& uses, co
     return step;
   }
   // A convolution is written in another layout first: what has its shape is left to a fusion.
-  if (dot.name == "stablehlo.convolution") return std::nullopt;
+  if (is<op::Convolution>(dot)) return std::nullopt;
   const Node* made = producer(graph, other);
   if (made && is_cheap_leaf(graph, *made)) return std::nullopt;
   step.operand = other;
@@ -351,9 +351,7 @@ class RegionEpilogues {
 
 }  // namespace
 
-bool is_product(const Node& node) {
-  return node.name == "stablehlo.dot_general" || node.name == "stablehlo.convolution";
-}
+bool is_product(const Node& node) { return is<op::DotGeneral, op::Convolution>(node); }
 
 std::optional<EpilogueStep> next_epilogue_step(const Graph& graph, const UseMap& uses,
                                                const Node& dot, ValueId value) {
@@ -394,7 +392,7 @@ bool fuse_epilogues(Graph& graph) {
 }
 
 const Node* product_of_fusion(const Graph& graph, const Node& fusion) {
-  if (fusion.name != "cleave.fusion") return nullptr;
+  if (!is<op::Fusion>(fusion)) return nullptr;
   for (NodeId id : graph.region(fusion.regions[0]).nodes)
     if (is_product(graph.node(id))) return &graph.node(id);
   return nullptr;

@@ -11,7 +11,7 @@
 #include "cleave/compile/device_code.h"
 #include "cleave/compile/meetings.h"
 #include "cleave/kernels/array.h"
-#include "cleave/passes/pass.h"
+#include "cleave/rewrite/pass.h"
 #include "cleave/runtime/executor.h"
 #include "cleave/spmd/program.h"
 

@@ -12,6 +12,7 @@
 #include "cleave/graph/op_def.h"
 #include "cleave/graph/scalar_code.h"
 #include "cleave/kernels/loop.h"
+#include "cleave/ops/op.h"
 #include "cleave/ops/reduction_body.h"
 
 namespace cleave {
@@ -68,8 +69,8 @@ class RegionFusion {
     for (ValueId value : n.operands)
       if (!has_static_tensor(graph_, value)) return false;
     if (!has_static_tensor(graph_, n.results[0]) || count(n.results[0]) == 0) return false;
-    if (n.name == "stablehlo.reshape") return true;
-    if (n.name == "stablehlo.reduce") return is_simple_reduction(n);
+    if (is<op::Reshape>(n)) return true;
+    if (is<op::Reduce>(n)) return is_simple_reduction(n);
     if (!n.def->has(kElementwise) || !n.def->loop || n.operands.size() > kMaxLoopOperands)
       return false;
     for (ValueId value : n.operands)
@@ -101,7 +102,7 @@ class RegionFusion {
     for (ValueId operand : n.operands) {
       uint32_t g = group_of(operand);
       const NodeId leaf = producer(operand);
-      if (g == kNoGroup && leaf.valid() && node(leaf).name == "stablehlo.broadcast_in_dim")
+      if (g == kNoGroup && leaf.valid() && is<op::BroadcastInDim>(node(leaf)))
         g = group_of(node(leaf).operands[0]);
       if (g == kNoGroup || std::find(joined.begin(), joined.end(), g) != joined.end()) continue;
       std::vector<uint32_t> trial = joined;
@@ -109,7 +110,7 @@ class RegionFusion {
       if (fits(id, trial)) joined = std::move(trial);
     }
     if (joined.empty()) {
-      if (n.name == "stablehlo.reshape") return;
+      if (is<op::Reshape>(n)) return;
       joined = {static_cast<uint32_t>(groups_.size())};
       groups_.emplace_back();
       if (!fits(id, joined)) {
@@ -143,7 +144,7 @@ class RegionFusion {
     }
     if (merged.nodes.size() >= options_.most_nodes) return std::nullopt;
     if (joined.size() > 1 && !can_stand_together(joined)) return std::nullopt;
-    if (n.name == "stablehlo.reduce") {
+    if (is<op::Reduce>(n)) {
       FusionLevel level;
       int64_t columns = 0;
       reduction_level(shape(n.operands[0]), n.attrs.get_ints_or_empty("dimensions"), level,
@@ -169,8 +170,8 @@ class RegionFusion {
       for (NodeId id : groups_[g].nodes)
         for (size_t i = 0; i < node(id).operands.size(); ++i) {
           const ValueId operand = node(id).operands[i];
-          const bool reads_elements = level_[id.index] == FusionLevel::Elements ||
-                                      (node(id).name == "stablehlo.reduce" && i == 0);
+          const bool reads_elements =
+              level_[id.index] == FusionLevel::Elements || (is<op::Reduce>(node(id)) && i == 0);
           std::vector<ValueId> sources;
           leaf_sources(graph_, operand, sources);
           for (ValueId source : sources) {
@@ -210,7 +211,7 @@ class RegionFusion {
       const ValueId operand = n.operands[i];
       if (inside(operand)) {
         if (!agree(level_[producer(operand).index])) return std::nullopt;
-        if (n.name == "stablehlo.reduce" && i == 1) return std::nullopt;
+        if (is<op::Reduce>(n) && i == 1) return std::nullopt;
         continue;
       }
       // A broadcast of a member: of rows over the columns.
@@ -228,7 +229,7 @@ class RegionFusion {
         return std::nullopt;
       if (!agree(FusionLevel::Elements)) return std::nullopt;
     }
-    if (n.name == "stablehlo.reduce") {
+    if (is<op::Reduce>(n)) {
       if (level && *level != FusionLevel::Elements) return std::nullopt;
       FusionLevel result;
       int64_t columns = 0;

@@ -14,6 +14,7 @@
 #include "cleave/kernels/loop_templates.h"
 #include "cleave/kernels/shape.h"
 #include "cleave/ops/literal_array.h"
+#include "cleave/ops/op.h"
 #include "cleave/ops/reduction_body.h"
 
 namespace cleave {
@@ -58,9 +59,9 @@ class FusedLoopBuilder {
     for (NodeId id : body_.nodes) {
       const Node& node = graph_.node(id);
       if (node.def->has(kTerminator)) break;
-      if (node.name == "stablehlo.reduce")
+      if (is<op::Reduce>(node))
         reduce(node);
-      else if (node.name == "stablehlo.reshape")
+      else if (is<op::Reshape>(node))
         reshape(node);
       else if (node.def->has(kElementwise))
         elementwise(node);
@@ -85,7 +86,7 @@ class FusedLoopBuilder {
   DType dtype(ValueId value) const { return graph_.type(value).dtype; }
 
   static bool is_member(const Node& node) {
-    return node.def->has(kElementwise) || node.name == "stablehlo.reshape";
+    return node.def->has(kElementwise) || is<op::Reshape>(node);
   }
 
   // N = R * C is the largest count of elements that an op has or reads; C is that of the
@@ -94,7 +95,7 @@ class FusedLoopBuilder {
     int64_t size = 1, columns = 0;
     for (NodeId id : body_.nodes) {
       const Node& node = graph_.node(id);
-      if (node.name == "stablehlo.reduce") {
+      if (is<op::Reduce>(node)) {
         FusionLevel level;
         int64_t asked = 0;
         reduction_level(shape(node.operands[0]), node.attrs.get_ints_or_empty("dimensions"), level,
@@ -187,13 +188,13 @@ class FusedLoopBuilder {
     internal_check(it != leaf_nodes_.end(), "a fusion broadcasts what it computes");
     const Node& node = *it->second;
     Shape strides(shape(value).size(), 0);
-    if (node.name == "stablehlo.broadcast_in_dim") {
+    if (is<op::BroadcastInDim>(node)) {
       const ValueId source = node.operands[0];
       const Shape inner = set_source(leaf, source);
       const auto dims = node.attrs.get_ints_or_empty("broadcast_dimensions");
       for (size_t d = 0; d < dims.size(); ++d)
         if (shape(source)[d] != 1) strides[dims[d]] = inner[d];
-    } else if (node.name == "stablehlo.iota") {
+    } else if (is<op::Iota>(node)) {
       const auto dim = static_cast<size_t>(node.attrs.get_int("iota_dimension"));
       leaf.array = iota(dtype(value), {shape(value)[dim]}, 0).contiguous();
       strides[dim] = 1;

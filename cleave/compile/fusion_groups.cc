@@ -7,6 +7,7 @@
 #include "cleave/compile/fusion_writer.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/ops/op.h"
 
 namespace cleave {
 namespace {
@@ -56,7 +57,7 @@ class GroupWriter {
     std::vector<NodeId> kept;
     for (size_t i = group.nodes.size(); i-- > 0;) {
       const NodeId id = group.nodes[i];
-      if (node(id).name == "stablehlo.reshape" && !read.count(node(id).results[0].index)) {
+      if (is<op::Reshape>(node(id)) && !read.count(node(id).results[0].index)) {
         group_of_[id.index] = kNoFusionGroup;
         continue;
       }
@@ -165,7 +166,7 @@ class GroupWriter {
 
   // Reads of what has moved into a fusion become reads of the fusion's results.
   void rename(NodeId id) {
-    const bool is_fusion = node(id).name == "cleave.fusion";
+    const bool is_fusion = is<op::Fusion>(node(id));
     for (ValueId& operand : graph_.node(id).operands) {
       const auto it = moved_.find(operand.index);
       if (it != moved_.end()) operand = it->second;

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "cleave/graph/op_def.h"
+#include "cleave/ops/op.h"
 
 namespace cleave {
 
@@ -21,8 +22,8 @@ bool is_splat_constant(const Node& node) {
 
 bool is_cheap_leaf(const Graph& graph, const Node& node) {
   if (node.results.size() != 1 || !has_static_tensor(graph, node.results[0])) return false;
-  if (node.name == "stablehlo.broadcast_in_dim") return has_static_tensor(graph, node.operands[0]);
-  return node.name == "stablehlo.iota" || is_splat_constant(node);
+  if (is<op::BroadcastInDim>(node)) return has_static_tensor(graph, node.operands[0]);
+  return is<op::Iota>(node) || is_splat_constant(node);
 }
 
 void leaf_sources(const Graph& graph, ValueId value, std::vector<ValueId>& sources) {

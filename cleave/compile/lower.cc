@@ -11,6 +11,7 @@
 #include "cleave/kernels/dense.h"
 #include "cleave/kernels/elementwise.h"
 #include "cleave/ops/literal_array.h"
+#include "cleave/ops/op.h"
 
 namespace cleave {
 namespace {
@@ -59,9 +60,7 @@ bool captures(const Graph& graph, RegionId region, std::set<uint32_t>& own) {
   return false;
 }
 
-bool is_branch(const Node& node) {
-  return node.name == "stablehlo.case" || node.name == "stablehlo.if";
-}
+bool is_branch(const Node& node) { return is<op::Case, op::If>(node); }
 
 bool can_lower_region(const Graph& graph, RegionId region) {
   for (ValueId arg : graph.region(region).args)
@@ -71,8 +70,8 @@ bool can_lower_region(const Graph& graph, RegionId region) {
     if (!node.def || (!node.def->eval && !node.def->has(kTerminator))) return false;
     for (ValueId value : node.results)
       if (!is_static(graph.type(value))) return false;
-    if (node.name == "func.call") return false;  // of a recursive function
-    const bool flows = node.name == "stablehlo.while" || is_branch(node);
+    if (is<op::Call>(node)) return false;  // of a recursive function
+    const bool flows = is<op::While>(node) || is_branch(node);
     for (RegionId inner : node.regions) {
       std::set<uint32_t> own;
       if (flows ? !can_lower_region(graph, inner) : captures(graph, inner, own)) return false;
@@ -225,30 +224,30 @@ void Lowering::lower_node(NodeId id, CodeBlock& block) {
     return;
   }
   if (node.def->has(kViewLike)) return view(node, block);
-  if (node.name == "cleave.fusion") {
+  if (is<op::Fusion>(node)) {
     const Node* product = product_of_fusion(graph(), node);
     return product ? product_fusion(node, *product, block) : fusion(node, block);
   }
-  if (node.name == "stablehlo.dot_general" && dot(node, block)) return;
-  if (node.name == "stablehlo.while" || is_branch(node)) wait_for_all();
-  if (node.name == "stablehlo.while") return loop(id, block);
+  if (is<op::DotGeneral>(node) && dot(node, block)) return;
+  if (is<op::While>(node) || is_branch(node)) wait_for_all();
+  if (is<op::While>(node)) return loop(id, block);
   if (is_branch(node)) return branches(node, block);
-  if (node.name == "cleave.transfer") return transfer(id, block);
-  if (node.name == "stablehlo.dynamic_slice") return dynamic_slice(node, block);
-  if (node.name == "stablehlo.dynamic_update_slice") return update_slice(node, block);
-  if (node.name == "stablehlo.concatenate") return concatenate(node, block);
-  if (node.name == "stablehlo.pad") return pad(node, block);
-  if (node.name == "stablehlo.reduce" && reduce(node, block)) return;
-  if (node.name == "stablehlo.reduce_window" && reduce_window(node, block)) return;
-  if (node.name == "stablehlo.bitcast_convert" && bitcast(node, block)) return;
-  if (node.name == "stablehlo.cholesky") return cholesky(node, block);
-  if (node.name == "stablehlo.triangular_solve") return triangular_solve(node, block);
-  if (node.name == "stablehlo.fft" && fft(node, block)) return;
-  if (node.name == "stablehlo.rng_bit_generator") return random_bits(node, block);
-  if (node.name == "stablehlo.select_and_scatter" && select_and_scatter(node, block)) return;
-  if (node.name == "stablehlo.sort" && sort(node, block)) return;
-  if (node.name == "chlo.top_k" && top_k(node, block)) return;
-  if (node.name == "stablehlo.convolution" && convolution(node, block)) return;
+  if (is<op::Transfer>(node)) return transfer(id, block);
+  if (is<op::DynamicSlice>(node)) return dynamic_slice(node, block);
+  if (is<op::DynamicUpdateSlice>(node)) return update_slice(node, block);
+  if (is<op::Concatenate>(node)) return concatenate(node, block);
+  if (is<op::Pad>(node)) return pad(node, block);
+  if (is<op::Reduce>(node) && reduce(node, block)) return;
+  if (is<op::ReduceWindow>(node) && reduce_window(node, block)) return;
+  if (is<op::BitcastConvert>(node) && bitcast(node, block)) return;
+  if (is<op::Cholesky>(node)) return cholesky(node, block);
+  if (is<op::TriangularSolve>(node)) return triangular_solve(node, block);
+  if (is<op::Fft>(node) && fft(node, block)) return;
+  if (is<op::RngBitGenerator>(node)) return random_bits(node, block);
+  if (is<op::SelectAndScatter>(node) && select_and_scatter(node, block)) return;
+  if (is<op::Sort>(node) && sort(node, block)) return;
+  if (is<op::TopK>(node) && top_k(node, block)) return;
+  if (is<op::Convolution>(node) && convolution(node, block)) return;
   if (windows(node, block)) return;
   kernel(node, block);
 }
@@ -301,7 +300,7 @@ void Lowering::view(const Node& node, CodeBlock& block) {
   CodeView from = views_[node.operands[0].index];
   for (int attempt = 0; attempt < 2; ++attempt) {
     const Array array = sketch(from);
-    if (node.name != "stablehlo.reshape" || attempt == 1 || can_reshape(from, node)) {
+    if (!is<op::Reshape>(node) || attempt == 1 || can_reshape(from, node)) {
       const Array result = node.def->eval(context, node, {&array, 1})[0];
       if (result.buffer() == addresses_) {
         views_[node.results[0].index] = placed(from, result);
@@ -385,7 +384,7 @@ void Lowering::concatenate(const Node& node, CodeBlock& block) {
 }
 
 bool Lowering::windows(const Node& node, CodeBlock& block) {
-  const bool gathers = node.name == "stablehlo.gather", scatters = node.name == "stablehlo.scatter";
+  const bool gathers = is<op::Gather>(node), scatters = is<op::Scatter>(node);
   if ((!gathers && !scatters) || node.results.size() != 1) return false;
   std::vector<CodeView> in = operands(node);
   const CodeView out = fresh(graph().result_type(node));

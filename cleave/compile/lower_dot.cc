@@ -6,6 +6,7 @@
 #include "cleave/graph/op_def.h"
 #include "cleave/kernels/dense.h"
 #include "cleave/kernels/dot.h"
+#include "cleave/ops/op.h"
 
 // Matrix products, with what is done to them on the way.
 namespace cleave {
@@ -86,7 +87,7 @@ void Lowering::product_fusion(const Node& fusion, const Node& product, CodeBlock
     else if (node.def->has(kViewLike) && node.operands[0] != product.results[0])
       view(node, block);
   }
-  const bool is_dot = product.name == "stablehlo.dot_general";
+  const bool is_dot = is<op::DotGeneral>(product);
   if (is_dot ? dot_fusion(fusion, product, block) : convolution_fusion(fusion, product, block))
     return;
   const NodeId around = current_;
@@ -152,7 +153,7 @@ Shape Lowering::wanted_strides(const Node& node) {
   auto all_fit = [&](Shape* wanted) {
     for (const Use& use : uses_->uses(node.results[0])) {
       const Node& user = graph().node(use.node);
-      if (user.name != "stablehlo.dot_general") return false;
+      if (!is<op::DotGeneral>(user)) return false;
       if (is_matrix_like(user, use.operand, type)) continue;
       if (!wanted) return false;
       if (wanted->empty()) *wanted = matrix_strides(user, use.operand, type.shape);

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "cleave/graph/op_def.h"
+#include "cleave/ops/op.h"
 
 namespace cleave {
 namespace {
@@ -34,7 +35,7 @@ class RegionOrder {
     const std::vector<NodeId> nodes = graph_.region(region_).nodes;
     for (NodeId id : nodes) {
       const std::vector<RegionId> inner = graph_.node(id).regions;
-      if (graph_.node(id).name != "cleave.fusion")
+      if (!is<op::Fusion>(graph_.node(id)))
         for (RegionId each : inner) RegionOrder(graph_, each, machine_).run();
     }
     const bool any = std::any_of(nodes.begin(), nodes.end(),

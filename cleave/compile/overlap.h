@@ -3,7 +3,7 @@
 #include <functional>
 
 #include "cleave/graph/graph.h"
-#include "cleave/passes/pass.h"
+#include "cleave/rewrite/pass.h"
 #include "cleave/spmd/program.h"
 
 namespace cleave {

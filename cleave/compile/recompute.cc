@@ -9,6 +9,7 @@
 #include "cleave/compile/epilogue.h"
 #include "cleave/compile/fusion_writer.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/ops/op.h"
 
 namespace cleave {
 namespace {
@@ -50,7 +51,7 @@ class Recompute {
   int64_t bytes(ValueId value) const { return graph_.type(value).byte_count(); }
   int64_t count(ValueId value) const { return num_elements(graph_.type(value).shape); }
   bool is_plain_fusion(NodeId id) const {
-    return node(id).name == "cleave.fusion" && !product_of_fusion(graph_, node(id));
+    return is<op::Fusion>(node(id)) && !product_of_fusion(graph_, node(id));
   }
 
   // The last place that reads a value; arguments stay.
@@ -121,12 +122,12 @@ class Recompute {
       const Node& member = node(id);
       for (ValueId operand : member.operands) {
         if (!inside.count(operand.index)) continue;
-        const bool reads = member.def->has(kElementwise) || member.name == "stablehlo.reduce";
+        const bool reads = member.def->has(kElementwise) || is<op::Reduce>(member);
         if (!reads) return false;
       }
       if (member.def->has(kElementwise))
         largest = std::max(largest, count(member.results[0]));
-      else if (member.name == "stablehlo.reduce")
+      else if (is<op::Reduce>(member))
         largest = std::max(largest, count(member.operands[0]));
     }
     return largest == count(value);
@@ -145,17 +146,17 @@ class Recompute {
     for (size_t i = nodes.size(); i-- > 0;) {
       const Node& member = node(nodes[i]);
       if (member.results.size() != 1 || !needed.count(member.results[0].index)) continue;
-      if (member.name == "stablehlo.reduce") {
+      if (is<op::Reduce>(member)) {
         slice.rows.push_back(member.results[0]);
         continue;
       }
       // Ops on rows are kept as rows.
-      if ((member.def->has(kElementwise) || member.name == "stablehlo.reshape") &&
+      if ((member.def->has(kElementwise) || is<op::Reshape>(member)) &&
           count(member.results[0]) < count(value)) {
         slice.rows.push_back(member.results[0]);
         continue;
       }
-      if (!member.def->has(kElementwise) && member.name != "stablehlo.reshape" &&
+      if (!member.def->has(kElementwise) && !is<op::Reshape>(member) &&
           !is_cheap_leaf(graph_, member))
         return std::nullopt;
       expensive += is_expensive(member);

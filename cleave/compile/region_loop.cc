@@ -6,6 +6,7 @@
 
 #include "cleave/graph/op_def.h"
 #include "cleave/ops/literal_array.h"
+#include "cleave/ops/op.h"
 
 namespace cleave {
 
@@ -52,7 +53,7 @@ std::optional<RegionLoop> RegionLoop::make(const Graph& graph, RegionId region) 
     }
     if (node.results.size() != 1 || !is_scalar(node.results[0])) return std::nullopt;
     const DType dtype = graph.type(node.results[0]).dtype;
-    if (node.name == "stablehlo.constant") {
+    if (is<op::Constant>(node)) {
       const Array value = array_of(node.attrs.get_literal("value"));
       Slot slot;
       slot.size = byte_size(dtype);

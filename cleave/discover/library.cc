@@ -5,7 +5,8 @@
 
 #include "cleave/discover/numbers.h"
 #include "cleave/graph/op_def.h"
-#include "cleave/passes/simplify/simplify.h"
+#include "cleave/ops/op.h"
+#include "cleave/rewrite/simplify.h"
 #include "cleave/runtime/interpreter.h"
 
 namespace cleave {
@@ -16,7 +17,7 @@ void make_positions_constant(Graph& graph) {
   const std::vector<NodeId> nodes = graph.region(graph.find_function("main")->body).nodes;
   for (NodeId id : nodes) {
     Node& node = graph.node(id);
-    if (node.name != "stablehlo.iota") continue;
+    if (!is<op::Iota>(node)) continue;
     const Type type = graph.result_type(node);
     const int64_t dim = node.attrs.get_int("iota_dimension");
     int64_t inner = 1;

@@ -1,4 +1,5 @@
 #include "cleave/discover/module_operator.h"
+#include "cleave/graph/op_rule.h"
 
 #include <algorithm>
 #include <map>
@@ -10,7 +11,7 @@
 #include "cleave/discover/op_call.h"
 #include "cleave/discover/registry_operator.h"
 #include "cleave/graph/verify.h"
-#include "cleave/passes/simplify/simplify.h"
+#include "cleave/rewrite/simplify.h"
 #include "cleave/spmd/partition.h"
 
 namespace cleave {
@@ -36,7 +37,7 @@ class DimClasses {
 
  private:
   void join(const Graph& graph, const Node& node) {
-    const std::optional<OpShardingRule> rule = rule_of(graph, node);
+    const std::optional<OpShardingRule> rule = execution_rule(graph, node);
     if (!rule || rule->operands.size() != node.operands.size()) return;
     std::vector<std::optional<size_t>> seen(rule->factors.size());
     for (size_t t = 0; t < rule->num_tensors(); ++t) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cleave/graph/op_def.h"
+#include "cleave/graph/op_rule.h"
 #include "cleave/spmd/partition.h"
 
 namespace cleave {
@@ -84,7 +85,7 @@ std::optional<std::vector<Placement>> transfer(const OpShardingRule& rule,
 }
 
 std::optional<OpShardingRule> executed_rule(const Graph& graph, const Node& node) {
-  std::optional<OpShardingRule> rule = rule_of(graph, node);
+  std::optional<OpShardingRule> rule = execution_rule(graph, node);
   // What the text says of an op is a claim to be tried too.
   if (const Attribute* attr = node.attrs.find("sdy.sharding_rule"))
     if (const auto* stated = attr->as<ShardingRuleAttr>()) rule = *stated->rule;

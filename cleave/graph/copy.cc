@@ -1,7 +1,5 @@
 #include "cleave/graph/copy.h"
 
-#include <set>
-
 #include "cleave/core/error.h"
 
 namespace cleave {
@@ -38,40 +36,6 @@ void copy_region(const Graph& from, RegionId source, Graph& to, RegionId target,
   for (ValueId arg : from.region(source).args)
     map[arg.index] = to.add_argument(target, from.type(arg), from.value(arg).name);
   for (NodeId node : from.region(source).nodes) copy_node(from, node, to, target, map);
-}
-
-namespace {
-
-struct CaptureWalk {
-  const Graph& graph;
-  std::set<ValueId> defined, seen;
-  std::vector<ValueId> captured;
-
-  void region(RegionId id) {
-    for (ValueId arg : graph.region(id).args) defined.insert(arg);
-    for (NodeId node_id : graph.region(id).nodes) node(node_id);
-  }
-  void node(NodeId id) {
-    const Node& n = graph.node(id);
-    for (ValueId operand : n.operands)
-      if (!defined.contains(operand) && seen.insert(operand).second) captured.push_back(operand);
-    for (ValueId result : n.results) defined.insert(result);
-    for (RegionId inner : n.regions) region(inner);
-  }
-};
-
-}  // namespace
-
-std::vector<ValueId> captured_values(const Graph& graph, const std::vector<RegionId>& regions) {
-  CaptureWalk walk{graph, {}, {}, {}};
-  for (RegionId region : regions) walk.region(region);
-  return walk.captured;
-}
-
-std::vector<ValueId> captured_by_nodes(const Graph& graph, const std::vector<NodeId>& nodes) {
-  CaptureWalk walk{graph, {}, {}, {}};
-  for (NodeId node : nodes) walk.node(node);
-  return walk.captured;
 }
 
 }  // namespace cleave

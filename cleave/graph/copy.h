@@ -18,8 +18,4 @@ NodeId copy_node(const Graph& from, NodeId node, Graph& to, RegionId target, Val
 // Copies the arguments and nodes of a region into an empty one.
 void copy_region(const Graph& from, RegionId source, Graph& to, RegionId target, ValueMap& map);
 
-// The values that a region uses and does not define, each once, in order of use.
-std::vector<ValueId> captured_values(const Graph& graph, const std::vector<RegionId>& regions);
-std::vector<ValueId> captured_by_nodes(const Graph& graph, const std::vector<NodeId>& nodes);
-
 }  // namespace cleave

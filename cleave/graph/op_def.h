@@ -9,6 +9,7 @@
 
 #include "cleave/core/op_cost.h"
 #include "cleave/core/sharding_rule.h"
+#include "cleave/graph/flow.h"
 #include "cleave/graph/graph.h"
 #include "cleave/graph/local_op.h"
 #include "cleave/graph/transform_rule.h"
@@ -30,6 +31,7 @@ enum Trait : uint32_t {
   kDataFlow = 1 << 6,  // values flow through it and its regions: while, case, optimization_barrier
   kCall = 1 << 7,
   kViewLike = 1 << 8,  // moves elements, computes none: reshape, transpose, broadcast, slice
+  kIsolated = 1 << 9,  // its regions see only their own arguments, and no value from around it
 };
 
 using InferFn = std::vector<Type> (*)(const Graph&, const Node&);
@@ -49,8 +51,10 @@ using ElementLoopFn = ElementLoop (*)(const Graph&, const Node&);
 struct OpDef {
   std::string name;  // "stablehlo.add"
   uint32_t traits = 0;
-  InferFn infer = nullptr;    // result types from operands and attributes; throws UserError
-  VerifyFn verify = nullptr;  // what infer does not cover: attributes, regions
+  Flow flow = Flow::None;             // how values pass through its regions
+  const char* callee_attr = nullptr;  // of a call: the attribute that names the function
+  InferFn infer = nullptr;            // result types from operands and attributes; throws UserError
+  VerifyFn verify = nullptr;          // what infer does not cover: attributes, regions
   RuleFn rule = nullptr;
   PartialFn partial = nullptr;
   CostFn cost = nullptr;
@@ -74,7 +78,7 @@ class OpRegistry {
  public:
   OpDef& add(OpDef def);  // the name must be new
   const OpDef* find(std::string_view name) const;
-  // Adds to an op that is registered; nothing where it is not.
+  // Adds to an op that is registered; throws InternalError if none has this name.
   void extend(std::string_view name, const std::function<void(OpDef&)>& change);
   const std::map<std::string, OpDef, std::less<>>& ops() const { return ops_; }
 
@@ -82,7 +86,7 @@ class OpRegistry {
   std::map<std::string, OpDef, std::less<>> ops_;
 };
 
-const OpRegistry& op_registry();              // cleave/ops/registry.cc: one line per family
+const OpRegistry& op_registry();              // cleave/registry/ops.cc: one line per family
 const OpDef* find_op(std::string_view name);  // null where nobody knows the op
 
 }  // namespace cleave

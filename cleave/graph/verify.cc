@@ -6,7 +6,6 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/call_order.h"
-#include "cleave/graph/isolation.h"
 #include "cleave/graph/manual_axes.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/graph/verify_tables.h"
@@ -112,7 +111,7 @@ class Verifier {
       fail(node, fmt::format("operand {}{} is not defined before its use", i,
                              name.empty() ? "" : " (%" + name + ")"));
     }
-    const bool isolated = is_isolated(node);
+    const bool isolated = node.def && node.def->has(kIsolated);
     if (isolated) ++level_;
     for (size_t i = 0; i < node.regions.size(); ++i)
       verify_region(node.regions[i], fmt::format("region {} of {}{}", i, node.name, where(node)));

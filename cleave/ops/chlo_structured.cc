@@ -372,6 +372,8 @@ void register_structured_chlo_ops(OpRegistry& r) {
          .cost = ragged_dot_cost,
          .eval = eval_ragged_dot});
   r.add({.name = "chlo.scan",
+         .traits = kIsolated,
+         .flow = Flow::Scan,
          .infer = infer_declared,
          .verify = verify_scan,
          .rule = scan_rule,

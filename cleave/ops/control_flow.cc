@@ -156,20 +156,28 @@ std::vector<Array> eval_get_tuple_element(EvalContext&, const Node& node,
 void register_control_flow_ops(OpRegistry& registry) {
   registry.add({.name = "stablehlo.while",
                 .traits = kDataFlow,
+                .flow = Flow::Loop,
                 .infer = infer_identity,
                 .verify = verify_while,
                 .eval = eval_while});
   registry.add({.name = "stablehlo.case",
                 .traits = kDataFlow,
+                .flow = Flow::Branches,
                 .infer = infer_branches,
                 .verify = verify_branches,
                 .eval = eval_case});
   registry.add({.name = "stablehlo.if",
                 .traits = kDataFlow,
+                .flow = Flow::Branches,
                 .infer = infer_branches,
                 .verify = verify_branches,
                 .eval = eval_if});
-  registry.add({.name = "func.call", .traits = kCall, .infer = infer_call, .eval = eval_call});
+  registry.add({.name = "func.call",
+                .traits = kCall,
+                .flow = Flow::Call,
+                .callee_attr = "callee",
+                .infer = infer_call,
+                .eval = eval_call});
   for (const char* name : {"func.return", "stablehlo.return", "sdy.return"})
     registry.add({.name = name, .traits = kTerminator, .infer = infer_nothing});
   registry.add({.name = "stablehlo.tuple",

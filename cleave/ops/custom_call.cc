@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cleave/core/error.h"
+#include "cleave/graph/derived_rule.h"
 #include "cleave/kernels/elementwise.h"
 #include "cleave/kernels/sort.h"
 #include "cleave/ops/check.h"
@@ -12,7 +13,6 @@
 #include "cleave/ops/infer_util.h"
 #include "cleave/ops/rule_util.h"
 #include "cleave/ops/sort_by_comparator.h"
-#include "cleave/rules/derived_rule.h"
 
 namespace cleave {
 namespace {
@@ -321,6 +321,8 @@ void register_custom_call_ops(OpRegistry& registry) {
                 .shardable = custom_call_shardable});
   registry.add({.name = "stablehlo.composite",
                 .traits = kCall,
+                .flow = Flow::Call,
+                .callee_attr = "decomposition",
                 .infer = infer_declared,
                 .verify = verify_composite,
                 .rule = composite_rule,

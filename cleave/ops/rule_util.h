@@ -5,7 +5,7 @@
 
 #include "cleave/core/sharding_rule.h"
 #include "cleave/graph/graph.h"
-#include "cleave/rules/rule_builder.h"
+#include "cleave/graph/rule_builder.h"
 
 // Rules and partial transfers that many ops share. Each is a RuleFn or PartialFn, or builds one.
 namespace cleave {

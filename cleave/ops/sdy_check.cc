@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "cleave/graph/value_sharding.h"
 #include "cleave/ops/infer_util.h"
-#include "cleave/rules/value_sharding.h"
 
 namespace cleave {
 namespace {

@@ -295,12 +295,14 @@ void register_sdy_ops(OpRegistry& registry) {
                 .infer = infer_constant,
                 .eval = eval_constant});
   registry.add({.name = "sdy.named_computation",
-                .traits = kDataFlow,
+                .traits = kDataFlow | kIsolated,
+                .flow = Flow::Named,
                 .infer = infer_returned,
                 .verify = verify_named,
                 .eval = eval_body});
   registry.add({.name = "sdy.manual_computation",
-                .traits = kDataFlow,
+                .traits = kDataFlow | kIsolated,
+                .flow = Flow::Manual,
                 .infer = infer_declared,
                 .verify = verify_manual,
                 .eval = eval_manual});

@@ -437,6 +437,7 @@ void register_shape_ops(OpRegistry& r) {
          .eval = eval_concatenate});
   r.add({.name = "stablehlo.optimization_barrier",
          .traits = kDataFlow,
+         .flow = Flow::Barrier,
          .infer = infer_identity,
          .eval = eval_barrier});
 }

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "cleave/rules/value_sharding.h"
+#include "cleave/graph/value_sharding.h"
 
 namespace cleave::plan {
 namespace {

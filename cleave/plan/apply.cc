@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "cleave/core/error.h"
+#include "cleave/graph/rewrite.h"
+#include "cleave/graph/value_sharding.h"
 #include "cleave/plan/check_plan.h"
 #include "cleave/plan/layouts.h"
 #include "cleave/plan/names.h"
-#include "cleave/rules/graph_rewrite.h"
-#include "cleave/rules/value_sharding.h"
 #include "cleave/spmd/partition.h"
 
 namespace cleave::plan {

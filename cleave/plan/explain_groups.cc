@@ -7,9 +7,9 @@
 #include <cctype>
 #include <map>
 
+#include "cleave/analyze/memory_classes.h"
 #include "cleave/plan/explain_plan.h"
 #include "cleave/plan/layouts.h"
-#include "cleave/plan/memory_classes.h"
 #include "cleave/plan/names.h"
 
 namespace cleave::plan {

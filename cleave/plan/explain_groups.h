@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
+#include "cleave/analyze/program_cost.h"
 #include "cleave/graph/graph.h"
 #include "cleave/machine/profile.h"
 #include "cleave/plan/plan.h"
-#include "cleave/plan/program_cost.h"
 
 namespace cleave::plan {
 

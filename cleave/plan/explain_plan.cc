@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <optional>
 
+#include "cleave/analyze/program_cost.h"
+#include "cleave/analyze/program_memory.h"
 #include "cleave/core/error.h"
 #include "cleave/plan/apply.h"
 #include "cleave/plan/check_plan.h"
 #include "cleave/plan/explain_groups.h"
 #include "cleave/plan/formulation.h"
-#include "cleave/plan/program_cost.h"
-#include "cleave/plan/program_memory.h"
 #include "cleave/runtime/comm_log.h"
 
 namespace cleave::plan {

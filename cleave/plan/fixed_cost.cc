@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include "cleave/analyze/program_cost.h"
+#include "cleave/analyze/program_memory.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/copy.h"
-#include "cleave/plan/program_cost.h"
-#include "cleave/plan/program_memory.h"
-#include "cleave/rules/value_sharding.h"
+#include "cleave/graph/value_sharding.h"
 #include "cleave/spmd/manual_border.h"
 #include "cleave/spmd/partition.h"
 

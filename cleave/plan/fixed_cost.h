@@ -5,7 +5,7 @@
 #include "cleave/graph/graph.h"
 #include "cleave/machine/profile.h"
 #include "cleave/plan/plan.h"
-#include "cleave/spmd/reshard.h"
+#include "cleave/reshard/reshard.h"
 
 namespace cleave::plan {
 

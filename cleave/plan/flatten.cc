@@ -5,6 +5,7 @@
 #include "cleave/graph/op_def.h"
 #include "cleave/graph/scalar_code.h"
 #include "cleave/graph/verify.h"
+#include "cleave/ops/op.h"
 #include "cleave/plan/names.h"
 #include "cleave/rules/sharding_passes.h"
 
@@ -45,7 +46,7 @@ class Flattener {
     const Node& node = source_.node(id);
     if (const Function* callee = callee_of(node))
       return inline_region(node, callee->body, to, callee->name);
-    if (node.name == "sdy.named_computation") return inline_region(node, node.regions[0], to, {});
+    if (is<op::NamedComputation>(node)) return inline_region(node, node.regions[0], to, {});
     if (!is_planned_inside(node)) {
       copy_node(source_, id, target_, to, map_);
       return;
@@ -70,8 +71,8 @@ class Flattener {
   }
 
   const Function* callee_of(const Node& node) const {
-    const bool composite = node.name == "stablehlo.composite";
-    if (!composite && node.name != "func.call") return nullptr;
+    const bool composite = is<op::Composite>(node);
+    if (!composite && !is<op::Call>(node)) return nullptr;
     const std::string_view name = node.attrs.get_string(composite ? "decomposition" : "callee");
     const Function* callee = source_.find_function(name);
     if (!callee || !callee->body.valid())
@@ -117,7 +118,7 @@ class Flattener {
 
 bool is_planned_inside(const Node& node) {
   return !node.regions.empty() && node.def && node.def->has(kDataFlow) &&
-         node.name != "sdy.manual_computation" && node.name != "sdy.named_computation";
+         !is<op::ManualComputation, op::NamedComputation>(node);
 }
 
 Graph flatten(const Graph& graph, std::string_view entry) {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "cleave/analyze/program_cost.h"
 #include "cleave/plan/formulator.h"
-#include "cleave/plan/program_cost.h"
 
 namespace cleave::plan {
 

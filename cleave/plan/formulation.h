@@ -10,8 +10,8 @@
 #include "cleave/plan/layouts.h"
 #include "cleave/plan/names.h"
 #include "cleave/plan/pins.h"
-#include "cleave/plan/problem.h"
 #include "cleave/plan/strategies.h"
+#include "cleave/solve/problem.h"
 
 namespace cleave::plan {
 

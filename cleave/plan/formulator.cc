@@ -4,7 +4,8 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
-#include "cleave/rules/value_sharding.h"
+#include "cleave/graph/value_sharding.h"
+#include "cleave/ops/op.h"
 
 namespace cleave::plan {
 
@@ -98,8 +99,8 @@ std::vector<ShardingSpec> Formulator::own_shardings(const Node& node) const {
 
 bool Formulator::is_plain(const Node& node) const {
   if (node.def && (node.def->has(kDataFlow) || node.def->has(kTerminator))) return false;
-  if (node.name == "sdy.sharding_group" || node.name == "sdy.manual_computation") return false;
-  return node.name != "sdy.propagation_barrier" && own_shardings(node).empty();
+  if (is<op::ShardingGroup, op::ManualComputation>(node)) return false;
+  return !is<op::PropagationBarrier>(node) && own_shardings(node).empty();
 }
 
 void Formulator::prepare_strategies() {
@@ -150,17 +151,17 @@ void Formulator::region(RegionId id) {
 
 void Formulator::visit(NodeId id) {
   const Node& node = graph_.node(id);
-  if (node.name == "stablehlo.while") return visit_while(id);
-  if (node.name == "stablehlo.case" || node.name == "stablehlo.if") return visit_branches(id);
-  if (node.name == "sdy.sharding_group") return;
-  if (node.name == "sdy.manual_computation") return visit_manual(id);
+  if (is<op::While>(node)) return visit_while(id);
+  if (is<op::Case, op::If>(node)) return visit_branches(id);
+  if (is<op::ShardingGroup>(node)) return;
+  if (is<op::ManualComputation>(node)) return visit_manual(id);
   if (const std::vector<ShardingSpec> specs = own_shardings(node); !specs.empty()) {
     if (is_ignored(names_.values[node.results[0].index])) return visit_barrier(id);
     if (specs.size() == 1) return visit_constraint(id, specs[0]);
     return visit_fixed(id, specs, specs);
   }
   if (node.def && node.def->has(kDataFlow)) return visit_barrier(id);
-  if (node.name == "sdy.propagation_barrier") return visit_barrier(id);
+  if (is<op::PropagationBarrier>(node)) return visit_barrier(id);
   visit_plain(id);
 }
 
@@ -199,7 +200,7 @@ void Formulator::visit_plain(NodeId id) {
         retarget(from, decision, picked(set, pick, i));
     }
     const bool broadcasts =
-        node.name == "stablehlo.broadcast_in_dim" || (node.def && node.def->has(kConstantLike));
+        is<op::BroadcastInDim>(node) || (node.def && node.def->has(kConstantLike));
     free_[decision] = decision > 0 && broadcasts;
   }
   const int op = new_op(id, decision, &set, pick, operands);
@@ -225,7 +226,7 @@ int Formulator::join(NodeId id, const StrategySet& set, const std::vector<int>& 
   if (!node.def || node.results.size() != 1 || !is_ranked(node.results[0])) return -1;
   const Shape& shape = graph_.result_type(node).shape;
   const bool elementwise = node.def->has(kElementwise);
-  const bool view = node.def->has(kViewLike) && node.name != "stablehlo.broadcast_in_dim";
+  const bool view = node.def->has(kViewLike) && !is<op::BroadcastInDim>(node);
   if ((!elementwise && !view) || shape.empty()) return -1;
 
   // The decisions behind its tensors.

@@ -4,10 +4,12 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/graph/op_rule.h"
+#include "cleave/graph/value_sharding.h"
+#include "cleave/ops/op.h"
+#include "cleave/ops/trip_count.h"
 #include "cleave/plan/annotations.h"
 #include "cleave/plan/formulator.h"
-#include "cleave/plan/trip_count.h"
-#include "cleave/rules/value_sharding.h"
 #include "cleave/spmd/manual_border.h"
 #include "cleave/spmd/partition.h"
 
@@ -21,7 +23,7 @@ void Formulator::number(RegionId region, double times, int branch) {
     branch_[id.index] = branch;
     out_.schedule.push_back(id);
     if (!is_planned_inside(node)) continue;
-    if (node.name != "stablehlo.while") {
+    if (!is<op::While>(node)) {
       number_branches(node, id, times, branch);
       continue;
     }
@@ -342,7 +344,7 @@ namespace {
 bool contracts(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   if (node.operands.size() != 2 || !node.def || !node.def->rule) return false;
-  const std::optional<OpShardingRule> rule = rule_of(graph, node);
+  const std::optional<OpShardingRule> rule = execution_rule(graph, node);
   return rule && graph.operand_type(node, 1).rank() > 0 &&
          std::any_of(rule->factors.begin(), rule->factors.end(),
                      [](const Factor& f) { return f.kind == FactorKind::Reduction; });
@@ -365,7 +367,7 @@ void Formulator::share_copies(int version) {
     if (position_[use.node.index] < 0) continue;
     NodeId at = use.node;
     while (graph_.node(at).parent != home) at = graph_.region(graph_.node(at).parent).owner;
-    if (at != use.node && graph_.node(at).name == "stablehlo.while")
+    if (at != use.node && is<op::While>(graph_.node(at)))
       loops[at.index].push_back(use);
     else if (at == use.node && contracts(graph_, use.node))
       matmuls.push_back(use);

@@ -6,11 +6,12 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/graph/op_rule.h"
+#include "cleave/graph/value_sharding.h"
 #include "cleave/machine/collective.h"
 #include "cleave/plan/layouts.h"
 #include "cleave/plan/op_price.h"
 #include "cleave/plan/pinned.h"
-#include "cleave/rules/value_sharding.h"
 #include "cleave/spmd/factor_axes.h"
 #include "cleave/spmd/partition.h"
 
@@ -54,7 +55,7 @@ class Heuristic {
     const Node& node = graph_.node(id);
     const std::string kind = node.name.substr(node.name.find('.') + 1);
     if (node.operands.size() != 2 || node.results.size() != 1) return;
-    const std::optional<OpShardingRule> rule = rule_of(graph_, node);
+    const std::optional<OpShardingRule> rule = execution_rule(graph_, node);
     if (!rule || rule->operands.size() != 2 || rule->results.size() != 1) return;
     const FactorChooser chooser(graph_, node, *rule);
     // The largest factor that only the first operand and the result have, and the same of the

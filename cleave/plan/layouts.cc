@@ -5,8 +5,8 @@
 #include <functional>
 #include <limits>
 
+#include "cleave/core/parallel.h"
 #include "cleave/core/shard_layout.h"
-#include "cleave/plan/solver/parallel.h"
 
 namespace cleave::plan {
 namespace {

@@ -10,7 +10,7 @@
 #include "cleave/core/sharding.h"
 #include "cleave/graph/type.h"
 #include "cleave/machine/profile.h"
-#include "cleave/spmd/reshard.h"
+#include "cleave/reshard/reshard.h"
 
 namespace cleave::plan {
 

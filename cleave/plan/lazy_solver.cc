@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "cleave/plan/mip.h"
+#include "cleave/solve/mip.h"
 
 namespace cleave::plan {
 namespace {

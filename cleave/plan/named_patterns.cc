@@ -6,6 +6,7 @@
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/ops/dot_dims.h"
+#include "cleave/ops/op.h"
 #include "cleave/plan/explain_plan.h"
 #include "cleave/plan/names.h"
 #include "cleave/spmd/transfer.h"
@@ -23,9 +24,8 @@ ValueId argument_behind(const Graph& graph, ValueId value) {
     const NodeId id = graph.value(value).producer;
     if (!id.valid()) return value;
     const Node& node = graph.node(id);
-    const bool renames = node.name == "stablehlo.convert" || node.name == "stablehlo.reshape" ||
-                         node.name == "stablehlo.transpose" || node.name == "sdy.reshard" ||
-                         node.name == "stablehlo.dynamic_slice" || node.name == "stablehlo.slice";
+    const bool renames =
+        is<op::Convert, op::Reshape, op::Transpose, op::Reshard, op::DynamicSlice, op::Slice>(node);
     if (!renames) return {};
     value = node.operands[0];
   }

@@ -4,7 +4,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/text/text.h"
-#include "cleave/rules/value_sharding.h"
+#include "cleave/graph/value_sharding.h"
 
 namespace cleave::plan {
 namespace {

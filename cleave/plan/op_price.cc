@@ -2,10 +2,11 @@
 
 #include <algorithm>
 
+#include "cleave/analyze/program_cost.h"
 #include "cleave/core/shard_layout.h"
 #include "cleave/graph/copy.h"
+#include "cleave/graph/flow.h"
 #include "cleave/graph/op_def.h"
-#include "cleave/plan/program_cost.h"
 
 namespace cleave::plan {
 namespace {

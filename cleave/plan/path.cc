@@ -4,6 +4,7 @@
 
 #include "cleave/graph/copy.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/ops/op.h"
 
 namespace cleave::plan {
 namespace {
@@ -50,7 +51,7 @@ class ManualInliner {
 
   void node(NodeId id, RegionId target) {
     const Node& node = from_.node(id);
-    if (node.name == "sdy.manual_computation") return manual(node, target);
+    if (is<op::ManualComputation>(node)) return manual(node, target);
     if (!(node.def && node.def->has(kDataFlow)) || node.regions.empty()) {
       copy_node(from_, id, to_, target, map_);
       return;

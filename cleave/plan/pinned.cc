@@ -2,12 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "cleave/graph/value_sharding.h"
+#include "cleave/ops/op.h"
 #include "cleave/plan/formulator.h"
 #include "cleave/plan/heuristic.h"
 #include "cleave/rules/data_flow.h"
 #include "cleave/rules/propagation.h"
 #include "cleave/rules/sharding_passes.h"
-#include "cleave/rules/value_sharding.h"
 #include "cleave/runtime/comm_log.h"
 
 namespace cleave::plan {
@@ -25,7 +26,7 @@ bool states_layouts(const Graph& graph, ValueId value) {
   const NodeId producer = graph.value(value).producer;
   if (!producer.valid()) return false;
   const Node& node = graph.node(producer);
-  return node.name == "sdy.manual_computation" || !own_sharding_attr(node).empty();
+  return is<op::ManualComputation>(node) || !own_sharding_attr(node).empty();
 }
 
 // Whether a pin speaks of such a result: it holds for what the users see of it.
@@ -69,8 +70,7 @@ uint32_t propagate(Graph& graph) {
   std::vector<NodeId> nodes;
   graph.walk([&](NodeId id) { nodes.push_back(id); });
   for (NodeId id : nodes)
-    if (graph.node(id).name != "sdy.manual_computation")
-      graph.node(id).attrs = spread.node(id).attrs;
+    if (!is<op::ManualComputation>(graph.node(id))) graph.node(id).attrs = spread.node(id).attrs;
   for (size_t f = 0; f < graph.functions.size(); ++f) {
     graph.functions[f].arg_attrs = spread.functions[f].arg_attrs;
     graph.functions[f].result_attrs = spread.functions[f].result_attrs;

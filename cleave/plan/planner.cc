@@ -8,10 +8,10 @@
 #include <set>
 
 #include "cleave/core/error.h"
+#include "cleave/core/parallel.h"
 #include "cleave/plan/axis_parts.h"
 #include "cleave/plan/extract.h"
 #include "cleave/plan/lazy_solver.h"
-#include "cleave/plan/solver/parallel.h"
 #include "cleave/plan/tables.h"
 
 namespace cleave::plan {

@@ -10,7 +10,7 @@
 #include "cleave/machine/profile.h"
 #include "cleave/plan/formulation.h"
 #include "cleave/plan/plan.h"
-#include "cleave/plan/solve.h"
+#include "cleave/solve/solve.h"
 
 namespace cleave::plan {
 

@@ -10,6 +10,8 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/graph/op_rule.h"
+#include "cleave/ops/op.h"
 #include "cleave/plan/path.h"
 #include "cleave/plan/size_classes.h"
 #include "cleave/spmd/partition.h"
@@ -66,21 +68,21 @@ class Sizes {
 
   void visit(const Node& node) {
     if (is_transfer(node)) return transfer(node);
-    if (node.name == "stablehlo.while") return loop(node);
+    if (is<op::While>(node)) return loop(node);
     if (!node.regions.empty() && node.def && node.def->has(kDataFlow)) return branches(node);
     if (node.def && node.def->has(kDataFlow)) {
       for (size_t i = 0; i < node.results.size(); ++i) tie(node.operands[i], node.results[i]);
       return;
     }
     if (node.def && (node.def->has(kTerminator) || node.def->has(kConstantLike))) return;
-    if (node.name == "stablehlo.slice") return slice(node);
-    if (node.name == "stablehlo.pad") return pad(node);
-    if (node.name == "stablehlo.dynamic_slice") return window_of(node.operands[0], node.results[0]);
-    if (node.name == "stablehlo.dynamic_update_slice") {
+    if (is<op::Slice>(node)) return slice(node);
+    if (is<op::Pad>(node)) return pad(node);
+    if (is<op::DynamicSlice>(node)) return window_of(node.operands[0], node.results[0]);
+    if (is<op::DynamicUpdateSlice>(node)) {
       tie(node.operands[0], node.results[0]);
       return window_of(node.operands[0], node.operands[1]);
     }
-    const std::optional<OpShardingRule> rule = rule_of(graph_, node);
+    const std::optional<OpShardingRule> rule = execution_rule(graph_, node);
     if (!rule || rule->operands.size() != node.operands.size() ||
         rule->results.size() != node.results.size())
       return freeze_all(node);
@@ -137,7 +139,7 @@ class Sizes {
   // Along factors that the op can't be cut along, sizes may mean something to it.
   bool may_change(const Node& node, const Factor& factor) const {
     if (factor.kind == FactorKind::PassThrough || factor.kind == FactorKind::Reduction) return true;
-    return node.name == "stablehlo.sort" || node.name == "stablehlo.reverse";
+    return is<op::Sort, op::Reverse>(node);
   }
 
   void by_rule(const Node& node, const OpShardingRule& rule) {
@@ -165,13 +167,13 @@ class Sizes {
           classes_.freeze(dim);
       }
     }
-    if (node.name == "stablehlo.convolution" && node.attrs.get_int("feature_group_count", 1) > 1)
+    if (is<op::Convolution>(node) && node.attrs.get_int("feature_group_count", 1) > 1)
       freeze_all(node);
   }
 
   // Rows that indices choose from: an index beyond the end is brought back, or dropped, by the op.
   static bool is_table(const Node& node, size_t tensor) {
-    return tensor == 0 && (node.name == "stablehlo.gather" || node.name == "stablehlo.scatter");
+    return tensor == 0 && (is<op::Gather, op::Scatter>(node));
   }
 
   const Program& program_;
@@ -208,7 +210,7 @@ void fit_attributes(Graph& graph, Node& node, const std::vector<Shape>& before) 
   if (node.attrs.has("value") && node.def && node.def->has(kConstantLike)) {
     const Literal literal = node.attrs.get_literal("value");
     node.attrs.set("value", literal_attr(part_of(literal, graph.result_type(node).shape)));
-  } else if (node.name == "stablehlo.slice") {
+  } else if (is<op::Slice>(node)) {
     const std::vector<int64_t> start = node.attrs.get_ints("start_indices");
     std::vector<int64_t> limit = node.attrs.get_ints("limit_indices");
     const Shape& result = graph.result_type(node).shape;

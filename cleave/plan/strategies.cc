@@ -5,10 +5,11 @@
 #include <optional>
 
 #include "cleave/core/error.h"
+#include "cleave/core/parallel.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/graph/op_rule.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/plan/op_price.h"
-#include "cleave/plan/solver/parallel.h"
 #include "cleave/spmd/factor_axes.h"
 #include "cleave/spmd/partition.h"
 
@@ -336,7 +337,7 @@ void StrategyBook::draft(Entry& entry) const {
     entry.is_drafted = true;
     return;
   }
-  std::optional<OpShardingRule> rule = rule_of(graph_, node);
+  std::optional<OpShardingRule> rule = execution_rule(graph_, node);
   if (!rule || rule->operands.size() != node.operands.size() ||
       rule->results.size() != node.results.size()) {
     auto whole = [&](const std::vector<ValueId>& values) {

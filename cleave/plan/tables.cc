@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "cleave/core/error.h"
-#include "cleave/plan/solver/parallel.h"
+#include "cleave/core/parallel.h"
 
 namespace cleave::plan {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cleave/plan/formulation.h"
-#include "cleave/plan/problem.h"
+#include "cleave/solve/problem.h"
 
 namespace cleave::plan {
 

@@ -6,17 +6,18 @@
 #include <cmath>
 #include <map>
 
+#include "cleave/analyze/program_cost.h"
+#include "cleave/analyze/program_memory.h"
 #include "cleave/core/shard_layout.h"
+#include "cleave/graph/rewrite.h"
+#include "cleave/graph/value_sharding.h"
 #include "cleave/kernels/elementwise.h"
 #include "cleave/ops/cost.h"
+#include "cleave/ops/op.h"
+#include "cleave/ops/trip_count.h"
 #include "cleave/plan/apply.h"
 #include "cleave/plan/names.h"
 #include "cleave/plan/path.h"
-#include "cleave/plan/program_cost.h"
-#include "cleave/plan/program_memory.h"
-#include "cleave/plan/trip_count.h"
-#include "cleave/rules/graph_rewrite.h"
-#include "cleave/rules/value_sharding.h"
 #include "cleave/runtime/compare_runs.h"
 #include "cleave/runtime/executor.h"
 #include "cleave/runtime/fill.h"
@@ -48,8 +49,8 @@ Graph without_layout_ops(Graph flat) {
   GraphRewrite rewrite(flat);
   flat.walk([&](NodeId id) {
     const Node& node = flat.node(id);
-    const bool marks = node.name == "sdy.sharding_group" ||
-                       node.name == "sdy.propagation_barrier" || !own_sharding_attr(node).empty();
+    const bool marks =
+        is<op::ShardingGroup, op::PropagationBarrier>(node) || !own_sharding_attr(node).empty();
     if (!marks) return;
     for (size_t i = 0; i < node.results.size(); ++i)
       rewrite.replace_uses(node.results[i], node.operands[i]);
@@ -216,7 +217,7 @@ RegionRuns with_trips_of(const RegionRuns& devices, RegionRuns runs, const Graph
   };
   graph.walk([&](NodeId id) {
     const Node& node = graph.node(id);
-    if (node.name == "stablehlo.while" && !trip_count(graph, node))
+    if (is<op::While>(node) && !trip_count(graph, node))
       for (RegionId region : node.regions) follow(follow, region);
   });
   return runs;
@@ -226,7 +227,7 @@ bool goes_one_way(const Graph& graph, const RegionRuns& runs) {
   bool one_way = true;
   graph.walk([&](NodeId id) {
     const Node& node = graph.node(id);
-    if (node.name == "stablehlo.while" || !is_planned_inside(node)) return;
+    if (is<op::While>(node) || !is_planned_inside(node)) return;
     one_way &= std::count_if(node.regions.begin(), node.regions.end(),
                              [&](RegionId region) { return runs[region.index] > 0; }) <= 1;
   });

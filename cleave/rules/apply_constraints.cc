@@ -1,14 +1,15 @@
 #include <algorithm>
 
+#include "cleave/graph/value_sharding.h"
+#include "cleave/ops/op.h"
 #include "cleave/rules/data_flow.h"
 #include "cleave/rules/sharding_passes.h"
-#include "cleave/rules/value_sharding.h"
 
 namespace cleave {
 namespace {
 
-bool is_constraint(const Node& node) { return node.name == "sdy.sharding_constraint"; }
-bool is_manual(const Node& node) { return node.name == "sdy.manual_computation"; }
+bool is_constraint(const Node& node) { return is<op::ShardingConstraint>(node); }
+bool is_manual(const Node& node) { return is<op::ManualComputation>(node); }
 
 bool is_closed(const ShardingSpec& spec) {
   return std::none_of(spec.dims.begin(), spec.dims.end(),
@@ -50,7 +51,7 @@ class Applier {
   NodeId edge_on(ValueId owner) const {
     if (!owner.valid() || uses_[owner.index].size() != 1) return {};
     const NodeId user = uses_[owner.index][0].node;
-    return graph_.node(user).name == "sdy.data_flow_edge" ? user : NodeId{};
+    return is<op::DataFlowEdge>(graph_.node(user)) ? user : NodeId{};
   }
   // The value that holds the sharding of `value`: an edge's for its targets; invalid where none
   // can.
@@ -89,7 +90,7 @@ class Applier {
   }
   bool belongs_to_edge(ValueId input) const {
     const NodeId producer = graph_.value(input).producer;
-    if (producer.valid() && graph_.node(producer).name == "sdy.data_flow_edge") return true;
+    if (producer.valid() && is<op::DataFlowEdge>(graph_.node(producer))) return true;
     return edge_on(edge_owner(graph_, input)).valid();
   }
 
@@ -179,7 +180,7 @@ class Applier {
     std::vector<Use> later;
     for (const Use& use : uses_[input.index]) {
       const Node& user = graph_.node(use.node);
-      if (use.node == head || user.name == "func.return" || user.parent != region) continue;
+      if (use.node == head || is<op::FuncReturn>(user) || user.parent != region) continue;
       if (std::find(at, nodes.end(), use.node) != nodes.end()) later.push_back(use);
     }
     move_uses(input, graph_.node(tail).results[0], later);

@@ -5,10 +5,11 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/graph/rewrite.h"
+#include "cleave/graph/value_sharding.h"
+#include "cleave/ops/op.h"
 #include "cleave/rules/data_flow.h"
-#include "cleave/rules/graph_rewrite.h"
 #include "cleave/rules/sharding_passes.h"
-#include "cleave/rules/value_sharding.h"
 
 namespace cleave {
 namespace {
@@ -33,7 +34,7 @@ int function_named(const Graph& graph, std::string_view name) {
 void collect_calls(const Graph& graph, RegionId region, std::vector<NodeId>& calls) {
   for (NodeId id : graph.region(region).nodes) {
     for (RegionId inner : graph.node(id).regions) collect_calls(graph, inner, calls);
-    if (graph.node(id).name == "func.call") calls.push_back(id);
+    if (is<op::Call>(graph.node(id))) calls.push_back(id);
   }
 }
 std::vector<NodeId> calls_in(const Graph& graph, int function) {
@@ -205,8 +206,7 @@ void import_function_calls(Graph& graph, bool add_edges) {
                 [&](const Function& function) { return moved.contains(function.name); });
   rewrite.apply();
   if (add_edges)
-    add_data_flow_edges(graph,
-                        [](const Node& node) { return node.name == "sdy.named_computation"; });
+    add_data_flow_edges(graph, [](const Node& node) { return is<op::NamedComputation>(node); });
 }
 
 void export_named_computations(Graph& graph) {
@@ -214,7 +214,7 @@ void export_named_computations(Graph& graph) {
   auto collect = [&](auto&& self, RegionId region) -> void {
     for (NodeId id : graph.region(region).nodes) {
       for (RegionId inner : graph.node(id).regions) self(self, inner);
-      if (graph.node(id).name == "sdy.named_computation") computations.push_back(id);
+      if (is<op::NamedComputation>(graph.node(id))) computations.push_back(id);
     }
   };
   for (const Function& function : graph.functions)
@@ -224,7 +224,7 @@ void export_named_computations(Graph& graph) {
   // The edges of named computations go, after their shardings are on the computations.
   std::vector<NodeId> edge_of(graph.num_values());
   graph.walk([&](NodeId id) {
-    if (graph.node(id).name == "sdy.data_flow_edge") edge_of[graph.node(id).operands[0].index] = id;
+    if (is<op::DataFlowEdge>(graph.node(id))) edge_of[graph.node(id).operands[0].index] = id;
   });
   GraphRewrite rewrite(graph);
   auto sink = [&](NodeId id, std::string_view attr, const std::vector<ValueId>& owners) {
@@ -371,7 +371,7 @@ void remove_unused_functions(Graph& graph) {
 void propagate_shardings_from_functions_to_calls(Graph& graph) {
   graph.walk([&](NodeId id) {
     Node& node = graph.node(id);
-    if (node.name != "func.call" || node.attrs.has(kShardingAttr)) return;
+    if (!is<op::Call>(node) || node.attrs.has(kShardingAttr)) return;
     const Function& callee = graph.functions[function_named(graph, callee_of(node))];
     auto specs = shardings_of(callee.result_attrs, callee.result_types);
     if (!specs.empty()) set_shardings(node, kShardingAttr, std::move(specs));
@@ -401,7 +401,7 @@ void insert_call_reshards(Graph& graph) {
     return b && a.same_layout(*b);
   };
   graph.walk([&](NodeId id) {
-    if (graph.node(id).name != "func.call") return;
+    if (!is<op::Call>(graph.node(id))) return;
     const Function& callee = graph.functions[function_named(graph, callee_of(graph.node(id)))];
     std::vector<ShardingSpec> returned = shardings_of(callee.result_attrs, callee.result_types);
     const std::vector<ShardingSpec> wanted = get_shardings(graph.node(id), kShardingAttr);
@@ -453,7 +453,7 @@ void add_function_data_flow_edges(Graph& graph) {
       if (is_static(arg)) rewrite.insert_at_start(body, make_edge(arg));
   }
   graph.walk([&](NodeId id) {
-    if (graph.node(id).name != "func.call") return;
+    if (!is<op::Call>(graph.node(id))) return;
     const std::vector<ValueId> results = graph.node(id).results;
     for (ValueId result : results)
       if (is_static(result)) rewrite.insert_after(id, make_edge(result));
@@ -464,7 +464,7 @@ void add_function_data_flow_edges(Graph& graph) {
 void sink_function_data_flow_edges(Graph& graph) {
   GraphRewrite rewrite(graph);
   graph.walk([&](NodeId id) {
-    if (graph.node(id).name != "sdy.func_data_flow_edge") return;
+    if (!is<op::FuncDataFlowEdge>(graph.node(id))) return;
     const ValueId operand = graph.node(id).operands[0], result = graph.node(id).results[0];
     const auto old = get_sharding(graph, operand);
     if (const auto spec = get_sharding(graph, result)) {

@@ -5,11 +5,13 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/graph/op_rule.h"
+#include "cleave/graph/rewrite.h"
+#include "cleave/graph/value_sharding.h"
+#include "cleave/ops/op.h"
 #include "cleave/rules/data_flow.h"
-#include "cleave/rules/graph_rewrite.h"
 #include "cleave/rules/propagation_tables.h"
 #include "cleave/rules/sharding_passes.h"
-#include "cleave/rules/value_sharding.h"
 
 namespace cleave {
 namespace {
@@ -119,7 +121,7 @@ void remove_size_one_axes(Graph& graph) {
 void clean_up_manual_axes(Graph& graph) {
   graph.walk([&](NodeId id) {
     Node& node = graph.node(id);
-    if (node.name != "sdy.manual_computation") return;
+    if (!is<op::ManualComputation>(node)) return;
     const auto in = get_shardings(node, "in_shardings"), out = get_shardings(node, "out_shardings");
     const Attribute* attr = node.attrs.find("manual_axes");
     const ManualAxesAttr* manual = attr ? attr->as<ManualAxesAttr>() : nullptr;
@@ -182,7 +184,7 @@ void convert_constraints_to_reshards(Graph& graph) {
   const OpDef* reshard = find_op("sdy.reshard");
   graph.walk([&](NodeId id) {
     Node& node = graph.node(id);
-    if (node.name != "sdy.sharding_constraint") return;
+    if (!is<op::ShardingConstraint>(node)) return;
     node.name = "sdy.reshard";
     node.def = reshard;
   });
@@ -204,8 +206,8 @@ void make_inputs_and_outputs_divisible(Graph& graph) {
         specs[i] = divisible(std::move(specs[i]), graph.type(values[i]));
       set_shardings(node, attr, std::move(specs));
     };
-    if (node.name == "func.call") update(kShardingAttr, node.results);
-    if (node.name == "sdy.manual_computation") {
+    if (is<op::Call>(node)) update(kShardingAttr, node.results);
+    if (is<op::ManualComputation>(node)) {
       // Only the free axes may go: the arguments inside have local shapes.
       std::vector<ShardingSpec> specs = get_shardings(node, "in_shardings");
       const std::vector<ValueId>& args = graph.region(node.regions[0]).args;
@@ -292,7 +294,7 @@ std::vector<std::string> populate_sharding_rules(Graph& graph, bool conservative
   std::set<std::string> unknown;
   graph.walk([&](NodeId id) {
     Node& node = graph.node(id);
-    if (const auto rule = rule_of(graph, node, conservative)) {
+    if (const auto rule = propagation_rule(graph, node, conservative)) {
       if (!node.attrs.has(kShardingRuleAttr))
         node.attrs.set(kShardingRuleAttr, ShardingRuleAttr{rule});
     } else if (!node.def && !node.name.ends_with(".return") && unknown.insert(node.name).second) {

@@ -4,22 +4,21 @@
 #include <unordered_set>
 
 #include "cleave/graph/op_def.h"
-#include "cleave/rules/graph_rewrite.h"
+#include "cleave/graph/rewrite.h"
+#include "cleave/graph/value_sharding.h"
+#include "cleave/ops/op.h"
 #include "cleave/rules/propagation_tables.h"
 #include "cleave/rules/sharding_passes.h"
-#include "cleave/rules/value_sharding.h"
 
 namespace cleave {
 namespace {
 
 bool is_scalar(const Type& type) { return type.is_tensor() && type.rank() == 0; }
-bool is_constant(const Node& node) {
-  return node.name == "sdy.constant" || node.name == "stablehlo.iota";
-}
+bool is_constant(const Node& node) { return is<op::SdyConstant, op::Iota>(node); }
 bool is_terminator(const Node& node) { return node.name.ends_with(".return"); }
 
 bool is_scalar_expansion(const Graph& graph, const Node& node) {
-  return node.name == "stablehlo.broadcast_in_dim" && is_scalar(graph.type(node.operands[0]));
+  return is<op::BroadcastInDim>(node) && is_scalar(graph.type(node.operands[0]));
 }
 
 class Splitter {
@@ -42,7 +41,7 @@ class Splitter {
     const OpDef* def = find_op("sdy.constant");
     graph_.walk([&](NodeId id) {
       Node& node = graph_.node(id);
-      if (node.name != "stablehlo.constant") return;
+      if (!is<op::Constant>(node)) return;
       node.name = "sdy.constant";
       node.def = def;
     });
@@ -53,7 +52,7 @@ class Splitter {
     for (NodeId id : nodes) {
       const std::vector<RegionId> regions = graph_.node(id).regions;
       for (RegionId inner : regions) split_named_computations(inner);
-      if (graph_.node(id).name == "sdy.named_computation") split(regions[0]);
+      if (is<op::NamedComputation>(graph_.node(id))) split(regions[0]);
     }
   }
 
@@ -79,20 +78,18 @@ class Splitter {
     const std::vector<NodeId> nodes = graph_.region(region).nodes;
     for (NodeId id : nodes) {
       process(id);
-      if (graph_.node(id).name == "sdy.named_computation") continue;
+      if (is<op::NamedComputation>(graph_.node(id))) continue;
       const std::vector<RegionId> regions = graph_.node(id).regions;
       for (RegionId inner : regions) split_region(inner);
     }
   }
 
   bool preserves_constants(const Node& node) const {
-    if (node.name == "func.call")
+    if (is<op::Call>(node))
       return !not_constant_.contains(std::string(node.attrs.get_string("callee")));
-    if (node.name == "sdy.named_computation")
+    if (is<op::NamedComputation>(node))
       return !not_constant_computations_.contains(std::string(node.attrs.get_string("name")));
-    if (node.name == "stablehlo.broadcast_in_dim" || node.name == "stablehlo.reshape" ||
-        node.name == "stablehlo.slice" || node.name == "sdy.propagation_barrier" ||
-        node.name == "sdy.reshard")
+    if (is<op::BroadcastInDim, op::Reshape, op::Slice, op::PropagationBarrier, op::Reshard>(node))
       return true;
     return node.def && node.def->has(kElementwise) && node.def->has(kPure);
   }
@@ -108,7 +105,7 @@ class Splitter {
 
   void process(NodeId id) {
     const Node& node = graph_.node(id);
-    if (node.name == "sdy.sharding_group") {
+    if (is<op::ShardingGroup>(node)) {
       groups_of_[node.operands[0].index].push_back(id);
       return;
     }
@@ -123,7 +120,7 @@ class Splitter {
         const NodeId owner = graph_.region(region).owner;
         if (!owner.valid()) break;
         const Node& parent = graph_.node(owner);
-        if (parent.name == "sdy.named_computation") {
+        if (is<op::NamedComputation>(parent)) {
           not_constant_computations_.insert(std::string(parent.attrs.get_string("name")));
           break;
         }
@@ -189,7 +186,7 @@ class Splitter {
     std::vector<uint32_t> count(graph_.num_values());
     graph_.walk(body, [&](NodeId id) {
       const Node& node = graph_.node(id);
-      if (node.name == "sdy.sharding_group") return;
+      if (is<op::ShardingGroup>(node)) return;
       for (ValueId operand : node.operands) ++count[operand.index];
     });
     auto erase_if_unused = [&](NodeId id) {
@@ -227,7 +224,7 @@ void merge_constants(Graph& graph) {
     for (NodeId id : graph.region(region).nodes) {
       const Node& node = graph.node(id);
       for (RegionId inner : node.regions) self(self, inner);
-      const bool constant = node.name == "sdy.constant" || node.name == "stablehlo.constant";
+      const bool constant = is<op::SdyConstant, op::Constant>(node);
       if (!constant && !is_scalar_expansion(graph, node)) continue;
       std::string key = node.name + to_string(graph.type(node.results[0]));
       if (!constant) {

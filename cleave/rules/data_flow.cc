@@ -1,7 +1,8 @@
 #include "cleave/rules/data_flow.h"
 
-#include "cleave/rules/graph_rewrite.h"
-#include "cleave/rules/value_sharding.h"
+#include "cleave/graph/rewrite.h"
+#include "cleave/graph/value_sharding.h"
+#include "cleave/ops/op.h"
 
 namespace cleave {
 namespace {
@@ -37,13 +38,12 @@ std::vector<ShardingSpec> edge_shardings(const Graph& graph, const std::vector<V
 }  // namespace
 
 bool is_data_flow_op(const Node& node) {
-  return node.name == "stablehlo.while" || node.name == "stablehlo.case" ||
-         node.name == "stablehlo.if" || node.name == "stablehlo.optimization_barrier" ||
+  return is<op::While, op::Case, op::If, op::OptimizationBarrier>(node) ||
          has_region_arguments_as_owners(node);
 }
 
 bool has_region_arguments_as_owners(const Node& node) {
-  return node.name == "sdy.manual_computation" || node.name == "sdy.named_computation";
+  return is<op::ManualComputation, op::NamedComputation>(node);
 }
 
 std::vector<ValueId> argument_owners(const Graph& graph, const Node& node) {
@@ -66,7 +66,7 @@ ValueId edge_owner(const Graph& graph, ValueId target) {
   if (value.producer.valid()) return target;
   const Node& node = graph.node(op);
   if (has_region_arguments_as_owners(node)) return target;
-  return node.name == "stablehlo.while" ? node.results[value.index] : ValueId{};
+  return is<op::While>(node) ? node.results[value.index] : ValueId{};
 }
 
 std::vector<ValueId> edge_sources(const Graph& graph, ValueId owner) {
@@ -76,9 +76,8 @@ std::vector<ValueId> edge_sources(const Graph& graph, ValueId owner) {
   const Node& node = graph.node(op);
   if (!value.producer.valid()) return {node.operands[value.index]};
   std::vector<ValueId> sources;
-  if (node.name == "stablehlo.while" || node.name == "stablehlo.optimization_barrier")
-    sources.push_back(node.operands[value.index]);
-  const size_t first = node.name == "stablehlo.while" ? 1 : 0;
+  if (is<op::While, op::OptimizationBarrier>(node)) sources.push_back(node.operands[value.index]);
+  const size_t first = is<op::While>(node) ? 1 : 0;
   for (size_t r = first; r < node.regions.size(); ++r) {
     const ValueId source = terminator_operand(graph, node.regions[r], value.index);
     if (source.valid()) sources.push_back(source);
@@ -92,7 +91,7 @@ std::vector<ValueId> edge_targets_beside_owner(const Graph& graph, ValueId owner
   const NodeId op = data_flow_op_of(graph, owner);
   if (!op.valid()) return targets;
   const Node& node = graph.node(op);
-  if (node.name == "stablehlo.while" && value.producer.valid())
+  if (is<op::While>(node) && value.producer.valid())
     for (RegionId region : node.regions) targets.push_back(graph.region(region).args[value.index]);
   return targets;
 }
@@ -101,8 +100,7 @@ ValueId edge_owner_of_source(const Graph& graph, NodeId user, uint32_t operand) 
   const Node& node = graph.node(user);
   if (is_data_flow_op(node)) {
     if (has_region_arguments_as_owners(node)) return graph.region(node.regions[0]).args[operand];
-    if (node.name == "stablehlo.while" || node.name == "stablehlo.optimization_barrier")
-      return node.results[operand];
+    if (is<op::While, op::OptimizationBarrier>(node)) return node.results[operand];
     return {};
   }
   if (!node.parent.valid()) return {};
@@ -110,7 +108,7 @@ ValueId edge_owner_of_source(const Graph& graph, NodeId user, uint32_t operand) 
   if (!region.owner.valid() || region.nodes.back() != user) return {};
   const Node& parent = graph.node(region.owner);
   if (!is_data_flow_op(parent)) return {};
-  if (parent.name == "stablehlo.while" && node.parent == parent.regions[0]) return {};
+  if (is<op::While>(parent) && node.parent == parent.regions[0]) return {};
   return operand < parent.results.size() ? parent.results[operand] : ValueId{};
 }
 
@@ -142,7 +140,7 @@ void sink_data_flow_edges(Graph& graph) {
   std::vector<NodeId> edges;
   graph.walk([&](NodeId id) {
     const Node& node = graph.node(id);
-    if (node.name != "sdy.data_flow_edge") return;
+    if (!is<op::DataFlowEdge>(node)) return;
     edges.push_back(id);
     edge_of[node.operands[0].index] = id;
   });
@@ -152,7 +150,7 @@ void sink_data_flow_edges(Graph& graph) {
     if (!is_data_flow_op(node)) return;
     std::vector<ShardingSpec> specs = edge_shardings(graph, argument_owners(graph, node), edge_of);
     if (!specs.empty()) {
-      if (node.name == "sdy.manual_computation") {
+      if (is<op::ManualComputation>(node)) {
         std::vector<ShardingSpec> outer = get_shardings(node, "in_shardings");
         for (size_t i = 0; i < specs.size(); ++i)
           specs[i] = with_manual_axes(outer[i], specs[i], node);

@@ -6,7 +6,8 @@
 #include <algorithm>
 
 #include "cleave/core/sharding_rule_text.h"
-#include "cleave/rules/value_sharding.h"
+#include "cleave/graph/value_sharding.h"
+#include "cleave/ops/op.h"
 
 namespace cleave {
 namespace {
@@ -131,7 +132,7 @@ std::string Explainer::name_of(int32_t slot) const {
 std::string Explainer::op_text(int32_t op) const {
   const PropagationTables& tables = engine_.tables();
   const Node& node = engine_.graph().node(tables.ops[op].node);
-  std::string text = node.name == "sdy.data_flow_edge" ? "the data-flow edge" : node.name;
+  std::string text = is<op::DataFlowEdge>(node) ? "the data-flow edge" : node.name;
   const std::span<const int32_t> tensors = tables.tensors_of(tables.ops[op]);
   for (size_t t = 0; t < tensors.size(); ++t) {
     text += t == 0 ? " (" : t == tables.ops[op].num_operands ? ") -> " : ", ";

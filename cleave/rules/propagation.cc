@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "cleave/graph/value_sharding.h"
 #include "cleave/graph/verify.h"
 #include "cleave/rules/sharding_groups.h"
 #include "cleave/rules/strategies.h"
-#include "cleave/rules/value_sharding.h"
 
 namespace cleave {
 namespace {

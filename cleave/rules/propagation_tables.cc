@@ -6,8 +6,11 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/graph/op_rule.h"
+#include "cleave/graph/rule_builder.h"
+#include "cleave/graph/value_sharding.h"
+#include "cleave/ops/op.h"
 #include "cleave/rules/data_flow.h"
-#include "cleave/rules/value_sharding.h"
 
 namespace cleave {
 namespace {
@@ -18,9 +21,7 @@ bool is_terminator(const Node& node) {
   return (node.def && node.def->has(kTerminator)) || node.name.ends_with(".return");
 }
 
-bool is_edge(const Node& node) {
-  return node.name == "sdy.data_flow_edge" || node.name == "sdy.func_data_flow_edge";
-}
+bool is_edge(const Node& node) { return is<op::DataFlowEdge, op::FuncDataFlowEdge>(node); }
 
 class Builder {
  public:
@@ -80,7 +81,7 @@ class Builder {
     edge_on_.assign(graph_.num_values(), NodeId{});
     for (NodeId id : pre_order_) {
       const Node& node = graph_.node(id);
-      if (node.name != "sdy.data_flow_edge") continue;
+      if (!is<op::DataFlowEdge>(node)) continue;
       if (edge_owner(graph_, node.operands[0]) != node.operands[0]) continue;
       has_edges_ = true;
       if (tables_.use_count[node.operands[0].index] == 1) edge_on_[node.operands[0].index] = id;
@@ -143,7 +144,7 @@ class Builder {
       }
       for (RegionId inner : node.regions) {
         const std::vector<ValueId>& args = graph_.region(inner).args;
-        if (node.name == "stablehlo.while") {
+        if (is<op::While>(node)) {
           for (size_t i = 0; i < args.size(); ++i)
             tables_.slot_of_value[args[i].index] = tables_.slot_of_value[node.results[i].index];
         } else if (in_out) {
@@ -186,9 +187,9 @@ class Builder {
     if (!own_rule && node.def && node.def->has(kElementwise) && node.def->rule &&
         all_shapes_equal(node))
       return identity_rule_for(graph_.type(node.results[0]).shape, node.operands.size());
-    if (!own_rule && node.name == "sdy.sharding_constraint")
+    if (!own_rule && is<op::ShardingConstraint>(node))
       return identity_rule_for(graph_.type(node.results[0]).shape, 1);
-    auto rule = rule_of(graph_, node, conservative_);
+    auto rule = propagation_rule(graph_, node, conservative_);
     if (rule && runs_along_ && !own_rule) rule = blocked_where_whole(node, *rule);
     return rule ? add_rule(rule) : PropagationTables::kNoRule;
   }
@@ -244,7 +245,7 @@ class Builder {
   void add_edge_op(const Node& node, Op& op) {
     const ValueId owner = node.operands[0];
     std::vector<ValueId> sources;
-    if (node.name == "sdy.data_flow_edge") {
+    if (is<op::DataFlowEdge>(node)) {
       if (!data_flow_op_of(graph_, owner).valid())
         throw_user(
             "sdy.data_flow_edge: its input is neither a result nor an argument of an op "
@@ -252,7 +253,7 @@ class Builder {
       sources = edge_sources(graph_, owner);
       const NodeId op_id = data_flow_op_of(graph_, owner);
       const Node& data_flow = graph_.node(op_id);
-      if (data_flow.name == "sdy.manual_computation") {
+      if (is<op::ManualComputation>(data_flow)) {
         const bool argument = !graph_.value(owner).producer.valid();
         const auto outer = get_shardings(data_flow, argument ? "in_shardings" : "out_shardings");
         op.manual_edge = static_cast<int32_t>(tables_.manual_edges.size());
@@ -291,7 +292,7 @@ class Builder {
       calls_.resize(graph_.functions.size());
       for (NodeId id : pre_order_) {
         const Node& node = graph_.node(id);
-        if (node.name != "func.call") continue;
+        if (!is<op::Call>(node)) continue;
         const auto it = function_of_name_.find(std::string(node.attrs.get_string("callee")));
         if (it != function_of_name_.end()) calls_[it->second].push_back(id);
       }
@@ -337,7 +338,7 @@ class Builder {
 
   void note_missing_rule(NodeId id, const Node& node) {
     if (node.operands.empty() || node.results.empty() || is_data_flow_op(node)) return;
-    if (node.name == "func.call" || node.name.starts_with("sdy.")) return;
+    if (is<op::Call>(node) || node.name.starts_with("sdy.")) return;
     bool inside_reducer = false;
     for (RegionId region = node.parent; region.valid();) {
       const NodeId owner = graph_.region(region).owner;
@@ -386,11 +387,11 @@ class Builder {
       }
     }
     const Node& user = graph_.node(use.node);
-    if (user.name == "func.call") {
+    if (is<op::Call>(user)) {
       const auto it = function_of_name_.find(std::string(user.attrs.get_string("callee")));
       if (it == function_of_name_.end() || !graph_.functions[it->second].body.valid()) return;
       notify_users(graph_.region(graph_.functions[it->second].body).args[use.operand]);
-    } else if (user.name == "func.return" || user.name == "return") {
+    } else if (is<op::FuncReturn>(user) || user.name == "return") {
       const int function = function_of(graph_, user.parent);
       if (function >= 0)
         for (NodeId call : calls_of(function)) notify_users(graph_.node(call).results[use.operand]);
@@ -405,7 +406,7 @@ class Builder {
     const NodeId producer = graph_.value(value).producer;
     const bool moved = producer.valid() && is_edge(graph_.node(producer)) && [&] {
       const NodeId op = data_flow_op_of(graph_, graph_.node(producer).operands[0]);
-      return !op.valid() || graph_.node(op).name != "sdy.named_computation" ||
+      return !op.valid() || !is<op::NamedComputation>(graph_.node(op)) ||
              !graph_.value(graph_.node(producer).operands[0]).producer.valid();
     }();
     for (size_t i = 0; i < all.size(); ++i) notify_use(moved ? all[i] : all[all.size() - 1 - i]);
@@ -420,7 +421,7 @@ class Builder {
       const NodeId producer = graph_.value(slot.value).producer;
       if (producer.valid()) {
         const Node& node = graph_.node(producer);
-        if (node.name == "sdy.data_flow_edge")
+        if (is<op::DataFlowEdge>(node))
           for (ValueId target : edge_targets_beside_owner(graph_, node.operands[0]))
             notify_users(target);
         notify_op(producer);
@@ -449,13 +450,11 @@ class Builder {
 
 bool is_removable(const Graph& graph, const Node& node) {
   if (is_terminator(node) || node.results.empty()) return false;
-  if (node.name == "sdy.data_flow_edge" || node.name == "sdy.func_data_flow_edge" ||
-      node.name == "sdy.sharding_constraint" || node.name == "func.call")
+  if (is<op::DataFlowEdge, op::FuncDataFlowEdge, op::ShardingConstraint, op::Call>(node))
     return false;
-  if (node.name == "sdy.constant" || node.name == "sdy.reshard" ||
-      node.name == "sdy.propagation_barrier" || node.name == "stablehlo.optimization_barrier")
+  if (is<op::SdyConstant, op::Reshard, op::PropagationBarrier, op::OptimizationBarrier>(node))
     return true;
-  if (node.name == "stablehlo.custom_call") return !node.attrs.get_bool("has_side_effect", false);
+  if (is<op::CustomCall>(node)) return !node.attrs.get_bool("has_side_effect", false);
   if (!node.regions.empty()) {
     if (!node.def && !has_region_arguments_as_owners(node)) return false;
     for (RegionId region : node.regions)

@@ -100,9 +100,4 @@ PropagationTables build_propagation_tables(const Graph& graph, SpecTable& specs,
 // Whether the op may go when its results are not used: it, and everything inside it, has no effect.
 bool is_removable(const Graph& graph, const Node& node);
 
-// The rule of a node: its own sdy.sharding_rule, or its op's; null where there is none. In
-// conservative mode factors along which elements move between shards do not propagate.
-std::shared_ptr<const OpShardingRule> rule_of(const Graph& graph, const Node& node,
-                                              bool conservative = false);
-
 }  // namespace cleave

@@ -25,16 +25,4 @@ RuleIndex::RuleIndex(std::shared_ptr<const OpShardingRule> rule_) : rule(std::mo
   tensor_begin.push_back(static_cast<int32_t>(entries.size()));
 }
 
-OpShardingRule identity_rule(const Shape& shape, size_t operands) {
-  OpShardingRule rule;
-  TensorFactors dims;
-  for (size_t d = 0; d < shape.size(); ++d) {
-    dims.push_back({static_cast<FactorIndex>(d)});
-    rule.factors.push_back({shape[d]});
-  }
-  rule.operands.assign(operands, dims);
-  rule.results.assign(1, dims);
-  return rule;
-}
-
 }  // namespace cleave

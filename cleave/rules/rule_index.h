@@ -41,8 +41,4 @@ struct RuleIndex {
   }
 };
 
-// One pass-through factor per dimension, the same for `operands` operands and one result: how
-// values pass through data-flow edges, barriers and the results of functions.
-OpShardingRule identity_rule(const Shape& shape, size_t operands = 1);
-
 }  // namespace cleave

@@ -4,7 +4,7 @@
 
 #include "cleave/core/sharding_rule.h"
 #include "cleave/graph/graph.h"
-#include "cleave/rules/rule_builder.h"
+#include "cleave/graph/rule_builder.h"
 
 namespace cleave {
 

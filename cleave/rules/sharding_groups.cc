@@ -5,13 +5,14 @@
 #include <set>
 
 #include "cleave/core/error.h"
-#include "cleave/rules/graph_rewrite.h"
-#include "cleave/rules/value_sharding.h"
+#include "cleave/graph/rewrite.h"
+#include "cleave/graph/value_sharding.h"
+#include "cleave/ops/op.h"
 
 namespace cleave {
 namespace {
 
-bool is_group(const Node& node) { return node.name == "sdy.sharding_group"; }
+bool is_group(const Node& node) { return is<op::ShardingGroup>(node); }
 
 std::vector<NodeId> group_nodes(const Graph& graph) {
   std::vector<NodeId> nodes;
@@ -31,7 +32,7 @@ NodeId enclosing_manual_computation(const Graph& graph, NodeId id) {
   for (RegionId region = graph.node(id).parent; region.valid();) {
     const NodeId owner = graph.region(region).owner;
     if (!owner.valid()) return {};
-    if (graph.node(owner).name == "sdy.manual_computation") return owner;
+    if (is<op::ManualComputation>(graph.node(owner))) return owner;
     region = graph.node(owner).parent;
   }
   return {};

@@ -10,6 +10,7 @@
 #include "cleave/graph/op_def.h"
 #include "cleave/kernels/allocation_count.h"
 #include "cleave/kernels/workspace.h"
+#include "cleave/ops/op.h"
 #include "cleave/runtime/executor.h"
 #include "cleave/runtime/kernel_workspace.h"
 
@@ -70,7 +71,7 @@ class DryDevice : public KernelCaller, public TransferHandler {
 
   std::vector<Array> call(EvalContext& context, const Node& node,
                           std::span<const Array> in) override {
-    if (node.name == "stablehlo.while") return loop(context, node, in);
+    if (is<op::While>(node)) return loop(context, node, in);
     if (!node.regions.empty() && node.def && node.def->has(kDataFlow)) {
       std::vector<Array> results;
       for (size_t r = 0; r < node.regions.size(); ++r) {
@@ -136,24 +137,22 @@ class DryDevice : public KernelCaller, public TransferHandler {
   // Gives other names to elements that exist, and looks at none.
   bool renames_only(const Node& node, std::span<const Array> in) const {
     if (!node.def || !node.def->eval) return false;
-    if (node.name == "stablehlo.reshape")
-      return reshapes_as_view(in[0], graph_.result_type(node).shape);
+    if (is<op::Reshape>(node)) return reshapes_as_view(in[0], graph_.result_type(node).shape);
     if (node.def->has(kViewLike) || node.def->has(kDataFlow)) return true;
     if (node.def->has(kConstantLike)) return node.attrs.has("value");
-    return node.name == "cleave.transfer" || node.name.starts_with("sdy.") ||
-           node.name.ends_with("tuple") || node.name == "stablehlo.get_tuple_element";
+    return is<op::Transfer>(node) || node.name.starts_with("sdy.") ||
+           node.name.ends_with("tuple") || is<op::GetTupleElement>(node);
   }
 
   std::vector<Array> computed(EvalContext& context, const Node& node, std::span<const Array> in) {
-    if (node.name == "stablehlo.convert" && in[0].dtype() == graph_.result_type(node).dtype)
-      return {in[0]};
-    if (node.name == "stablehlo.iota") {  // one line, repeated
+    if (is<op::Convert>(node) && in[0].dtype() == graph_.result_type(node).dtype) return {in[0]};
+    if (is<op::Iota>(node)) {  // one line, repeated
       const Type& type = graph_.result_type(node);
       const int64_t dim = node.attrs.get_int("iota_dimension");
       return {hollow_.make(type.dtype, {type.shape[static_cast<size_t>(dim)]})
                   .broadcast(type.shape, {dim})};
     }
-    if (node.name == "stablehlo.dynamic_slice")  // a view, wherever it begins
+    if (is<op::DynamicSlice>(node))  // a view, wherever it begins
       return {in[0].slice(Shape(in[0].rank(), 0), graph_.result_type(node).shape)};
     std::vector<Array> results;
     for (ValueId result : node.results) results.push_back(in_place(context, node, result, in));
@@ -167,7 +166,7 @@ class DryDevice : public KernelCaller, public TransferHandler {
     const Type& type = graph_.type(result);
     if (may_write_in_place(node))
       for (const Array& operand : in) {
-        const bool updates = node.name == "stablehlo.dynamic_update_slice";
+        const bool updates = is<op::DynamicUpdateSlice>(node);
         if (context.may_overwrite(operand)) {
           if (operand.is_contiguous() && byte_size(operand.dtype()) == byte_size(type.dtype))
             return Array(type.dtype, type.shape, row_major_strides(type.shape), 0,

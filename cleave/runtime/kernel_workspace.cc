@@ -8,6 +8,7 @@
 #include "cleave/kernels/workspace.h"
 #include "cleave/ops/conv_attr.h"
 #include "cleave/ops/dot_dims.h"
+#include "cleave/ops/op.h"
 
 namespace cleave {
 namespace {
@@ -54,27 +55,23 @@ int64_t convolution_workspace(const Node& node, const Array& input, const Array&
 }
 
 // Reductions and copies read strided views as they are; these do not.
-bool packs_operands(const Node& node) {
-  return node.name == "stablehlo.scatter" || node.name == "stablehlo.gather" ||
-         node.name == "stablehlo.sort";
-}
+bool packs_operands(const Node& node) { return is<op::Scatter, op::Gather, op::Sort>(node); }
 
 }  // namespace
 
 bool may_write_in_place(const Node& node) {
-  if (node.name == "stablehlo.dynamic_update_slice") return true;
+  if (is<op::DynamicUpdateSlice>(node)) return true;
   return node.def && node.def->has(kElementwise) && node.operands.size() <= 2 &&
-         node.name != "stablehlo.compare" && node.name != "stablehlo.convert" &&
-         node.name != "stablehlo.bitcast_convert" && node.name != "chlo.constant_like";
+         !is<op::Compare, op::Convert, op::BitcastConvert, op::ConstantLike>(node);
 }
 
 int64_t kernel_workspace(const Graph& graph, const Node& node, std::span<const Array> in) {
   if (const auto dims = dot_dims_of(graph, node))
     return dot_workspace(in[0], in[1], *dims, graph.result_type(node).dtype);
-  if (node.name == "stablehlo.convolution")
+  if (is<op::Convolution>(node))
     return convolution_workspace(node, in[0], in[1], graph.result_type(node));
   int64_t bytes = 0;
-  if (node.name == "stablehlo.clamp") bytes += graph.result_type(node).byte_count();
+  if (is<op::Clamp>(node)) bytes += graph.result_type(node).byte_count();
   const bool loops = node.def && node.def->has(kElementwise);
   for (const Array& operand : in)
     if (loops ? loop_packs(operand) : packs_operands(node) && !operand.is_contiguous())

@@ -2,6 +2,7 @@
 #include <unordered_map>
 
 #include "cleave/graph/op_def.h"
+#include "cleave/ops/op.h"
 #include "cleave/runtime/ops_sharding.h"
 #include "cleave/runtime/record.h"
 #include "cleave/runtime/record_order.h"
@@ -22,9 +23,9 @@ bool makes_parts(const Graph& form, const Shape& shape) {
     const Node& node = form.node(id);
     bool known = node.def && (node.def->has(kTerminator) || node.def->has(kElementwise) ||
                               node.def->has(kConstantLike));
-    known |= node.name == "stablehlo.rng_bit_generator";
-    known |= node.name == "stablehlo.broadcast_in_dim" && is_small(form.operand_type(node, 0));
-    known |= node.name == "stablehlo.bitcast_convert" &&
+    known |= is<op::RngBitGenerator>(node);
+    known |= is<op::BroadcastInDim>(node) && is_small(form.operand_type(node, 0));
+    known |= is<op::BitcastConvert>(node) &&
              form.operand_type(node, 0).shape == form.result_type(node).shape;
     yes &= known && node.regions.empty();
     for (ValueId result : node.results)

@@ -7,6 +7,7 @@
 #include "cleave/kernels/elementwise.h"
 #include "cleave/kernels/narrow.h"
 #include "cleave/ops/literal_array.h"
+#include "cleave/ops/op.h"
 #include "cleave/runtime/interpreter.h"
 
 namespace cleave {
@@ -14,14 +15,11 @@ namespace {
 
 // Ops that see the bits of an integer and not its value: it is widened with zeros in front.
 bool reads_bits(const Node& node) {
-  return node.name == "stablehlo.popcnt" || node.name == "stablehlo.count_leading_zeros" ||
-         node.name == "stablehlo.shift_right_logical";
+  return is<op::Popcnt, op::CountLeadingZeros, op::ShiftRightLogical>(node);
 }
 
 // What such an op gives depends on the type itself; the wide one would give something else.
-bool depends_on_width(const Node& node) {
-  return node.name == "chlo.next_after" || node.name == "stablehlo.bitcast_convert";
-}
+bool depends_on_width(const Node& node) { return is<op::NextAfter, op::BitcastConvert>(node); }
 
 bool is_literal(const Node& node) {
   return node.def->has(kConstantLike) && node.attrs.has("value");
@@ -88,7 +86,7 @@ std::vector<Array> eval_wide(EvalContext& context, const Node& node,
   std::vector<Array> results = run_verified(wide, "main", args);
   for (size_t i = 0; i < results.size(); ++i) {
     const DType dtype = graph.result_type(node, i).dtype;
-    if (node.name == "stablehlo.count_leading_zeros") {
+    if (is<op::CountLeadingZeros>(node)) {
       const auto unused = static_cast<uint8_t>(8 - bit_width(dtype));
       const Array shift = splat(Array::scalar<uint8_t>(DType::U8, unused), results[i].shape());
       results[i] = binary(BinaryOp::Subtract, results[i], shift);
@@ -128,15 +126,14 @@ bool has_narrow_elements(const Graph& graph, const Node& node) {
 EvalFn narrow_eval(const Graph& graph, const Node& node) {
   for (Trait moves : {kViewLike, kDataFlow, kCall, kTerminator, kCollective})
     if (node.def->has(moves)) return node.def->eval;
-  if (node.results.empty() || is_literal(node) || node.name == "stablehlo.convert")
-    return node.def->eval;
+  if (node.results.empty() || is_literal(node) || is<op::Convert>(node)) return node.def->eval;
   if (depends_on_width(node)) {
     const auto whole_bytes = [&](ValueId value) {
       return bit_width(graph.type(value).dtype) % 8 == 0;
     };
     const bool bytes = std::all_of(node.operands.begin(), node.operands.end(), whole_bytes) &&
                        std::all_of(node.results.begin(), node.results.end(), whole_bytes);
-    return node.name == "stablehlo.bitcast_convert" && bytes ? node.def->eval : nullptr;
+    return is<op::BitcastConvert>(node) && bytes ? node.def->eval : nullptr;
   }
   if (!node.def->eval || captures_values(graph, node)) return nullptr;
   return eval_wide;

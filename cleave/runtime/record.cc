@@ -6,6 +6,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/ops/op.h"
 #include "cleave/runtime/device_memory.h"
 #include "cleave/runtime/executor.h"
 #include "cleave/runtime/signature.h"
@@ -177,8 +178,8 @@ class Splicer {
   }
 
   void copy(const Node& node, RegionId target) {
-    const bool composite = node.name == "stablehlo.composite";
-    if (composite || node.name == "func.call") {
+    const bool composite = is<op::Composite>(node);
+    if (composite || is<op::Call>(node)) {
       const auto callee = node.attrs.get_string(composite ? "decomposition" : "callee");
       const Function* function = from_.find_function(callee);
       if (!function || !function->body.valid())

@@ -2,6 +2,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/ops/op.h"
 #include "cleave/runtime/record.h"
 #include "cleave/runtime/replay_plan.h"
 #include "cleave/runtime/trace_scope.h"
@@ -44,9 +45,9 @@ class Replayer {
         if (plan_) plan_->results = indices(node.operands);
         return lookup(node.operands);
       }
-      const bool composite = node.name == "stablehlo.composite";
+      const bool composite = is<op::Composite>(node);
       bind(node.results,
-           composite || node.name == "func.call"
+           composite || is<op::Call>(node)
                ? run(callee(node, composite ? "decomposition" : "callee"), lookup(node.operands))
                : record_node(node));
     }

@@ -4,6 +4,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/ops/identity.h"
+#include "cleave/ops/op.h"
 #include "cleave/runtime/narrow_eval.h"
 
 namespace cleave {
@@ -138,7 +139,7 @@ class Schedule::Builder {
       step.kind = Step::Kind::Return;
     } else if (is_small_constant(graph_, node)) {
       step.kind = Step::Kind::Constant;
-    } else if (node.name == "func.call") {
+    } else if (is<op::Call>(node)) {
       const Function* callee = graph_.find_function(node.attrs.get_string("callee"));
       if (callee && callee->body.valid()) {
         step.kind = Step::Kind::Call;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cleave/graph/op_def.h"
+#include "cleave/ops/op.h"
 
 namespace cleave {
 namespace {
@@ -33,7 +34,7 @@ class Combiner {
 
   bool is_candidate(NodeId id) const {
     const Node& node = graph_.node(id);
-    if (node.name != "sdy.all_reduce" || node.operands.size() != 1) return false;
+    if (!is<op::SdyAllReduce>(node) || node.operands.size() != 1) return false;
     const Type& type = graph_.result_type(node);
     return type.is_tensor() && type.shape.empty() && spec_of(node.operands[0]).is_partial() &&
            !program_.layout(node.operands[0]).boxes;

@@ -4,10 +4,12 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/graph/op_rule.h"
+#include "cleave/graph/value_sharding.h"
+#include "cleave/ops/op.h"
 #include "cleave/rules/data_flow.h"
 #include "cleave/rules/projection.h"
 #include "cleave/rules/propagation_tables.h"
-#include "cleave/rules/value_sharding.h"
 #include "cleave/spmd/common_axes.h"
 #include "cleave/spmd/reshard_passes.h"
 
@@ -101,8 +103,8 @@ class Inserter {
   }
 
   bool is_full(const Node& node) const {
-    if (full_ || node.name == "mhlo.ragged_dot" || node.name == "func.call") return true;
-    if (node.name != "stablehlo.concatenate") return false;
+    if (full_ || node.name == "mhlo.ragged_dot" || is<op::Call>(node)) return true;
+    if (!is<op::Concatenate>(node)) return false;
     const MaybeSpec result = get_sharding(graph_, node.results[0]);
     return std::any_of(node.operands.begin(), node.operands.end(), [&](ValueId operand) {
       return flowing_sharding(graph_, operand) != result;
@@ -113,7 +115,7 @@ class Inserter {
     const bool full = is_full(graph_.node(id));
     if (is_data_flow_op(graph_.node(id)))
       fit_data_flow(id, full);
-    else if (graph_.node(id).name == "func.call")
+    else if (is<op::Call>(graph_.node(id)))
       fit_call(id, full);
     else if (!reshard_into_partial(id))
       fit_op(id, full);
@@ -257,7 +259,7 @@ class Inserter {
       if (!graph_.region(region).nodes.empty()) add(graph_.terminator(region));
     std::vector<ValueId> owners = result_owners(graph_, graph_.node(id));
     for (ValueId owner : argument_owners(graph_, graph_.node(id))) owners.push_back(owner);
-    const bool manual = graph_.node(id).name == "sdy.manual_computation";
+    const bool manual = is<op::ManualComputation>(graph_.node(id));
     for (ValueId owner : owners) {
       for (const Use& use : uses) {
         if (edge_owner_of_source(graph_, use.user, static_cast<uint32_t>(use.operand)) != owner)
@@ -298,7 +300,7 @@ class Inserter {
 
   // An sdy.reshard into a partial layout becomes the local steps that make it so.
   bool reshard_into_partial(NodeId id) {
-    if (graph_.node(id).name != "sdy.reshard") return false;
+    if (!is<op::Reshard>(graph_.node(id))) return false;
     const ValueId result = graph_.node(id).results[0];
     const Use use{id, 0};
     if (!make_partial(use, get_sharding(graph_, result), id, false)) return false;
@@ -347,7 +349,7 @@ class Inserter {
   void fit_op(NodeId id, bool full) {
     complete_operands(id);
     if (fit_single_device(id)) return;
-    auto rule = rule_of(graph_, graph_.node(id));
+    auto rule = propagation_rule(graph_, graph_.node(id));
     if (!rule || rule->is_custom || rule->empty()) return;
     const std::vector<ValueId> operands = graph_.node(id).operands;
     const std::vector<ValueId> results = graph_.node(id).results;

@@ -3,6 +3,7 @@
 #include "cleave/core/error.h"
 #include "cleave/graph/local_op.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/ops/op.h"
 #include "cleave/spmd/program.h"
 
 namespace cleave {
@@ -200,7 +201,7 @@ Graph to_module(const Program& program) {
   Graph& graph = instance.graph;
   for (uint32_t i = 0; i < graph.num_nodes(); ++i) {
     Node& node = graph.node({i});
-    if (node.name != "cleave.transfer") continue;
+    if (!is<op::Transfer>(node)) continue;
     const Node& origin = program.graph.node(instance.origin[i]);
     node.name = "cleave." + std::string(origin.attrs.get_string("cleave.step"));
     node.def = nullptr;

@@ -8,8 +8,8 @@
 #include "cleave/core/sharding_rule.h"
 #include "cleave/graph/graph.h"
 #include "cleave/machine/profile.h"
+#include "cleave/reshard/reshard.h"
 #include "cleave/spmd/program.h"
-#include "cleave/spmd/reshard.h"
 
 namespace cleave {
 
@@ -38,10 +38,6 @@ struct OpPartition {
 OpPartition partition_op(const Graph& graph, const Node& node, const MeshPtr& mesh,
                          std::span<const ShardingSpec> operands,
                          std::span<const std::optional<ShardingSpec>> wanted);
-
-// The rule that partition_op goes by: the op's own, which for a custom call may be that of its
-// attribute `sdy.sharding_rule`. Nothing where the op has none.
-std::optional<OpShardingRule> rule_of(const Graph& graph, const Node& node);
 
 // Which factors of a rule the op can run cut along, as partition_op sees it: along all others its
 // operands are gathered.

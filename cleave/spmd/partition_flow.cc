@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "cleave/core/error.h"
+#include "cleave/ops/op.h"
 #include "cleave/spmd/manual_border.h"
 #include "cleave/spmd/partitioner.h"
 
@@ -8,7 +9,7 @@ namespace cleave {
 
 void Partitioner::visit_call(NodeId id, RegionId target) {
   const Node& node = source_.node(id);
-  const bool composite = node.name == "stablehlo.composite";
+  const bool composite = is<op::Composite>(node);
   const std::string callee(node.attrs.get_string(composite ? "decomposition" : "callee"));
   const Function* function = source_.find_function(callee);
   if (!function || !function->body.valid())

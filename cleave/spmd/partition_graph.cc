@@ -3,9 +3,11 @@
 #include <utility>
 
 #include "cleave/core/error.h"
+#include "cleave/graph/flow.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/graph/verify.h"
 #include "cleave/ops/identity.h"
+#include "cleave/ops/op.h"
 #include "cleave/spmd/partition_width.h"
 #include "cleave/spmd/partitioner.h"
 
@@ -109,7 +111,7 @@ void Partitioner::copy_scalar_functions() {
     const Node& node = source_.node(id);
     for (const NamedAttribute& attr : node.attrs.entries())
       if (attr.value.as<ArrayAttr>()) append_symbols(attr.value, names);
-    if (node.name == "sdy.manual_computation" || (node.def && node.def->has(kDataFlow))) return;
+    if (is<op::ManualComputation>(node) || (node.def && node.def->has(kDataFlow))) return;
     for (RegionId region : node.regions) collect(region);
   });
   for (size_t i = 0; i < names.size(); ++i) {
@@ -221,12 +223,11 @@ void Partitioner::terminate(RegionId source, RegionId target,
 void Partitioner::visit(NodeId id, RegionId target) {
   const Node& node = source_.node(id);
   asking_ = node.name;
-  if (node.name == "func.call" || node.name == "stablehlo.composite") return visit_call(id, target);
-  if (node.name == "stablehlo.while") return visit_while(id, target);
-  if (node.name == "stablehlo.case" || node.name == "stablehlo.if")
-    return visit_branches(id, target);
-  if (node.name == "sdy.manual_computation") return visit_manual(id, target);
-  if (node.name == "sdy.sharding_group") return;
+  if (is<op::Call, op::Composite>(node)) return visit_call(id, target);
+  if (is<op::While>(node)) return visit_while(id, target);
+  if (is<op::Case, op::If>(node)) return visit_branches(id, target);
+  if (is<op::ManualComputation>(node)) return visit_manual(id, target);
+  if (is<op::ShardingGroup>(node)) return;
   if (node.def && node.def->has(kDataFlow) && node.regions.empty())
     return visit_barrier(id, target);
   for (const char* key : {"out_sharding", "sharding"}) {
@@ -240,8 +241,8 @@ void Partitioner::visit(NodeId id, RegionId target) {
     const DType dtype = source_.type(node.results[0]).dtype;
     return define(node.results[0], reshard(from, sharding->spec, target, dtype));
   }
-  if (node.name == "sdy.named_computation") return visit_named(id, target);
-  if (node.name == "sdy.propagation_barrier" || node.name.ends_with("data_flow_edge"))
+  if (is<op::NamedComputation>(node)) return visit_named(id, target);
+  if (is<op::PropagationBarrier>(node) || node.name.ends_with("data_flow_edge"))
     return define(node.results[0], current(node.operands[0]));
   visit_plain(id, target);
 }
@@ -250,7 +251,7 @@ bool Partitioner::has_several_users(ValueId source) const {
   NodeId first;
   for (const Use& use : uses_.uses(source)) {
     // Who keeps results takes them as they are.
-    if (options_.keep_results && source_.node(use.node).name == "func.return") continue;
+    if (options_.keep_results && is<op::FuncReturn>(source_.node(use.node))) continue;
     if (first.valid() && use.node != first) return true;
     first = use.node;
   }
@@ -364,7 +365,7 @@ bool Partitioner::moves(ValueId source, const ShardingSpec& spec) {
 bool Partitioner::is_only_returned(ValueId source) const {
   const auto uses = uses_.uses(source);
   return !uses.empty() && std::all_of(uses.begin(), uses.end(), [&](const Use& use) {
-    return source_.node(use.node).name == "func.return";
+    return is<op::FuncReturn>(source_.node(use.node));
   });
 }
 

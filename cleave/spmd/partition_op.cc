@@ -3,6 +3,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/graph/op_rule.h"
 #include "cleave/spmd/factor_axes.h"
 #include "cleave/spmd/partition.h"
 
@@ -138,21 +139,6 @@ void keep_own_dims(const Graph& graph, const Node& node, const OpShardingRule& r
 
 }  // namespace
 
-std::optional<OpShardingRule> rule_of(const Graph& graph, const Node& node) {
-  // What the text says of an op is for propagation. How an op runs in parts is for the op to say:
-  // a custom call takes the text's word, within limits of its own. `cleave.stated_rule` is for
-  // those who try whether the text is right.
-  if (node.attrs.has("cleave.stated_rule"))
-    if (const Attribute* attr = node.attrs.find("sdy.sharding_rule"))
-      if (const auto* stated = attr->as<ShardingRuleAttr>()) return *stated->rule;
-  if (!node.def || !node.def->rule) return std::nullopt;
-  for (ValueId id : node.operands)
-    if (graph.type(id).is_tensor() && !graph.type(id).has_static_shape()) return std::nullopt;
-  for (ValueId id : node.results)
-    if (graph.type(id).is_tensor() && !graph.type(id).has_static_shape()) return std::nullopt;
-  return node.def->rule(graph, node);
-}
-
 std::vector<bool> runs_along(const Graph& graph, const Node& node, const OpShardingRule& rule) {
   std::vector<bool> runs(rule.factors.size(), true);
   if (rule.operands.size() != node.operands.size() || rule.results.size() != node.results.size())
@@ -173,7 +159,7 @@ OpPartition partition_op(const Graph& graph, const Node& node, const MeshPtr& me
     result.results[0].partial.clear();
     return result;
   }
-  std::optional<OpShardingRule> rule = rule_of(graph, node);
+  std::optional<OpShardingRule> rule = execution_rule(graph, node);
   if (!rule || rule->operands.size() != node.operands.size() ||
       rule->results.size() != node.results.size())
     return run_whole(graph, node, mesh);

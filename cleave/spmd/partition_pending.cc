@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "cleave/graph/op_def.h"
+#include "cleave/ops/op.h"
 #include "cleave/spmd/partitioner.h"
 
 // When a pending value that several ops use is completed: at once, for all of them, or later,
@@ -54,7 +55,7 @@ bool Partitioner::follow_pending(const ShardingSpec& spec, PendingPaths& paths) 
       return false;
     }
     const bool returns = node.def && node.def->has(kTerminator);
-    if (returns && options_.keep_results && node.name == "func.return") continue;
+    if (returns && options_.keep_results && is<op::FuncReturn>(node)) continue;
     std::vector<bool> pending;
     std::vector<ValueId> others;
     for (ValueId operand : node.operands) {

@@ -2,6 +2,7 @@
 
 #include "cleave/ops/local_rounds.h"
 #include "cleave/ops/local_windows.h"
+#include "cleave/ops/op.h"
 #include "cleave/ops/window_map.h"
 #include "cleave/spmd/partitioner.h"
 
@@ -139,7 +140,7 @@ std::vector<ValueId> Partitioner::second_round(const Node& node, std::vector<Val
   for (ValueId result : node.results) types.push_back(source_.type(result));
   AttrDict attrs = node.attrs;
   attrs.erase("sdy.sharding");
-  if (node.name == "stablehlo.reduce") {
+  if (is<op::Reduce>(node)) {
     attrs.set("dimensions", ints_attr({0}));
     candidates.insert(candidates.end(), others.begin(), others.end());
     const NodeId id =

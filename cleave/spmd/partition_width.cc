@@ -4,6 +4,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/ops/op.h"
 #include "cleave/ops/reducer.h"
 #include "cleave/spmd/partitioner.h"
 
@@ -21,7 +22,7 @@ bool is_contraction(const Graph& graph, const Node& node) {
 }
 
 bool is_plain_sum(const Graph& graph, const Node& node) {
-  return node.name == "stablehlo.reduce" && node.operands.size() == 2 &&
+  return is<op::Reduce>(node) && node.operands.size() == 2 &&
          common_reducer(graph, node.regions[0], false) == ReduceOp::Sum;
 }
 

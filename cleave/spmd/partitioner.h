@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cleave/graph/copy.h"
+#include "cleave/reshard/reshard.h"
 #include "cleave/spmd/partition.h"
-#include "cleave/spmd/reshard.h"
 
 namespace cleave {
 

@@ -2,11 +2,11 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
-#include "cleave/passes/families.h"
+#include "cleave/graph/rewrite.h"
+#include "cleave/graph/value_sharding.h"
+#include "cleave/ops/op.h"
+#include "cleave/reshard/reshard.h"
 #include "cleave/rules/data_flow.h"
-#include "cleave/rules/graph_rewrite.h"
-#include "cleave/rules/value_sharding.h"
-#include "cleave/spmd/reshard.h"
 #include "cleave/spmd/reshard_passes.h"
 
 namespace cleave {
@@ -65,7 +65,7 @@ class Converter {
   void run() {
     std::vector<NodeId> reshards;
     graph_.walk([&](NodeId id) {
-      if (graph_.node(id).name == "sdy.reshard") reshards.push_back(id);
+      if (is<op::Reshard>(graph_.node(id))) reshards.push_back(id);
     });
     for (NodeId id : reshards) convert(id);
     rewrite_.apply();
@@ -121,7 +121,7 @@ class Converter {
 ValueId through_barriers(const Graph& graph, ValueId value) {
   while (true) {
     const NodeId producer = graph.value(value).producer;
-    if (!producer.valid() || graph.node(producer).name != "sdy.propagation_barrier") return value;
+    if (!producer.valid() || !is<op::PropagationBarrier>(graph.node(producer))) return value;
     value = graph.node(producer).operands[0];
   }
 }
@@ -138,21 +138,6 @@ std::optional<ShardingSpec> flowing_sharding(const Graph& graph, ValueId value) 
 void convert_reshards_to_collectives(Graph& graph, const MachineProfile& profile,
                                      bool keep_redundant) {
   Converter(graph, profile, keep_redundant).run();
-}
-
-void register_reshard_passes(PassRegistry& registry) {
-  registry.add({"sdy-reshard-to-collectives",
-                {"keep-redundant-reshards", "machine"},
-                [](Graph& graph, const PassOptions& options, PassContext&) {
-                  convert_reshards_to_collectives(graph,
-                                                  load_profile(options.get("machine", "default")),
-                                                  options.get_bool("keep-redundant-reshards"));
-                }});
-  registry.add({"sdy-insert-explicit-reshards",
-                {"enable-full-version"},
-                [](Graph& graph, const PassOptions& options, PassContext&) {
-                  insert_explicit_reshards(graph, options.get_bool("enable-full-version"));
-                }});
 }
 
 }  // namespace cleave

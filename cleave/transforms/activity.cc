@@ -1,13 +1,14 @@
 #include "cleave/transforms/activity.h"
 
 #include "cleave/ops/diff_util.h"
+#include "cleave/ops/op.h"
 #include "cleave/transforms/region_copy.h"
 #include "cleave/transforms/scan_node.h"
 
 namespace cleave {
 
 bool is_named(const Node& node, std::string_view name) {
-  return node.name == "sdy.named_computation" && node.attrs.has("name") &&
+  return is<op::NamedComputation>(node) && node.attrs.has("name") &&
          node.attrs.get_string("name") == name;
 }
 bool stops_gradient(const Node& node) { return node.attrs.has(kStopGradient); }
@@ -46,7 +47,7 @@ void Activity::visit(RegionId region) {
 }
 
 void Activity::visit_node(const Node& node) {
-  if (node.name == "stablehlo.while") {
+  if (is<op::While>(node)) {
     const auto& args = graph_.region(node.regions[1]).args;
     for (size_t i = 0; i < args.size(); ++i) flow(node.operands[i], args[i]);
     visit(node.regions[1]);
@@ -57,7 +58,7 @@ void Activity::visit_node(const Node& node) {
     }
     return;
   }
-  if (node.name == "stablehlo.case" || node.name == "stablehlo.if") {
+  if (is<op::Case, op::If>(node)) {
     for (RegionId branch : node.regions) {
       visit(branch);
       const auto& out = returned(branch);
@@ -65,8 +66,8 @@ void Activity::visit_node(const Node& node) {
     }
     return;
   }
-  if (node.name == "chlo.scan") {
-    const ScanParts parts = scan_parts(graph_, node);
+  if (is<op::Scan>(node)) {
+    const ScanParts parts = scan_parts(node);
     const auto& args = graph_.region(node.regions[0]).args;
     for (size_t i = 0; i < args.size(); ++i) flow(node.operands[i], args[i]);
     visit(node.regions[0]);
@@ -81,7 +82,7 @@ void Activity::visit_node(const Node& node) {
     }
     return;
   }
-  if (node.name == "sdy.manual_computation" || is_named(node, kCheckpoint)) {
+  if (is<op::ManualComputation>(node) || is_named(node, kCheckpoint)) {
     const auto& args = graph_.region(node.regions[0]).args;
     for (size_t i = 0; i < args.size(); ++i) flow(node.operands[i], args[i]);
     visit(node.regions[0]);

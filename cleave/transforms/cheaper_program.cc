@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "cleave/plan/program_cost.h"
+#include "cleave/analyze/program_cost.h"
+#include "cleave/reshard/reshard.h"
 #include "cleave/rules/sharding_groups.h"
 #include "cleave/rules/sharding_passes.h"
 #include "cleave/spmd/combine_reductions.h"
-#include "cleave/spmd/reshard.h"
 
 namespace cleave {
 namespace {

@@ -5,6 +5,7 @@
 #include "cleave/ops/expr.h"
 #include "cleave/ops/identity.h"
 #include "cleave/ops/infer_util.h"
+#include "cleave/ops/op.h"
 #include "cleave/ops/reduction_body.h"
 #include "cleave/ops/window_attr.h"
 #include "cleave/ops/window_map.h"
@@ -193,9 +194,8 @@ std::vector<ValueId> expand_batch_norm(GraphBuilder& b, const Node& node,
                                        const std::vector<ValueId>& v) {
   const BatchNorm norm(b, node, v[0]);
   auto at = [&](size_t i) { return expr(b, v[i]); };
-  if (node.name == "stablehlo.batch_norm_inference")
-    return {norm.apply(at(1), at(2), at(3), at(4))};
-  if (node.name == "stablehlo.batch_norm_training") {
+  if (is<op::BatchNormInference>(node)) return {norm.apply(at(1), at(2), at(3), at(4))};
+  if (is<op::BatchNormTraining>(node)) {
     const Expr mean = norm.mean(norm.x);
     const Expr centered = norm.x - norm.spread(mean);
     const Expr variance = norm.mean(centered * centered);
@@ -266,7 +266,7 @@ bool is_plain(const Window& window) {
 
 std::optional<int64_t> constant_of(const Graph& graph, ValueId value) {
   const NodeId producer = graph.value(value).producer;
-  if (!producer.valid() || graph.node(producer).name != "stablehlo.constant") return {};
+  if (!producer.valid() || !is<op::Constant>(graph.node(producer))) return {};
   const Literal& literal = graph.node(producer).attrs.get_literal("value");
   if (!is_integer(literal.type.dtype) || literal.num_elements() != 1) return {};
   int64_t number = 0;
@@ -284,19 +284,18 @@ std::optional<int64_t> constant_of(const Graph& graph, ValueId value) {
 std::vector<ValueId> expand(GraphBuilder& b, const Node& node,
                             const std::vector<ValueId>& operands) {
   if (node.name.starts_with("chlo.broadcast_")) return expand_broadcast(b, node, operands);
-  if (node.name == "stablehlo.torch_index_select") return expand_index_select(b, node, operands);
-  if (node.name == "stablehlo.unary_einsum") return expand_unary_einsum(b, node, operands);
-  if (node.name == "stablehlo.custom_call") return expand_call(b, node, operands);
-  if (node.name == "stablehlo.scatter") return expand_scatter(b, node, operands);
-  if (node.name == "stablehlo.all_reduce" || node.name == "stablehlo.reduce_scatter")
-    return expand_collective(b, node, operands);
+  if (is<op::TorchIndexSelect>(node)) return expand_index_select(b, node, operands);
+  if (is<op::UnaryEinsum>(node)) return expand_unary_einsum(b, node, operands);
+  if (is<op::CustomCall>(node)) return expand_call(b, node, operands);
+  if (is<op::Scatter>(node)) return expand_scatter(b, node, operands);
+  if (is<op::AllReduce, op::ReduceScatter>(node)) return expand_collective(b, node, operands);
   if (auto results = expand_dynamic_sizes(b, node, operands); !results.empty()) return results;
-  if (node.name == "stablehlo.map")
+  if (is<op::Map>(node))
     return inline_scalars(b, node.regions[0], operands, b.shape(node.results[0]));
   if (node.name.starts_with("stablehlo.batch_norm_")) return expand_batch_norm(b, node, operands);
-  if (node.name == "stablehlo.reduce" && !recognise_reducers(b.graph(), node.regions[0]))
+  if (is<op::Reduce>(node) && !recognise_reducers(b.graph(), node.regions[0]))
     return expand_reduce(b, node, operands);
-  if (node.name == "stablehlo.reduce_window") {
+  if (is<op::ReduceWindow>(node)) {
     const bool sum = [&] {
       const auto reducers = recognise_reducers(b.graph(), node.regions[0]);
       return reducers && reducers->size() == 1 && (*reducers)[0] == Reducer::Sum;
@@ -314,7 +313,7 @@ bool find_counted_loop(const Graph& graph, const Node& node, const ValueTable& t
   const Region& body = graph.region(node.regions[1]);
   const ValueId decided = graph.node(condition.nodes.back()).operands[0];
   const NodeId compare_id = graph.value(decided).producer;
-  if (!compare_id.valid() || graph.node(compare_id).name != "stablehlo.compare") return false;
+  if (!compare_id.valid() || !is<op::Compare>(graph.node(compare_id))) return false;
   const Node& compare = graph.node(compare_id);
   const Value& left = graph.value(compare.operands[0]);
   if (left.producer.valid() || left.region != node.regions[0]) return false;
@@ -322,8 +321,7 @@ bool find_counted_loop(const Graph& graph, const Node& node, const ValueTable& t
   const auto end = constant_of(graph, table.map(compare.operands[1]));
   const auto begin = constant_of(graph, table.map(node.operands[loop.counter]));
   const NodeId next_id = graph.value(graph.node(body.nodes.back()).operands[loop.counter]).producer;
-  if (!end || !begin || !next_id.valid() || graph.node(next_id).name != "stablehlo.add")
-    return false;
+  if (!end || !begin || !next_id.valid() || !is<op::Add>(graph.node(next_id))) return false;
   const Node& next = graph.node(next_id);
   const bool first = next.operands[0] == body.args[loop.counter];
   if (!first && next.operands[1] != body.args[loop.counter]) return false;

@@ -2,6 +2,7 @@
 
 #include "cleave/ops/expr.h"
 #include "cleave/ops/infer_util.h"
+#include "cleave/ops/op.h"
 #include "cleave/ops/process_groups.h"
 #include "cleave/ops/reducer.h"
 #include "cleave/ops/window_map.h"
@@ -40,8 +41,7 @@ BodyPart part_of(const Graph& graph, RegionId region, size_t i) {
   if (part.alone && part.nodes.size() == 1) {
     const Node& node = graph.node(part.nodes[0]);
     const bool both = node.operands.size() == 2 && node.operands[0] != node.operands[1];
-    part.known = both && (node.name == "stablehlo.add" || node.name == "stablehlo.multiply" ||
-                          node.name == "stablehlo.maximum" || node.name == "stablehlo.minimum");
+    part.known = both && (is<op::Add, op::Multiply, op::Maximum, op::Minimum>(node));
   }
   return part;
 }
@@ -168,7 +168,7 @@ std::vector<ValueId> expand_collective(GraphBuilder& b, const Node& node,
                                        const std::vector<ValueId>& operands) {
   const RegionId body = node.regions[0];
   const auto op = common_reducer(b.graph(), body, false);
-  const bool scatters = node.name == "stablehlo.reduce_scatter";
+  const bool scatters = is<op::ReduceScatter>(node);
   if (op == ReduceOp::Sum || (!scatters && (op == ReduceOp::Max || op == ReduceOp::Min))) return {};
   std::vector<ValueId> results;
   for (ValueId operand : operands) {

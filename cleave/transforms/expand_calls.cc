@@ -4,6 +4,7 @@
 #include "cleave/ops/custom_call.h"
 #include "cleave/ops/expr.h"
 #include "cleave/ops/infer_util.h"
+#include "cleave/ops/op.h"
 #include "cleave/transforms/prepare.h"
 
 // Calls of LAPACK and ops whose sizes are operands, as ops that have derivatives.
@@ -159,7 +160,7 @@ std::vector<ValueId> expand_orgqr(GraphBuilder& b, const Node& node,
 
 std::vector<int64_t> constant_ints(const Graph& graph, const Node& node, ValueId value) {
   const NodeId producer = graph.value(value).producer;
-  if (!producer.valid() || graph.node(producer).name != "stablehlo.constant")
+  if (!producer.valid() || !is<op::Constant>(graph.node(producer)))
     fail(node, "has a derivative where its sizes are constants alone");
   const Literal& literal = graph.node(producer).attrs.get_literal("value");
   const auto size = static_cast<size_t>(byte_size(literal.type.dtype));
@@ -178,17 +179,17 @@ std::vector<ValueId> expand_dynamic(GraphBuilder& b, const Node& node,
                                     const std::vector<ValueId>& operands) {
   auto ints = [&](size_t i) { return constant_ints(b.graph(), node, operands[i]); };
   AttrDict attrs = node.attrs;
-  if (node.name == "stablehlo.dynamic_gather") {
+  if (is<op::DynamicGather>(node)) {
     attrs.set("slice_sizes", ints_attr(ints(2)));
     return {b.emit("stablehlo.gather", {operands[0], operands[1]}, std::move(attrs))};
   }
-  if (node.name == "stablehlo.dynamic_pad") {
+  if (is<op::DynamicPad>(node)) {
     attrs.set("edge_padding_low", ints_attr(ints(2)));
     attrs.set("edge_padding_high", ints_attr(ints(3)));
     attrs.set("interior_padding", ints_attr(ints(4)));
     return {b.emit("stablehlo.pad", {operands[0], operands[1]}, std::move(attrs))};
   }
-  if (node.name == "stablehlo.real_dynamic_slice") {
+  if (is<op::RealDynamicSlice>(node)) {
     attrs.set("start_indices", ints_attr(ints(1)));
     attrs.set("limit_indices", ints_attr(ints(2)));
     attrs.set("strides", ints_attr(ints(3)));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cleave/core/error.h"
+#include "cleave/graph/flow.h"
 #include "cleave/runtime/ops_creation.h"
 #include "cleave/runtime/ops_shape.h"
 #include "cleave/transforms/derivative_cache.h"

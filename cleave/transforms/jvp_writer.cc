@@ -3,14 +3,14 @@
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/ops/infer_util.h"
+#include "cleave/ops/op.h"
 #include "cleave/transforms/scan_node.h"
 
 namespace cleave {
 
 void throw_no_rule(const Graph& graph, const Node& node, std::string_view which) {
   std::string op = node.name;
-  if (node.name == "stablehlo.custom_call")
-    op += " @" + std::string(node.attrs.get_string("call_target_name"));
+  if (is<op::CustomCall>(node)) op += " @" + std::string(node.attrs.get_string("call_target_name"));
   throw_user(
       "{}: has no {} derivative, and a derivative flows through its operands {}; stop it there "
       "(stop_gradient), or give the function around it one (custom_vjp)",
@@ -35,11 +35,10 @@ void JvpWriter::write(NodeId id, RegionId target) {
     copy_closed(graph_, id, target, primal);
     return;
   }
-  if (node.name == "stablehlo.while") return write_while(node, target);
-  if (node.name == "stablehlo.case" || node.name == "stablehlo.if")
-    return write_branches(node, target);
-  if (node.name == "chlo.scan") return write_scan(node, target);
-  if (node.name == "sdy.manual_computation") return write_manual(node, target);
+  if (is<op::While>(node)) return write_while(node, target);
+  if (is<op::Case, op::If>(node)) return write_branches(node, target);
+  if (is<op::Scan>(node)) return write_scan(node, target);
+  if (is<op::ManualComputation>(node)) return write_manual(node, target);
   if (!node.def || !node.def->jvp) throw_no_rule(graph_, node, "forward");
   copy_within(graph_, id, target, primal);
   const std::vector<ValueId> operands = primal.map(node.operands);
@@ -139,7 +138,7 @@ void JvpWriter::write_branches(const Node& node, RegionId target) {
 }
 
 void JvpWriter::write_scan(const Node& node, RegionId target) {
-  const ScanParts parts = scan_parts(graph_, node);
+  const ScanParts parts = scan_parts(node);
   const std::vector<ValueId> args = graph_.region(node.regions[0]).args;
   const std::vector<ValueId> out = graph_.node(graph_.terminator(node.regions[0])).operands;
   auto part = [](const std::vector<ValueId>& list, size_t begin, size_t end) {

@@ -3,8 +3,10 @@
 #include <set>
 
 #include "cleave/core/error.h"
+#include "cleave/graph/flow.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/ops/expr.h"
+#include "cleave/ops/op.h"
 #include "cleave/transforms/activity.h"
 #include "cleave/transforms/scan_node.h"
 
@@ -42,9 +44,9 @@ class Preparer {
   void node(NodeId id, RegionId target, ValueTable& table) {
     const Node node = graph_.node(id);
     const std::vector<ValueId> operands = table.map(node.operands);
-    if (node.name == "stablehlo.get_tuple_element") {
+    if (is<op::GetTupleElement>(node)) {
       const NodeId tuple = graph_.value(operands[0]).producer;
-      if (tuple.valid() && graph_.node(tuple).name == "stablehlo.tuple") {
+      if (tuple.valid() && is<op::Tuple>(graph_.node(tuple))) {
         const auto index = static_cast<size_t>(node.attrs.get_int("index"));
         return table.set(node.results[0], graph_.node(tuple).operands[index]);
       }
@@ -60,18 +62,15 @@ class Preparer {
     if (is_named(node, kCustomVjp) && mode_ == DiffMode::Reverse) return plain(id, target, table);
     if (is_named(node, kCheckpoint) && mode_ == DiffMode::Reverse)
       return with_regions(node, operands, target, table);
-    if (node.name == "func.call") return call(node, "callee", operands, target, table);
-    if (node.name == "stablehlo.composite")
-      return call(node, "decomposition", operands, target, table);
-    if (node.name == "sdy.named_computation")
+    if (is<op::Call>(node)) return call(node, "callee", operands, target, table);
+    if (is<op::Composite>(node)) return call(node, "decomposition", operands, target, table);
+    if (is<op::NamedComputation>(node))
       return inline_body(node, node.regions[0], operands, target, table);
     GraphBuilder b(graph_, target);
-    if (node.name == "chlo.scan") return scan(node, operands, target, table);
-    if (node.name == "stablehlo.while" && mode_ == DiffMode::Reverse &&
-        counted(node, operands, target, table))
+    if (is<op::Scan>(node)) return scan(node, operands, target, table);
+    if (is<op::While>(node) && mode_ == DiffMode::Reverse && counted(node, operands, target, table))
       return;
-    if (node.name == "stablehlo.while" || node.name == "stablehlo.case" ||
-        node.name == "stablehlo.if" || node.name == "sdy.manual_computation")
+    if (is<op::While, op::Case, op::If, op::ManualComputation>(node))
       return with_regions(node, operands, target, table);
     const size_t before = graph_.region(target).nodes.size();
     if (const std::vector<ValueId> results = expand(b, node, operands); !results.empty()) {
@@ -137,7 +136,7 @@ class Preparer {
   // Along dimension 0, with carries that never change taken from outside.
   void scan(const Node& node, const std::vector<ValueId>& operands, RegionId target,
             ValueTable& table) {
-    const ScanParts parts = scan_parts(graph_, node);
+    const ScanParts parts = scan_parts(node);
     GraphBuilder b(graph_, target);
     const int64_t dim = node.attrs.get_int("dimension");
     auto moved = [&](ValueId value, bool back) {

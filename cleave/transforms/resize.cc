@@ -8,6 +8,8 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/graph/op_rule.h"
+#include "cleave/ops/op.h"
 #include "cleave/rules/data_flow.h"
 #include "cleave/rules/propagation_tables.h"
 #include "cleave/transforms/resize_attributes.h"
@@ -104,14 +106,14 @@ class Resizer {
       const Node& node = before_.node(id);
       if (node.def && node.def->has(kTerminator)) continue;
       nodes_.push_back(id);
-      if (is_data_flow_op(node) && node.name != "sdy.manual_computation") {
+      if (is_data_flow_op(node) && !is<op::ManualComputation>(node)) {
         for (const auto& owners : {argument_owners(before_, node), result_owners(before_, node)})
           for (ValueId owner : owners) add_edge(id, owner);
         for (RegionId inner : node.regions) add_region(inner);
-      } else if (node.name == "chlo.scan") {
+      } else if (is<op::Scan>(node)) {
         add_scan(id);
         add_region(node.regions[0]);
-      } else if (const auto rule = rule_of(before_, node, false)) {
+      } else if (const auto rule = propagation_rule(before_, node, false)) {
         add_rule(id, *rule);
       }
     }
@@ -137,7 +139,7 @@ class Resizer {
   }
   void add_scan(NodeId id) {
     const Node& node = before_.node(id);
-    const auto [inputs, carries, outputs] = scan_parts(before_, node);
+    const auto [inputs, carries, outputs] = scan_parts(node);
     const auto dim = static_cast<size_t>(node.attrs.get_int("dimension"));
     const std::vector<ValueId>& args = before_.region(node.regions[0]).args;
     const std::vector<ValueId>& returned =
@@ -246,7 +248,7 @@ class Resizer {
                      ? fmt::format("argument '{}', {},", names_[value.index], to_string(value.type))
                      : fmt::format("a captured {} (pass it as an argument)", to_string(value.type)),
                  size, old_size(place));
-    if (value.producer.valid() && before_.node(value.producer).name == "stablehlo.constant")
+    if (value.producer.valid() && is<op::Constant>(before_.node(value.producer)))
       check_constant(before_.node(value.producer), place.dim, size);
     after_.value(place.value).type.shape[place.dim] = size;
     return true;
@@ -259,8 +261,8 @@ class Resizer {
       bool touched = false;
       for (ValueId value : node.operands) touched |= changed(value);
       for (ValueId value : node.results) touched |= changed(value);
-      if (!touched || is_data_flow_op(node) || node.name == "chlo.scan") {
-        if (touched && node.name == "sdy.manual_computation")
+      if (!touched || is_data_flow_op(node) || is<op::Scan>(node)) {
+        if (touched && is<op::ManualComputation>(node))
           refuse(node, "its parts are of fixed sizes");
         continue;
       }
@@ -332,8 +334,7 @@ class Resizer {
     };
     for (ValueId arg : before_.region(before_.functions[0].body).args) tie(arg);
     auto gives_sizes = [](const Node& node) {
-      return node.operands.empty() || node.name == "stablehlo.broadcast_in_dim" ||
-             node.name == "stablehlo.broadcast";
+      return node.operands.empty() || is<op::BroadcastInDim, op::Broadcast>(node);
     };
     for (NodeId id : nodes_)
       if (!gives_sizes(before_.node(id)))

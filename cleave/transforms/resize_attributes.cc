@@ -9,7 +9,8 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/local_op.h"
-#include "cleave/passes/simplify/rewriter.h"
+#include "cleave/ops/op.h"
+#include "cleave/rewrite/rewriter.h"
 #include "cleave/runtime/form_util.h"
 
 namespace cleave {
@@ -82,10 +83,9 @@ const Node* producer(const Graph& graph, ValueId value) {
 // The constant that a value is a copy of, in another shape.
 const Node* constant_behind(const Graph& graph, ValueId value) {
   const Node* node = producer(graph, value);
-  while (node && (node->name == "stablehlo.broadcast_in_dim" || node->name == "stablehlo.reshape" ||
-                  node->name == "stablehlo.convert"))
+  while (node && (is<op::BroadcastInDim, op::Reshape, op::Convert>(*node)))
     node = producer(graph, node->operands[0]);
-  return node && node->name == "stablehlo.constant" ? node : nullptr;
+  return node && is<op::Constant>(*node) ? node : nullptr;
 }
 
 Shape sizes_of(const Graph& graph, const Node& reduce) {
@@ -110,8 +110,7 @@ struct NewSizes {
     before.walk(before.functions[0].body, [&](NodeId id) {
       const Node& node = before.node(id);
       for (ValueId result : node.results) add(result);
-      if (node.name == "stablehlo.reduce")
-        of_sums[sizes_of(before, node)].insert(sizes_of(after, node));
+      if (is<op::Reduce>(node)) of_sums[sizes_of(before, node)].insert(sizes_of(after, node));
     });
   }
 
@@ -155,18 +154,17 @@ void check_constant(const Node& constant, size_t dim, int64_t size) {
 }
 
 void resize_attributes(const Graph& before, const Node& node, Graph& after, NodeId id) {
-  if (node.name == "stablehlo.slice") return resize_slice(before, node, after, id);
-  if (node.name == "stablehlo.dynamic_slice" || node.name == "stablehlo.gather")
-    return resize_slice_sizes(before, node, after, id);
-  if (node.name == "stablehlo.reduce_window") return resize_window(before, node, after, id);
-  if (node.name == "stablehlo.broadcast") {
+  if (is<op::Slice>(node)) return resize_slice(before, node, after, id);
+  if (is<op::DynamicSlice, op::Gather>(node)) return resize_slice_sizes(before, node, after, id);
+  if (is<op::ReduceWindow>(node)) return resize_window(before, node, after, id);
+  if (is<op::Broadcast>(node)) {
     const Shape& shape = after.result_type(node).shape;
     const size_t more = shape.size() - after.operand_type(node, 0).rank();
     after.node(id).attrs.set(
         "broadcast_sizes",
         ints_attr({shape.begin(), shape.begin() + static_cast<ptrdiff_t>(more)}));
   }
-  if (node.name == "stablehlo.constant") {
+  if (is<op::Constant>(node)) {
     const Type type = after.result_type(node);
     Literal literal = *splat_of(node.attrs.get_literal("value"));
     literal.type = type;
@@ -184,9 +182,9 @@ void count_anew(const Graph& before, Graph& after) {
   std::vector<NodeId> marked;
   before.walk(before.functions[0].body, [&](NodeId id) {
     const Node& node = before.node(id);
-    if (node.name == "stablehlo.constant" && node.attrs.has(kSizes)) marked.push_back(id);
-    const bool divides = node.name == "stablehlo.divide";
-    if (!divides && node.name != "stablehlo.multiply") return;
+    if (is<op::Constant>(node) && node.attrs.has(kSizes)) marked.push_back(id);
+    const bool divides = is<op::Divide>(node);
+    if (!divides && !is<op::Multiply>(node)) return;
     for (size_t i = divides ? 1 : 0; i < 2; ++i) {
       const Node* constant = constant_behind(before, node.operands[i]);
       if (!constant || constant->attrs.has(kSizes)) continue;

@@ -1,16 +1,10 @@
 #include "cleave/transforms/scan_node.h"
 
+#include "cleave/graph/flow.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/ops/op.h"
 
 namespace cleave {
-
-ScanParts scan_parts(const Graph&, const Node& node) {
-  const std::vector<int64_t> segments = node.attrs.get_ints_or_empty("operandSegmentSizes");
-  const size_t inputs =
-      segments.size() == 2 ? static_cast<size_t>(segments[0]) : node.operands.size() / 2;
-  const size_t carries = node.operands.size() - inputs;
-  return {inputs, carries, node.results.size() - carries};
-}
 
 namespace {
 
@@ -108,8 +102,8 @@ void copy_closed(Graph& graph, NodeId source, RegionId target, ValueTable& table
     const std::vector<NodeId> nodes = graph.region(from).nodes;
     for (NodeId inner : nodes) copy_closed(graph, inner, to, table);
   };
-  if (node.name == "chlo.scan" && !captured_values(graph, node.regions).empty()) {
-    const ScanParts parts = scan_parts(graph, node);
+  if (is<op::Scan>(node) && !captured_values(graph, node.regions).empty()) {
+    const ScanParts parts = scan_parts(node);
     const RegionId scratch = graph.add_region();
     copy_region(node.regions[0], scratch);
     const std::vector<ValueId> returned = graph.node(graph.terminator(scratch)).operands;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cleave/graph/builder.h"
+#include "cleave/graph/flow.h"
 #include "cleave/transforms/region_copy.h"
 
 namespace cleave {
@@ -17,13 +18,6 @@ inline constexpr std::string_view kStopGradient = "cleave.stop_gradient";
 inline constexpr std::string_view kCheckpoint = "cleave.checkpoint";
 inline constexpr std::string_view kCustomVjp = "cleave.custom_vjp";
 inline constexpr std::string_view kCustomVjpRules = "cleave.vjp";
-
-// chlo.scan: operands are inputs, then carries; the body takes slices of inputs and carries, and
-// returns slices of outputs and carries; so does the op.
-struct ScanParts {
-  size_t inputs, carries, outputs;
-};
-ScanParts scan_parts(const Graph& graph, const Node& node);
 
 // What a scan along dimension 0 is made of. The body lies in a region of its own, without an end;
 // its arguments are in order of `inputs` and `carries`.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cleave/graph/flow.h"
+#include "cleave/ops/op.h"
 #include "cleave/runtime/manual_scope.h"
 #include "cleave/transforms/region_copy.h"
 #include "cleave/transforms/scan_node.h"
@@ -20,25 +22,25 @@ void Variation::run(RegionId region) {
 }
 
 void Variation::visit(const Node& node) {
-  if (node.name == "stablehlo.while") return visit_loop(node);
-  if (node.name == "chlo.scan") return visit_scan(node);
-  if (node.name == "stablehlo.case" || node.name == "stablehlo.if") return visit_branches(node);
-  if (node.name == "sdy.named_computation") return visit_inside(node);
+  if (is<op::While>(node)) return visit_loop(node);
+  if (is<op::Scan>(node)) return visit_scan(node);
+  if (is<op::Case, op::If>(node)) return visit_branches(node);
+  if (is<op::NamedComputation>(node)) return visit_inside(node);
   Axes axes;
   for (ValueId operand : node.operands) add(axes, of(operand));
   for (ValueId capture : captured_values(graph_, node.regions)) add(axes, of(capture));
   if (node.attrs.has(kAlongAxes)) {
     axes.clear();
     for (int64_t axis : node.attrs.get_ints(kAlongAxes)) axes.insert(static_cast<int>(axis));
-  } else if (node.name == "stablehlo.partition_id" || node.name == "stablehlo.replica_id") {
+  } else if (is<op::PartitionId, op::ReplicaId>(node)) {
     axes = all_axes();
-  } else if (node.name == "stablehlo.all_reduce" || node.name == "stablehlo.all_gather") {
+  } else if (is<op::AllReduce, op::AllGather>(node)) {
     for (int axis : spanned(groups_of(node, global_mode(node)))) axes.erase(axis);
-  } else if (node.name == "stablehlo.reduce_scatter") {
+  } else if (is<op::ReduceScatter>(node)) {
     add(axes, touched(groups_of(node, global_mode(node))));
-  } else if (node.name == "stablehlo.all_to_all") {
+  } else if (is<op::AllToAll>(node)) {
     add(axes, touched(groups_of(node, channel_mode(node))));
-  } else if (node.name == "stablehlo.collective_permute") {
+  } else if (is<op::CollectivePermute>(node)) {
     const auto moves = device_pairs(node, channel_mode(node), {1, mesh_.num_devices()}, 0);
     for (int axis : all_axes())
       if (!same_along(moves, axis)) axes.insert(axis);
@@ -75,7 +77,7 @@ void Variation::visit_loop(const Node& node) {
 }
 
 void Variation::visit_scan(const Node& node) {
-  const auto [inputs, carries, outputs] = scan_parts(graph_, node);
+  const auto [inputs, carries, outputs] = scan_parts(node);
   std::vector<Axes> args = all_of(node.operands), results;
   for (bool changed = true; changed;) {
     const std::vector<Axes> before = args;

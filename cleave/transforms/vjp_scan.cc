@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <set>
 
+#include "cleave/graph/flow.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/ops/op.h"
 #include "cleave/transforms/vjp_writer.h"
 
 // The reverse derivative of a scan is a scan from the other end. Its body needs values of the
@@ -20,7 +22,7 @@ class Cheap {
     const Node& node = graph_.node(producer);
     if (!node.def || !node.regions.empty()) return false;
     if (node.def->has(kConstantLike)) return true;
-    if (!node.def->has(kViewLike) && node.name != "stablehlo.broadcast_in_dim") return false;
+    if (!node.def->has(kViewLike) && !is<op::BroadcastInDim>(node)) return false;
     return std::ranges::all_of(node.operands, [&](ValueId operand) {
       return !inside_.contains(operand) || (*this)(operand);
     });
@@ -35,7 +37,7 @@ class Cheap {
 
 void VjpWriter::forward_scan(NodeId id, RegionId target) {
   const Node node = graph_.node(id);
-  const ScanParts parts = scan_parts(graph_, node);
+  const ScanParts parts = scan_parts(node);
   const RegionId body = node.regions[0];
   const std::vector<ValueId> args = graph_.region(body).args;
   const std::vector<ValueId> out = graph_.node(graph_.terminator(body)).operands;

@@ -1,8 +1,10 @@
 #include "cleave/transforms/vjp_writer.h"
 
 #include "cleave/core/error.h"
+#include "cleave/graph/flow.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/graph/text/text.h"
+#include "cleave/ops/op.h"
 #include "cleave/runtime/record.h"
 #include "cleave/transforms/jvp_writer.h"
 
@@ -71,7 +73,7 @@ void VjpWriter::give_back(const std::vector<ValueId>& values, const std::vector<
 void VjpWriter::forward_node(NodeId id, RegionId target) {
   const Node node = graph_.node(id);
   const bool active = active_.any_result(node);
-  if (active && node.name == "chlo.scan") return forward_scan(id, target);
+  if (active && is<op::Scan>(node)) return forward_scan(id, target);
   if (active && is_named(node, kCustomVjp)) {
     const Graph rules = custom_rules(node);
     std::vector<ValueId> results =
@@ -87,13 +89,12 @@ void VjpWriter::forward_node(NodeId id, RegionId target) {
 void VjpWriter::backward_node(NodeId id, RegionId target) {
   const Node node = graph_.node(id);
   if (!active_.any_result(node) || !has_cotangent(node)) return;
-  if (node.name == "chlo.scan") return backward_scan(id, target);
-  if (node.name == "stablehlo.case" || node.name == "stablehlo.if")
-    return backward_branches(node, target);
-  if (node.name == "sdy.manual_computation") return backward_manual(node, target);
+  if (is<op::Scan>(node)) return backward_scan(id, target);
+  if (is<op::Case, op::If>(node)) return backward_branches(node, target);
+  if (is<op::ManualComputation>(node)) return backward_manual(node, target);
   if (is_named(node, kCheckpoint)) return backward_checkpoint(node, target);
   if (is_named(node, kCustomVjp)) return backward_custom(id, node, target);
-  if (node.name == "stablehlo.while")
+  if (is<op::While>(node))
     throw_user(
         "stablehlo.while: has a reverse derivative only where the number of its iterations is "
         "known (a counter from a constant to a constant by a constant step); use scan, or forward "

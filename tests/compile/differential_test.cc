@@ -8,7 +8,7 @@
 #include "cleave/graph/builder.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/graph/verify.h"
-#include "cleave/passes/simplify/simplify.h"
+#include "cleave/rewrite/simplify.h"
 #include "cleave/runtime/fill.h"
 #include "cleave/runtime/interpreter.h"
 

@@ -4,7 +4,7 @@
 #include "cleave/compile/executable.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/graph/verify.h"
-#include "cleave/passes/simplify/simplify.h"
+#include "cleave/rewrite/simplify.h"
 #include "cleave/runtime/fill.h"
 #include "cleave/runtime/interpreter.h"
 

@@ -2,12 +2,12 @@
 #include <gtest/gtest.h>
 
 #include "cleave/graph/text/text.h"
+#include "cleave/graph/value_sharding.h"
 #include "cleave/graph/verify.h"
 #include "cleave/plan/heuristic.h"
 #include "cleave/plan/planner.h"
 #include "cleave/plan/verify_plan.h"
 #include "cleave/rules/propagation.h"
-#include "cleave/rules/value_sharding.h"
 
 namespace cleave::plan {
 namespace {

@@ -1,4 +1,4 @@
-#include "cleave/plan/solver/large_costs.h"
+#include "cleave/solve/large_costs.h"
 
 #include <gtest/gtest.h>
 

@@ -3,10 +3,10 @@
 #include <unistd.h>
 
 #include "cleave/models/registry.h"
-#include "cleave/plan/child_process.h"
 #include "cleave/plan/heuristic.h"
 #include "cleave/plan/mesh_search.h"
 #include "cleave/plan/verify_plan.h"
+#include "cleave/solve/child_process.h"
 
 namespace cleave::plan {
 namespace {

@@ -1,8 +1,8 @@
-#include "cleave/plan/mip.h"
+#include "cleave/solve/mip.h"
 
 #include <gtest/gtest.h>
 
-#include "cleave/plan/solve.h"
+#include "cleave/solve/solve.h"
 #include "tests/plan/random_problem.h"
 
 namespace cleave::plan {

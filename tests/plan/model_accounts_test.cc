@@ -5,12 +5,12 @@
 
 #include <numeric>
 
+#include "cleave/analyze/program_cost.h"
+#include "cleave/analyze/program_memory.h"
 #include "cleave/compile/executable.h"
 #include "cleave/models/registry.h"
 #include "cleave/plan/apply.h"
 #include "cleave/plan/planner.h"
-#include "cleave/plan/program_cost.h"
-#include "cleave/plan/program_memory.h"
 #include "cleave/rules/sharding_passes.h"
 #include "cleave/runtime/executor.h"
 #include "cleave/runtime/fill.h"

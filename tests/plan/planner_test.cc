@@ -2,11 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "cleave/analyze/program_cost.h"
 #include "cleave/core/error.h"
 #include "cleave/machine/collective.h"
 #include "cleave/plan/apply.h"
 #include "cleave/plan/infeasible.h"
-#include "cleave/plan/program_cost.h"
 #include "models.h"
 
 namespace cleave::plan {

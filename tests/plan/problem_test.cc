@@ -1,4 +1,4 @@
-#include "cleave/plan/problem.h"
+#include "cleave/solve/problem.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

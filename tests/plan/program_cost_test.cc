@@ -1,4 +1,4 @@
-#include "cleave/plan/program_cost.h"
+#include "cleave/analyze/program_cost.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -7,11 +7,11 @@
 #include <random>
 
 #include "cleave/graph/text/text.h"
-#include "cleave/plan/trip_count.h"
+#include "cleave/ops/trip_count.h"
+#include "cleave/reshard/reshard.h"
 #include "cleave/rules/sharding_passes.h"
 #include "cleave/spmd/partition.h"
 #include "cleave/spmd/random_shardings.h"
-#include "cleave/spmd/reshard.h"
 
 namespace cleave::plan {
 namespace {

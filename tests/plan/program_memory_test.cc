@@ -1,4 +1,4 @@
-#include "cleave/plan/program_memory.h"
+#include "cleave/analyze/program_memory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

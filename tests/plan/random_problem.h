@@ -4,7 +4,7 @@
 #include <optional>
 #include <random>
 
-#include "cleave/plan/problem.h"
+#include "cleave/solve/problem.h"
 
 namespace cleave::plan::test {
 

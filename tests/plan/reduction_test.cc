@@ -1,9 +1,9 @@
-#include "cleave/plan/solver/reduction.h"
+#include "cleave/solve/reduction.h"
 
 #include <gtest/gtest.h>
 
-#include "cleave/plan/solver/model.h"
-#include "cleave/plan/solver/timeline.h"
+#include "cleave/solve/model.h"
+#include "cleave/solve/timeline.h"
 #include "tests/plan/random_problem.h"
 
 namespace cleave::plan::solver {

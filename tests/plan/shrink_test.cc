@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cleave/analyze/program_cost.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/graph/verify.h"
-#include "cleave/plan/program_cost.h"
 #include "cleave/plan/size_classes.h"
 #include "cleave/rules/sharding_passes.h"
 #include "cleave/runtime/compare.h"

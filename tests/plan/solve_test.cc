@@ -1,4 +1,4 @@
-#include "cleave/plan/solve.h"
+#include "cleave/solve/solve.h"
 
 #include <gtest/gtest.h>
 

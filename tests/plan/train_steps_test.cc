@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "cleave/analyze/program_cost.h"
 #include "cleave/models/registry.h"
 #include "cleave/plan/apply.h"
 #include "cleave/plan/heuristic.h"
-#include "cleave/plan/program_cost.h"
 
 namespace cleave::plan {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/text/text.h"
-#include "cleave/passes/pass.h"
+#include "cleave/rewrite/pass.h"
 #include "cleave/rules/explain.h"
 #include "cleave/rules/sharding_passes.h"
 #include "random_graphs.h"

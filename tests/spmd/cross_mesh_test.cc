@@ -1,4 +1,4 @@
-#include "cleave/spmd/cross_mesh.h"
+#include "cleave/reshard/cross_mesh.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cleave/spmd/reshard.h"
-#include "cleave/spmd/simulate.h"
+#include "cleave/reshard/reshard.h"
+#include "cleave/reshard/simulate.h"
 
 namespace cleave {
 namespace {

@@ -5,8 +5,8 @@
 #include "../support/random_specs.h"
 #include "cleave/core/error.h"
 #include "cleave/core/shard_layout.h"
-#include "cleave/spmd/reshard.h"
-#include "cleave/spmd/simulate.h"
+#include "cleave/reshard/reshard.h"
+#include "cleave/reshard/simulate.h"
 
 namespace cleave {
 namespace {

@@ -1,4 +1,4 @@
-#include "cleave/spmd/reshard.h"
+#include "cleave/reshard/reshard.h"
 
 #include <gtest/gtest.h>
 

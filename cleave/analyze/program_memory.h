@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cleave/analyze/memory_classes.h"
+
+namespace cleave::plan {
+
+// What one device holds while a Program runs, step by step: arguments (those that are not donated
+// until the end), values from the step that makes them to the one that reads them last, what
+// reshards and kernels hold beside them. It is what the Executor measures (`MemoryUse`).
+struct ProgramMemory {
+  struct Alive {
+    std::string what;   // "%arg3", "stablehlo.dot_general", "all_gather \"x\""
+    std::string where;  // its location, where one is known
+    std::string type;   // as the device holds it
+    MemoryClass memory_class = MemoryClass::Activations;
+    int64_t bytes = 0;
+  };
+  int64_t device = 0;
+  int64_t peak = 0;
+  NodeId peak_at;                 // of program.graph; invalid where nothing runs
+  int64_t arguments = 0;          // bytes of all arguments
+  BytesByClass at_peak{};         // sums to `peak`
+  std::vector<Alive> alive;       // at the peak, the largest first
+  std::vector<int64_t> timeline;  // bytes held after each step, in order of execution
+};
+// The device at the mesh's first position holds the largest shards of all.
+ProgramMemory program_memory(const Program& program);
+// `runs`: by region of the graph, how often a run that is to be compared with it went through it;
+// empty: every branch counts.
+ProgramMemory program_memory(const Program& program, int64_t device,
+                             const std::vector<int64_t>& runs = {});
+
+//   peak 1.21 GiB at stablehlo.dot_general loc(...)
+//     parameters        512.0 MiB   41%
+//     ...
+//   alive there:
+//     128.0 MiB  parameters       %arg0                 tensor<...>
+std::string to_string(const ProgramMemory& memory, const Program& program, size_t num_alive = 10);
+
+}  // namespace cleave::plan

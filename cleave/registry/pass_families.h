@@ -1,0 +1,17 @@
+#pragma once
+
+#include "cleave/rewrite/pass.h"
+
+namespace cleave {
+
+// Every family registers its passes; the list in registry.cc names the families.
+void register_basic_passes(PassRegistry& registry);
+void register_propagation_passes(PassRegistry& registry);
+void register_partition_passes(PassRegistry& registry);
+void register_reshard_passes(PassRegistry& registry);
+void register_vmap_passes(PassRegistry& registry);
+void register_diff_passes(PassRegistry& registry);
+void register_simplify_passes(PassRegistry& registry);
+void register_fuse_passes(PassRegistry& registry);
+
+}  // namespace cleave
