@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +21,8 @@ class Array;         // cleave/kernels/array.h
 struct ElementLoop;  // cleave/kernels/loop.h
 class EvalContext;   // cleave/ops/eval.h
 
+enum class CollectiveKind : uint8_t;  // cleave/machine/profile.h
+
 // Facts that an op states about itself, so that passes ask and never list ops.
 enum Trait : uint32_t {
   kElementwise = 1 << 0,  // result element i depends on operand elements i alone; shapes are equal
@@ -32,6 +35,12 @@ enum Trait : uint32_t {
   kCall = 1 << 7,
   kViewLike = 1 << 8,  // moves elements, computes none: reshape, transpose, broadcast, slice
   kIsolated = 1 << 9,  // its regions see only their own arguments, and no value from around it
+
+  // The result is operand 0 in another element type, shape or order of dimensions: convert,
+  // reshape, transpose.
+  kRelabels = 1 << 22,
+  kWindow = 1 << 23,   // the result is a window of operand 0: slice, dynamic_slice
+  kRepeats = 1 << 24,  // elements of operand 0 stand in several places: broadcast_in_dim
 };
 
 using InferFn = std::vector<Type> (*)(const Graph&, const Node&);
@@ -69,6 +78,13 @@ struct OpDef {
   JvpFn jvp = nullptr;      // forward derivative; see transform_rule.h
   VjpFn vjp = nullptr;      // reverse derivative
   BatchFn batch = nullptr;  // many at once; null with kElementwise: along a leading dimension
+
+  // Of a collective that users write: how it is priced.
+  std::optional<CollectiveKind> collective = std::nullopt;
+  // Calls of it to try, as functions in MLIR's syntax, and why it has none; see
+  // discover/certify.h.
+  const char* samples = nullptr;
+  const char* why_no_sample = nullptr;
 
   bool has(Trait trait) const { return traits & trait; }
 };
