@@ -2,10 +2,10 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/copy.h"
+#include "cleave/graph/flow.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/graph/scalar_code.h"
 #include "cleave/graph/verify.h"
-#include "cleave/ops/op.h"
 #include "cleave/plan/names.h"
 #include "cleave/rules/sharding_passes.h"
 
@@ -46,7 +46,7 @@ class Flattener {
     const Node& node = source_.node(id);
     if (const Function* callee = callee_of(node))
       return inline_region(node, callee->body, to, callee->name);
-    if (is<op::NamedComputation>(node)) return inline_region(node, node.regions[0], to, {});
+    if (flow_of(node) == Flow::Named) return inline_region(node, node.regions[0], to, {});
     if (!is_planned_inside(node)) {
       copy_node(source_, id, target_, to, map_);
       return;
@@ -71,15 +71,11 @@ class Flattener {
   }
 
   const Function* callee_of(const Node& node) const {
-    const bool composite = is<op::Composite>(node);
-    if (!composite && !is<op::Call>(node)) return nullptr;
-    const std::string_view name = node.attrs.get_string(composite ? "decomposition" : "callee");
-    const Function* callee = source_.find_function(name);
-    if (!callee || !callee->body.valid())
-      throw_user("{}: the module has no function @{} with a body", node.name, name);
-    if (std::find(active_.begin(), active_.end(), name) != active_.end())
-      throw_user("function @{} calls itself and cannot be planned", name);
-    return callee;
+    if (flow_of(node) != Flow::Call) return nullptr;
+    const Function& callee = callee_with_body(source_, node);
+    if (std::find(active_.begin(), active_.end(), callee.name) != active_.end())
+      throw_user("function @{} calls itself and cannot be planned", callee.name);
+    return &callee;
   }
 
   void inline_region(const Node& call, RegionId body, RegionId to, const std::string& name) {
@@ -117,8 +113,8 @@ class Flattener {
 }  // namespace
 
 bool is_planned_inside(const Node& node) {
-  return !node.regions.empty() && node.def && node.def->has(kDataFlow) &&
-         !is<op::ManualComputation, op::NamedComputation>(node);
+  const Flow flow = flow_of(node);
+  return flow == Flow::Loop || flow == Flow::Branches;
 }
 
 Graph flatten(const Graph& graph, std::string_view entry) {

@@ -217,7 +217,7 @@ RegionRuns with_trips_of(const RegionRuns& devices, RegionRuns runs, const Graph
   };
   graph.walk([&](NodeId id) {
     const Node& node = graph.node(id);
-    if (is<op::While>(node) && !trip_count(graph, node))
+    if (flow_of(node) == Flow::Loop && !trip_count(graph, node))
       for (RegionId region : node.regions) follow(follow, region);
   });
   return runs;
@@ -227,7 +227,7 @@ bool goes_one_way(const Graph& graph, const RegionRuns& runs) {
   bool one_way = true;
   graph.walk([&](NodeId id) {
     const Node& node = graph.node(id);
-    if (is<op::While>(node) || !is_planned_inside(node)) return;
+    if (flow_of(node) != Flow::Branches) return;
     one_way &= std::count_if(node.regions.begin(), node.regions.end(),
                              [&](RegionId region) { return runs[region.index] > 0; }) <= 1;
   });
