@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "cleave/core/error.h"
+#include "cleave/core/units.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/machine/collective.h"
 #include "cleave/ops/cost.h"
@@ -14,7 +15,6 @@
 #include "cleave/ops/process_groups.h"
 #include "cleave/ops/trip_count.h"
 #include "cleave/reshard/reshard.h"
-#include "cleave/runtime/comm_log.h"
 
 namespace cleave::plan {
 namespace {
@@ -293,12 +293,6 @@ int dearest_of(const std::vector<double>& seconds) {
   const auto first = std::find_if(seconds.begin(), seconds.end(),
                                   [&](double s) { return s >= most * (1 - kRounding); });
   return static_cast<int>(first - seconds.begin());
-}
-
-std::string seconds_text(double seconds) {
-  if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
-  if (seconds >= 1e-3) return fmt::format("{:.2f} ms", seconds * 1e3);
-  return fmt::format("{:.2f} us", seconds * 1e6);
 }
 
 std::string to_string(const ProgramCost& cost, const Program& program, size_t most) {

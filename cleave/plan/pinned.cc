@@ -2,14 +2,14 @@
 
 #include <fmt/format.h>
 
+#include "cleave/core/units.h"
+#include "cleave/graph/flow.h"
 #include "cleave/graph/value_sharding.h"
-#include "cleave/ops/op.h"
 #include "cleave/plan/formulator.h"
 #include "cleave/plan/heuristic.h"
 #include "cleave/rules/data_flow.h"
 #include "cleave/rules/propagation.h"
 #include "cleave/rules/sharding_passes.h"
-#include "cleave/runtime/comm_log.h"
 
 namespace cleave::plan {
 

@@ -9,6 +9,7 @@
 #include "cleave/analyze/program_cost.h"
 #include "cleave/analyze/program_memory.h"
 #include "cleave/core/shard_layout.h"
+#include "cleave/core/units.h"
 #include "cleave/graph/rewrite.h"
 #include "cleave/graph/value_sharding.h"
 #include "cleave/kernels/elementwise.h"
