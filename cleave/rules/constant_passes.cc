@@ -89,9 +89,8 @@ class Splitter {
       return !not_constant_.contains(std::string(node.attrs.get_string("callee")));
     if (is<op::NamedComputation>(node))
       return !not_constant_computations_.contains(std::string(node.attrs.get_string("name")));
-    if (is<op::BroadcastInDim, op::Reshape, op::Slice, op::PropagationBarrier, op::Reshard>(node))
-      return true;
-    return node.def && node.def->has(kElementwise) && node.def->has(kPure);
+    if (!node.def) return false;
+    return node.def->has(kKeepsConstants) || (node.def->has(kElementwise) && node.def->has(kPure));
   }
 
   bool is_constant_expression(const Node& node) const {
