@@ -1,4 +1,4 @@
-#include "cleave/rules/propagation_tables.h"
+#include "cleave/rules/propagate/propagation_tables.h"
 
 #include <string>
 #include <unordered_map>
@@ -11,15 +11,12 @@
 #include "cleave/graph/value_sharding.h"
 #include "cleave/ops/op.h"
 #include "cleave/rules/data_flow.h"
+#include "cleave/rules/removable.h"
 
 namespace cleave {
 namespace {
 
 using Op = PropagationTables::Op;
-
-bool is_terminator(const Node& node) {
-  return (node.def && node.def->has(kTerminator)) || node.name.ends_with(".return");
-}
 
 bool is_edge(const Node& node) { return is<op::DataFlowEdge, op::FuncDataFlowEdge>(node); }
 
@@ -428,21 +425,6 @@ class Builder {
 };
 
 }  // namespace
-
-bool is_removable(const Graph& graph, const Node& node) {
-  if (is_terminator(node) || node.results.empty()) return false;
-  if (flow_of(node) == Flow::Barrier) return true;
-  if (is<op::CustomCall>(node)) return !node.attrs.get_bool("has_side_effect", false);
-  if (!node.regions.empty()) {
-    if (!node.def) return false;
-    for (RegionId region : node.regions)
-      for (NodeId inner : graph.region(region).nodes)
-        if (!is_terminator(graph.node(inner)) && !is_removable(graph, graph.node(inner)))
-          return false;
-    return true;
-  }
-  return node.def && node.def->has(kPure);
-}
 
 PropagationTables build_propagation_tables(const Graph& graph, SpecTable& specs, bool conservative,
                                            RunsAlongFn runs_along) {

@@ -1,12 +1,12 @@
-#include "cleave/rules/propagation.h"
+#include "cleave/rules/propagate/propagation.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "cleave/graph/value_sharding.h"
 #include "cleave/graph/verify.h"
+#include "cleave/rules/propagate/strategies.h"
 #include "cleave/rules/sharding_groups.h"
-#include "cleave/rules/strategies.h"
 
 namespace cleave {
 namespace {

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "cleave/graph/value_sharding.h"
-#include "cleave/rules/propagation.h"
+#include "cleave/rules/propagate/propagation.h"
 
 namespace cleave {
 

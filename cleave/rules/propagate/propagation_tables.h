@@ -7,9 +7,9 @@
 
 #include "cleave/graph/graph.h"
 #include "cleave/graph/op_def.h"
-#include "cleave/rules/direction.h"
-#include "cleave/rules/rule_index.h"
-#include "cleave/rules/spec_table.h"
+#include "cleave/rules/propagate/direction.h"
+#include "cleave/rules/propagate/rule_index.h"
+#include "cleave/rules/propagate/spec_table.h"
 
 namespace cleave {
 
@@ -88,8 +88,5 @@ using RunsAlongFn = std::vector<bool> (*)(const Graph& graph, const Node& node,
 // With `runs_along`, nothing propagates along the other factors of an op's own rule.
 PropagationTables build_propagation_tables(const Graph& graph, SpecTable& specs, bool conservative,
                                            RunsAlongFn runs_along = nullptr);
-
-// Whether the op may go when its results are not used: it, and everything inside it, has no effect.
-bool is_removable(const Graph& graph, const Node& node);
 
 }  // namespace cleave
