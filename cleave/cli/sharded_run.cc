@@ -11,7 +11,7 @@
 #include "cleave/compile/executable.h"
 #include "cleave/core/error.h"
 #include "cleave/core/number_text.h"
-#include "cleave/rules/sharding_passes.h"
+#include "cleave/rules/pipelines.h"
 #include "cleave/runtime/compare_runs.h"
 #include "cleave/runtime/executor.h"
 #include "cleave/spmd/partition.h"

@@ -7,7 +7,7 @@
 #include "cleave/graph/verify.h"
 #include "cleave/ops/op.h"
 #include "cleave/plan/names.h"
-#include "cleave/rules/sharding_passes.h"
+#include "cleave/rules/export/export_passes.h"
 
 namespace cleave::plan {
 namespace {

@@ -1,22 +1,22 @@
 #include <algorithm>
-#include <map>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "cleave/graph/cloner.h"
+#include "cleave/graph/flow.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/graph/rewrite.h"
 #include "cleave/graph/value_sharding.h"
 #include "cleave/ops/op.h"
-#include "cleave/rules/propagation_tables.h"
-#include "cleave/rules/sharding_passes.h"
+#include "cleave/rules/call_graph.h"
+#include "cleave/rules/import/import_passes.h"
 
 namespace cleave {
 namespace {
 
 bool is_scalar(const Type& type) { return type.is_tensor() && type.rank() == 0; }
 bool is_constant(const Node& node) { return is<op::SdyConstant, op::Iota>(node); }
-bool is_terminator(const Node& node) { return node.name.ends_with(".return"); }
+bool is_return(const Node& node) { return node.name.ends_with(".return"); }
 
 bool is_scalar_expansion(const Graph& graph, const Node& node) {
   return is<op::BroadcastInDim>(node) && is_scalar(graph.type(node.operands[0]));
@@ -86,13 +86,11 @@ class Splitter {
   }
 
   bool preserves_constants(const Node& node) const {
-    if (is<op::Call>(node))
-      return !not_constant_.contains(std::string(node.attrs.get_string("callee")));
+    if (is<op::Call>(node)) return !not_constant_.contains(std::string(callee_name(node)));
     if (is<op::NamedComputation>(node))
       return !not_constant_computations_.contains(std::string(node.attrs.get_string("name")));
-    if (is<op::BroadcastInDim, op::Reshape, op::Slice, op::PropagationBarrier, op::Reshard>(node))
-      return true;
-    return node.def && node.def->has(kElementwise) && node.def->has(kPure);
+    if (!node.def) return false;
+    return node.def->has(kKeepsConstants) || (node.def->has(kElementwise) && node.def->has(kPure));
   }
 
   bool is_constant_expression(const Node& node) const {
@@ -115,7 +113,7 @@ class Splitter {
       constants_.push_back(id);
       return;
     }
-    if (!preserves_constants(node) && !is_terminator(node)) {
+    if (!preserves_constants(node) && !is_return(node)) {
       not_constant_.insert(function_);
       for (RegionId region = node.parent; region.valid();) {
         const NodeId owner = graph_.region(region).owner;
@@ -197,37 +195,5 @@ class Splitter {
 }  // namespace
 
 void split_constants(Graph& graph) { Splitter(graph).run(); }
-
-void merge_constants(Graph& graph) {
-  GraphRewrite rewrite(graph);
-  std::vector<ValueId> merged(graph.num_values());  // what took the place of a value
-  auto merge_region = [&](auto&& self, RegionId region) -> void {
-    std::unordered_map<std::string, std::vector<NodeId>> by_type;
-    for (NodeId id : graph.region(region).nodes) {
-      const Node& node = graph.node(id);
-      for (RegionId inner : node.regions) self(self, inner);
-      const bool constant = is<op::SdyConstant, op::Constant>(node);
-      if (!constant && !is_scalar_expansion(graph, node)) continue;
-      std::string key = node.name + to_string(graph.type(node.results[0]));
-      if (!constant) {
-        const ValueId scalar = node.operands[0], first = merged[scalar.index];
-        key += '%' + std::to_string(first.valid() ? first.index : scalar.index);
-      }
-      std::vector<NodeId>& same = by_type[key];
-      auto it = std::find_if(same.begin(), same.end(),
-                             [&](NodeId other) { return graph.node(other).attrs == node.attrs; });
-      if (it == same.end()) {
-        same.push_back(id);
-      } else {
-        merged[node.results[0].index] = graph.node(*it).results[0];
-        rewrite.replace_uses(node.results[0], graph.node(*it).results[0]);
-        rewrite.erase(id);
-      }
-    }
-  };
-  for (const Function& function : graph.functions)
-    if (function.body.valid()) merge_region(merge_region, function.body);
-  rewrite.apply();
-}
 
 }  // namespace cleave

@@ -2,8 +2,8 @@
 
 #include <span>
 
-#include "cleave/rules/direction.h"
-#include "cleave/rules/projection.h"
+#include "cleave/rules/propagate/direction.h"
+#include "cleave/rules/propagate/projection.h"
 
 namespace cleave {
 

@@ -1,4 +1,4 @@
-#include "cleave/rules/propagation_tables.h"
+#include "cleave/rules/propagate/propagation_tables.h"
 
 #include <string>
 #include <unordered_map>
@@ -11,15 +11,12 @@
 #include "cleave/graph/value_sharding.h"
 #include "cleave/ops/op.h"
 #include "cleave/rules/data_flow.h"
+#include "cleave/rules/removable.h"
 
 namespace cleave {
 namespace {
 
 using Op = PropagationTables::Op;
-
-bool is_terminator(const Node& node) {
-  return (node.def && node.def->has(kTerminator)) || node.name.ends_with(".return");
-}
 
 bool is_edge(const Node& node) { return is<op::DataFlowEdge, op::FuncDataFlowEdge>(node); }
 
@@ -213,33 +210,14 @@ class Builder {
   }
 
   void classify(const Node& node, Op& op) const {
-    const std::string& name = node.name;
-    op.elementwise = node.def && node.def->has(kElementwise);
-    if (name == "stablehlo.bitcast_convert")
-      op.elementwise = graph_.type(node.operands[0]).shape == graph_.type(node.results[0]).shape;
-    if (name == "sdy.propagation_barrier" || name == "sdy.sharding_constraint" ||
-        name == "sdy.reshard")
-      op.elementwise = true;
-    if (op.elementwise || is_edge(node) || name == "stablehlo.reshape" ||
-        name == "stablehlo.transpose") {
-      op.op_class = OpClass::PassThrough;
-    } else if (name == "stablehlo.dynamic_slice" || name == "stablehlo.dynamic_update_slice") {
-      op.op_class = OpClass::DynamicSlice;
-    } else if (name == "stablehlo.broadcast_in_dim") {
-      op.op_class = OpClass::Broadcast;
-    } else if (name == "stablehlo.custom_call") {
-      const Attribute* target = node.attrs.find("call_target_name");
-      const auto* text = target ? target->as<StringAttr>() : nullptr;
-      if (text && (text->value == "MoveToDevice" || text->value == "MoveToHost"))
-        op.op_class = OpClass::PassThrough;
-    }
-    if (name == "sdy.propagation_barrier") {
-      op.op_class = OpClass::Barrier;
-      const std::string_view direction = node.attrs.get_string("allowed_direction");
-      op.allowed = direction == "FORWARD"    ? Direction::Forward
-                   : direction == "BACKWARD" ? Direction::Backward
-                                             : Direction::None;
-    }
+    op.op_class = propagation_class(graph_, node);
+    op.elementwise =
+        op.op_class == PropagationClass::Elementwise || op.op_class == PropagationClass::Barrier;
+    if (op.op_class != PropagationClass::Barrier) return;
+    const std::string_view direction = node.attrs.get_string("allowed_direction");
+    op.allowed = direction == "FORWARD"    ? Direction::Forward
+                 : direction == "BACKWARD" ? Direction::Backward
+                                           : Direction::None;
   }
 
   void add_edge_op(const Node& node, Op& op) {
@@ -316,7 +294,7 @@ class Builder {
         add_edge_op(node, op);
       } else {
         op.num_operands = static_cast<uint16_t>(node.operands.size());
-        if (op.op_class == OpClass::Barrier) {
+        if (op.op_class == PropagationClass::Barrier) {
           op.rule = identity_rule_for(graph_.type(node.results[0]).shape, 1);
         } else {
           op.rule = rule_for(node);
@@ -447,24 +425,6 @@ class Builder {
 };
 
 }  // namespace
-
-bool is_removable(const Graph& graph, const Node& node) {
-  if (is_terminator(node) || node.results.empty()) return false;
-  if (is<op::DataFlowEdge, op::FuncDataFlowEdge, op::ShardingConstraint, op::Call>(node))
-    return false;
-  if (is<op::SdyConstant, op::Reshard, op::PropagationBarrier, op::OptimizationBarrier>(node))
-    return true;
-  if (is<op::CustomCall>(node)) return !node.attrs.get_bool("has_side_effect", false);
-  if (!node.regions.empty()) {
-    if (!node.def && !has_region_arguments_as_owners(node)) return false;
-    for (RegionId region : node.regions)
-      for (NodeId inner : graph.region(region).nodes)
-        if (!is_terminator(graph.node(inner)) && !is_removable(graph, graph.node(inner)))
-          return false;
-    return true;
-  }
-  return node.def && node.def->has(kPure);
-}
 
 PropagationTables build_propagation_tables(const Graph& graph, SpecTable& specs, bool conservative,
                                            RunsAlongFn runs_along) {

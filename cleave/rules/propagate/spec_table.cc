@@ -1,4 +1,4 @@
-#include "cleave/rules/spec_table.h"
+#include "cleave/rules/propagate/spec_table.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "cleave/rules/rule_index.h"
+#include "cleave/rules/propagate/rule_index.h"
 
 #include <utility>
 

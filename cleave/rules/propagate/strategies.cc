@@ -1,4 +1,4 @@
-#include "cleave/rules/strategies.h"
+#include "cleave/rules/propagate/strategies.h"
 
 #include <algorithm>
 #include <map>

@@ -1,12 +1,12 @@
-#include "cleave/rules/propagation.h"
+#include "cleave/rules/propagate/propagation.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "cleave/graph/value_sharding.h"
 #include "cleave/graph/verify.h"
+#include "cleave/rules/propagate/strategies.h"
 #include "cleave/rules/sharding_groups.h"
-#include "cleave/rules/strategies.h"
 
 namespace cleave {
 namespace {
@@ -78,19 +78,20 @@ void PropagationEngine::update_single_use(Op& op) {
 
 Direction PropagationEngine::direction(const Op& op, int stage, bool pass_through) const {
   switch (op.op_class) {
-    case OpClass::Barrier:
+    case PropagationClass::Barrier:
       return op.allowed;
-    case OpClass::PassThrough:
+    case PropagationClass::Elementwise:
+    case PropagationClass::PassThrough:
       if (stage >= 1 || op.single_use) return Direction::Both;
       return Direction::None;
-    case OpClass::DynamicSlice: {
+    case PropagationClass::DynamicSlice: {
       const Direction early = stage >= 1 || op.single_use ? Direction::Forward : Direction::None;
       return stage >= 3 || (stage == 2 && pass_through) ? Direction::Both : early;
     }
-    case OpClass::Broadcast:
+    case PropagationClass::Broadcast:
       if (stage >= 4) return Direction::Both;
       return stage == 3 || (stage == 2 && pass_through) ? Direction::Backward : Direction::None;
-    case OpClass::Other:
+    case PropagationClass::Other:
       return stage >= 3 || (stage == 2 && pass_through) ? Direction::Both : Direction::None;
   }
   return Direction::Both;

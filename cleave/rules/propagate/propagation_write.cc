@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "cleave/graph/value_sharding.h"
-#include "cleave/rules/propagation.h"
+#include "cleave/rules/propagate/propagation.h"
 
 namespace cleave {
 
@@ -129,7 +129,7 @@ void PropagationEngine::write_back() {
     if (op.erased || op.rule == PropagationTables::kNoRule) continue;
     Node& node = graph_.node(op.node);
     if (options_.keep_rules) {
-      if (op.op_class != OpClass::Barrier && !node.name.ends_with("data_flow_edge") &&
+      if (op.op_class != PropagationClass::Barrier && !node.name.ends_with("data_flow_edge") &&
           !node.attrs.has(kShardingRuleAttr))
         node.attrs.set(kShardingRuleAttr, ShardingRuleAttr{tables_.rules[op.rule]->rule});
     } else if (!node.attrs.empty()) {

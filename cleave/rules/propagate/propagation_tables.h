@@ -6,20 +6,12 @@
 #include <vector>
 
 #include "cleave/graph/graph.h"
-#include "cleave/rules/direction.h"
-#include "cleave/rules/rule_index.h"
-#include "cleave/rules/spec_table.h"
+#include "cleave/graph/op_def.h"
+#include "cleave/rules/propagate/direction.h"
+#include "cleave/rules/propagate/rule_index.h"
+#include "cleave/rules/propagate/spec_table.h"
 
 namespace cleave {
-
-// When an op takes its turn in op-priority propagation.
-enum class OpClass : uint8_t {
-  PassThrough,   // elementwise, reshape, transpose, data-flow edges: first
-  DynamicSlice,  // dynamic_slice, dynamic_update_slice: first, but only forward
-  Broadcast,     // backward before forward
-  Other,
-  Barrier,  // the direction that it allows, always
-};
 
 // The module as propagation sees it: ops and *slots* by number. A slot is a place that holds a
 // sharding: a value, all values of one data-flow edge together, or a result of a function.
@@ -33,7 +25,7 @@ struct PropagationTables {
     uint32_t first_tensor = 0;  // into `tensors`: slots of operands, then results
     uint16_t num_tensors = 0;
     uint16_t num_operands = 0;
-    OpClass op_class = OpClass::Other;
+    PropagationClass op_class = PropagationClass::Other;
     Direction allowed = Direction::Both;
     bool elementwise = false;
     bool removable = false;  // goes when its results are not used
@@ -96,8 +88,5 @@ using RunsAlongFn = std::vector<bool> (*)(const Graph& graph, const Node& node,
 // With `runs_along`, nothing propagates along the other factors of an op's own rule.
 PropagationTables build_propagation_tables(const Graph& graph, SpecTable& specs, bool conservative,
                                            RunsAlongFn runs_along = nullptr);
-
-// Whether the op may go when its results are not used: it, and everything inside it, has no effect.
-bool is_removable(const Graph& graph, const Node& node);
 
 }  // namespace cleave

@@ -3,7 +3,7 @@
 #include "cleave/graph/value_sharding.h"
 #include "cleave/ops/op.h"
 #include "cleave/rules/data_flow.h"
-#include "cleave/rules/sharding_passes.h"
+#include "cleave/rules/import/import_passes.h"
 
 namespace cleave {
 namespace {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "cleave/rules/factor_propagation.h"
+#include "cleave/rules/propagate/factor_propagation.h"
 
 namespace cleave {
 namespace {

@@ -1,4 +1,4 @@
-#include "cleave/rules/projection.h"
+#include "cleave/rules/propagate/projection.h"
 
 #include <numeric>
 

@@ -1,6 +1,6 @@
 #include <numeric>
 
-#include "cleave/rules/factor_propagation.h"
+#include "cleave/rules/propagate/factor_propagation.h"
 
 namespace cleave {
 namespace {

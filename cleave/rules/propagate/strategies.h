@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "cleave/rules/propagation.h"
+#include "cleave/rules/propagate/propagation.h"
 
 namespace cleave {
 

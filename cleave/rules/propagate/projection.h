@@ -5,7 +5,7 @@
 
 #include "cleave/core/sharding.h"
 #include "cleave/core/small_vector.h"
-#include "cleave/rules/rule_index.h"
+#include "cleave/rules/propagate/rule_index.h"
 
 namespace cleave {
 

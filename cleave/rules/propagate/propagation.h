@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "cleave/graph/graph.h"
-#include "cleave/rules/factor_propagation.h"
-#include "cleave/rules/propagation_tables.h"
+#include "cleave/rules/propagate/factor_propagation.h"
+#include "cleave/rules/propagate/propagation_tables.h"
 
 namespace cleave {
 
