@@ -328,7 +328,7 @@ std::vector<Array> eval_real_dynamic_slice(EvalContext& context, const Node& nod
 
 void register_dynamic_shape_ops(OpRegistry& r) {
   r.add({.name = "stablehlo.dynamic_slice",
-         .traits = kPure,
+         .traits = kPure | kWindow,
          .infer = infer_dynamic_slice,
          .rule = dynamic_slice_rule,
          .partial = view_partial_of_first,
@@ -371,7 +371,7 @@ void register_dynamic_shape_ops(OpRegistry& r) {
          .cost = no_cost,
          .eval = eval_dynamic_reshape});
   r.add({.name = "stablehlo.dynamic_broadcast_in_dim",
-         .traits = kPure,
+         .traits = kPure | kRepeats,
          .infer = infer_dynamic_broadcast,
          .verify = verify_dynamic_broadcast,
          .rule = dynamic_broadcast_rule,
@@ -386,7 +386,7 @@ void register_dynamic_shape_ops(OpRegistry& r) {
          .partial = pad_partial,
          .eval = eval_dynamic_pad});
   r.add({.name = "stablehlo.real_dynamic_slice",
-         .traits = kPure,
+         .traits = kPure | kWindow,
          .infer = infer_real_dynamic_slice,
          .verify = verify_real_dynamic_slice,
          .rule = dynamic_window_rule,

@@ -441,7 +441,7 @@ void register_elementwise_ops(OpRegistry& r) {
   register_arithmetic(r);
   register_functions(r);
   r.add({.name = "stablehlo.convert",
-         .traits = kElementwiseTraits,
+         .traits = kElementwiseTraits | kRelabels,
          .infer = infer_convert,
          .rule = pointwise_rule,
          .partial = convert_partial,

@@ -390,7 +390,7 @@ void register_shape_ops(OpRegistry& r) {
          .infer = infer_iota,
          .eval = eval_iota});
   r.add({.name = "stablehlo.reshape",
-         .traits = kPure | kViewLike | kKeepsConstants,
+         .traits = kPure | kViewLike | kKeepsConstants | kRelabels,
          .infer = infer_reshape,
          .rule = reshape_rule,
          .partial = view_partial,
@@ -398,7 +398,7 @@ void register_shape_ops(OpRegistry& r) {
          .eval = eval_reshape,
          .propagation_class = always<PropagationClass::PassThrough>});
   r.add({.name = "stablehlo.transpose",
-         .traits = kPure | kViewLike,
+         .traits = kPure | kViewLike | kRelabels,
          .infer = infer_transpose,
          .rule = transpose_rule,
          .partial = view_partial,
@@ -406,7 +406,7 @@ void register_shape_ops(OpRegistry& r) {
          .eval = eval_transpose,
          .propagation_class = always<PropagationClass::PassThrough>});
   r.add({.name = "stablehlo.broadcast_in_dim",
-         .traits = kPure | kViewLike | kKeepsConstants,
+         .traits = kPure | kViewLike | kKeepsConstants | kRepeats,
          .infer = infer_broadcast_in_dim,
          .rule = broadcast_in_dim_rule,
          .partial = view_partial,
@@ -414,14 +414,14 @@ void register_shape_ops(OpRegistry& r) {
          .eval = eval_broadcast_in_dim,
          .propagation_class = always<PropagationClass::Broadcast>});
   r.add({.name = "stablehlo.broadcast",
-         .traits = kPure | kViewLike,
+         .traits = kPure | kViewLike | kRepeats,
          .infer = infer_broadcast,
          .rule = broadcast_op_rule,
          .partial = view_partial,
          .cost = no_cost,
          .eval = eval_broadcast});
   r.add({.name = "stablehlo.slice",
-         .traits = kPure | kViewLike | kKeepsConstants,
+         .traits = kPure | kViewLike | kKeepsConstants | kWindow,
          .infer = infer_slice,
          .rule = slice_rule,
          .partial = view_partial,
