@@ -45,7 +45,7 @@ bool add_plain_sample(std::vector<Graph>& samples, const OpDef& def,
 // Elementwise ops and those that broadcast, by trying operand counts and dtypes until one infers.
 void add_plain_samples(std::vector<Graph>& samples, const OpDef& def) {
   // The imaginary part of a real number is zero, which says nothing.
-  const DType first = is<op::Imag>(def) ? DType::C128 : DType::F64;
+  const DType first = &def == &def_of<op::Imag>() ? DType::C128 : DType::F64;
   for (DType dtype : {first, DType::I64, DType::Bool}) {
     const Type matrix = Type::tensor(dtype, {5, 3}), row = Type::tensor(dtype, {3});
     if (!def.has(kElementwise)) {

@@ -111,7 +111,7 @@ class Arithmetic {
 
   // not(not(x)), negate(negate(x))
   void twice() {
-    if (!is<op::Not, op::Negate>(node_)) return;
+    if (!cleave::is<op::Not, op::Negate>(node_)) return;
     const Node* inner = r_.producer(in(0));
     if (inner && inner->name == node_.name && !is_pinned(*inner))
       r_.replace(result_, inner->operands[0]);
