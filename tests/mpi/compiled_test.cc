@@ -7,7 +7,7 @@
 #include <fstream>
 #include <numeric>
 
-#include "cleave/cleave.h"
+#include "cleave/tensors.h"
 #include "cleave/compile/executable.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/text/text.h"

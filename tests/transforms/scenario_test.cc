@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "cleave/cleave.h"
+#include "cleave/tensors.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/rules/explain.h"
 #include "cleave/rules/pipelines.h"
