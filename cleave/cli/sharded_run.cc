@@ -12,7 +12,7 @@
 #include "cleave/core/error.h"
 #include "cleave/core/number_text.h"
 #include "cleave/core/units.h"
-#include "cleave/rules/sharding_passes.h"
+#include "cleave/rules/pipelines.h"
 #include "cleave/runtime/compare_runs.h"
 #include "cleave/runtime/executor.h"
 #include "cleave/spmd/partition.h"

@@ -7,9 +7,9 @@
 #include "cleave/graph/value_sharding.h"
 #include "cleave/plan/formulator.h"
 #include "cleave/plan/heuristic.h"
-#include "cleave/rules/data_flow.h"
-#include "cleave/rules/propagation.h"
-#include "cleave/rules/sharding_passes.h"
+#include "cleave/rules/export/export_passes.h"
+#include "cleave/rules/import/import_passes.h"
+#include "cleave/rules/propagate/propagation.h"
 
 namespace cleave::plan {
 
