@@ -103,6 +103,10 @@ struct OpDef {
   ConservativeFn conservative = nullptr;
   // Of a collective that users write: how it is priced.
   std::optional<CollectiveKind> collective = std::nullopt;
+  // Calls of it to try, as functions in MLIR's syntax, and why it has none; see
+  // discover/certify.h.
+  const char* samples = nullptr;
+  const char* why_no_sample = nullptr;
 
   bool has(Trait trait) const { return traits & trait; }
 };
