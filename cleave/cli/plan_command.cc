@@ -274,7 +274,7 @@ void run(const PlanArguments& arguments) {
 }
 
 // Options that would change nothing beside others.
-void refuse_what_is_ignored(CLI::App& command) {
+void refuse_idle_plan_options(CLI::App& command) {
   command.get_option("--axes")->needs(command.get_option("--devices"));
   command.get_option("--json")->excludes(command.get_option("--export"));
   for (CLI::Option* option : command.get_options()) {
@@ -341,7 +341,7 @@ void add_plan_command(CLI::App& app) {
                     "plan on another mesh than that of the module's own shardings, without them");
   command->add_flag("--trace", a->trace, "what is done, on stderr");
   command->add_flag("--json", a->json, "print the plan");
-  refuse_what_is_ignored(*command);
+  refuse_idle_plan_options(*command);
   command->callback([a] { run(*a); });
 }
 
