@@ -4,6 +4,7 @@
 #include "cleave/ops/families.h"
 #include "cleave/ops/local_forms.h"
 #include "cleave/ops/op.h"
+#include "cleave/ops/samples.h"
 
 namespace cleave {
 
@@ -65,6 +66,20 @@ const OpRegistry& op_registry() {
     add_linalg_derivatives(r);
     add_custom_call_derivatives(r);
     add_collective_derivatives(r);
+    // Samples likewise.
+    add_shape_samples(r);
+    add_elementwise_samples(r);
+    add_dynamic_shape_samples(r);
+    add_dot_samples(r);
+    add_convolution_samples(r);
+    add_reduction_samples(r);
+    add_gather_scatter_samples(r);
+    add_linalg_samples(r);
+    add_chlo_samples(r);
+    add_random_samples(r);
+    add_custom_call_samples(r);
+    add_normalize_samples(r);
+    add_quantized_samples(r);
     return r;
   }();
   return registry;
