@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "cleave/core/error.h"
+#include "cleave/graph/cloner.h"
 
 namespace cleave {
 
@@ -169,46 +170,15 @@ void add_scalar_body(Graph& graph, NodeId node, std::string_view op, DType dtype
   body.finish({body.emit(op, {x, y})});
 }
 
-namespace {
-
-// A copy within one graph; values of the region map to their copies, others to themselves.
-void copy_into(Graph& graph, RegionId source, RegionId target, std::map<ValueId, ValueId>& map) {
-  for (size_t i = 0; i < graph.region(source).args.size(); ++i) {
-    const ValueId arg = graph.region(source).args[i];
-    const Type type = graph.type(arg);
-    map[arg] = graph.add_argument(target, type);
-  }
-  const std::vector<NodeId> nodes = graph.region(source).nodes;
-  for (NodeId id : nodes) {
-    const Node node = graph.node(id);
-    std::vector<ValueId> operands;
-    for (ValueId operand : node.operands) {
-      const auto it = map.find(operand);
-      operands.push_back(it == map.end() ? operand : it->second);
-    }
-    std::vector<Type> types;
-    for (ValueId result : node.results) types.push_back(graph.type(result));
-    const NodeId copy =
-        graph.add_node(node.name, std::move(operands), std::move(types), node.attrs);
-    graph.append(target, copy);
-    for (size_t i = 0; i < node.results.size(); ++i)
-      map[node.results[i]] = graph.node(copy).results[i];
-    for (RegionId region : node.regions) copy_into(graph, region, graph.add_region(copy), map);
-  }
-}
-
-}  // namespace
-
 void copy_body(Graph& graph, RegionId source, RegionId target) {
-  std::map<ValueId, ValueId> map;
-  copy_into(graph, source, target, map);
+  Cloner(graph, ValueMap::sparse()).region(source, target);
 }
 
 std::vector<ValueId> reemit(GraphBuilder& b, const Node& node, std::vector<ValueId> operands) {
   Graph& graph = b.graph();
   std::vector<Type> types;
   for (ValueId result : node.results) types.push_back(graph.type(result));
-  const NodeId copy = graph.add_node(node.name, std::move(operands), std::move(types), node.attrs);
+  const NodeId copy = graph.add_node_like(node, std::move(operands), std::move(types), node.attrs);
   for (RegionId region : node.regions) copy_body(graph, region, graph.add_region(copy));
   graph.append(b.region(), copy);
   return graph.node(copy).results;
