@@ -4,9 +4,9 @@
 
 #include "cleave/solve/model.h"
 #include "cleave/solve/timeline.h"
-#include "tests/plan/random_problem.h"
+#include "tests/solve/random_problem.h"
 
-namespace cleave::plan::solver {
+namespace cleave::solver {
 namespace {
 
 using test::brute_force;
@@ -186,4 +186,4 @@ TEST(Timeline, DropsTimesThatCannotBind) {
 }
 
 }  // namespace
-}  // namespace cleave::plan::solver
+}  // namespace cleave::solver

@@ -6,7 +6,7 @@
 
 #include "cleave/solve/problem.h"
 
-namespace cleave::plan::test {
+namespace cleave::solver::test {
 
 struct RandomShape {
   int nodes = 6;
@@ -88,4 +88,4 @@ inline std::optional<Int128> brute_force(const Problem& problem) {
   }
 }
 
-}  // namespace cleave::plan::test
+}  // namespace cleave::solver::test

@@ -4,9 +4,9 @@
 
 #include <stop_token>
 
-#include "tests/plan/random_problem.h"
+#include "tests/solve/random_problem.h"
 
-namespace cleave::plan {
+namespace cleave::solver {
 namespace {
 
 using test::brute_force;
@@ -175,4 +175,4 @@ TEST(Solve, TimeLimitCuts) {
 }
 
 }  // namespace
-}  // namespace cleave::plan
+}  // namespace cleave::solver

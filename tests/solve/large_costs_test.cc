@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "tests/plan/random_problem.h"
+#include "tests/solve/random_problem.h"
 
-namespace cleave::plan {
+namespace cleave::solver {
 namespace {
 
 constexpr std::int64_t kLarge = kForbidden - 1;
@@ -86,4 +86,4 @@ TEST(Solve, AgreesWithBruteForceOnLargeCosts) {
 }
 
 }  // namespace
-}  // namespace cleave::plan
+}  // namespace cleave::solver

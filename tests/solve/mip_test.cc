@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "cleave/solve/solve.h"
-#include "tests/plan/random_problem.h"
+#include "tests/solve/random_problem.h"
 
-namespace cleave::plan {
+namespace cleave::solver {
 namespace {
 
 using test::brute_force;
@@ -60,4 +60,4 @@ TEST(Mip, SaysThatNothingFits) {
 }
 
 }  // namespace
-}  // namespace cleave::plan
+}  // namespace cleave::solver

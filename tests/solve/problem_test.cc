@@ -8,10 +8,10 @@
 #include <fstream>
 
 #include "cleave/core/error.h"
-#include "tests/plan/random_problem.h"
+#include "tests/solve/random_problem.h"
 #include "tests/support/error_of.h"
 
-namespace cleave::plan {
+namespace cleave::solver {
 namespace {
 
 using ::testing::HasSubstr;
@@ -145,4 +145,4 @@ TEST(ProblemErrors, EvaluateChecksTheChoice) {
 }
 
 }  // namespace
-}  // namespace cleave::plan
+}  // namespace cleave::solver
