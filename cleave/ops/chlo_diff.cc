@@ -3,6 +3,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/ops/diff_util.h"
+#include "cleave/ops/dot_dims.h"
 #include "cleave/ops/infer_util.h"
 
 namespace cleave {
@@ -85,27 +86,6 @@ std::vector<ValueId> vjp_top_k(const DiffContext& c, std::span<const ValueId> ct
 
 // ---- ragged_dot
 
-struct RaggedNumbers {
-  std::vector<int64_t> lhs_batch, rhs_batch, lhs_contract, rhs_contract, ragged, group;
-  explicit RaggedNumbers(const Node& node) {
-    const StructAttr& n = *node.attrs.find("ragged_dot_dimension_numbers")->as<StructAttr>();
-    lhs_batch = n.get_ints_or_empty("lhs_batching_dimensions");
-    rhs_batch = n.get_ints_or_empty("rhs_batching_dimensions");
-    lhs_contract = n.get_ints_or_empty("lhs_contracting_dimensions");
-    rhs_contract = n.get_ints_or_empty("rhs_contracting_dimensions");
-    ragged = n.get_ints_or_empty("lhs_ragged_dimensions");
-    group = n.get_ints_or_empty("rhs_group_dimensions");
-  }
-  Attribute attribute() const {
-    return struct_of("chlo.ragged_dot", {{"lhs_batching_dimensions", ints_attr(lhs_batch)},
-                                         {"rhs_batching_dimensions", ints_attr(rhs_batch)},
-                                         {"lhs_contracting_dimensions", ints_attr(lhs_contract)},
-                                         {"rhs_contracting_dimensions", ints_attr(rhs_contract)},
-                                         {"lhs_ragged_dimensions", ints_attr(ragged)},
-                                         {"rhs_group_dimensions", ints_attr(group)}});
-  }
-};
-
 std::vector<ValueId> jvp_ragged_dot(const DiffContext& c, std::span<const ValueId> t) {
   ValueId total;
   if (t[0].valid()) total = reemit(c.b, c.node, {t[0], c.operand(1), c.operand(2)})[0];
@@ -113,22 +93,22 @@ std::vector<ValueId> jvp_ragged_dot(const DiffContext& c, std::span<const ValueI
     total = add_tangents(c.b, total, reemit(c.b, c.node, {c.operand(0), t[1], c.operand(2)})[0]);
   return {total};
 }
-Expr emit_ragged(const DiffContext& c, const RaggedNumbers& numbers, ValueId lhs, ValueId rhs) {
+Expr emit_ragged(const DiffContext& c, const RaggedDotDims& numbers, ValueId lhs, ValueId rhs) {
   AttrDict attrs = c.node.attrs;
-  attrs.set("ragged_dot_dimension_numbers", numbers.attribute());
+  attrs.set(kRaggedDotDims, ragged_dot_dims_attr(numbers));
   return {&c.b, c.b.emit("chlo.ragged_dot", {lhs, rhs, c.operand(2)}, std::move(attrs))};
 }
 
 // One product per group, [m, k], [m, n] -> [g, k, n], rows of a group with each other. Rows of an
 // operand get those of the other one times the cotangent of their group.
-std::vector<ValueId> vjp_ragged_products(const DiffContext& c, const RaggedNumbers& n, ValueId ct) {
+std::vector<ValueId> vjp_ragged_products(const DiffContext& c, const RaggedDotDims& n, ValueId ct) {
   auto back = [&](size_t mine) {
-    const int64_t my_rows = mine == 0 ? n.lhs_contract[0] : n.rhs_contract[0];
-    const int64_t other_rows = mine == 0 ? n.rhs_contract[0] : n.lhs_contract[0];
-    RaggedNumbers to = n;
+    const int64_t my_rows = mine == 0 ? n.dot.lhs_contract[0] : n.dot.rhs_contract[0];
+    const int64_t other_rows = mine == 0 ? n.dot.rhs_contract[0] : n.dot.lhs_contract[0];
+    RaggedDotDims to = n;
     to.ragged = {other_rows};
-    to.lhs_contract = {1 - other_rows};
-    to.rhs_contract = {mine == 0 ? 2 : 1};
+    to.dot.lhs_contract = {1 - other_rows};
+    to.dot.rhs_contract = {mine == 0 ? 2 : 1};
     to.group = {0};
     const Expr rows = emit_ragged(c, to, c.operand(1 - mine), ct);
     return my_rows == 0 ? rows : transpose(rows, {1, 0});
@@ -139,32 +119,32 @@ std::vector<ValueId> vjp_ragged_products(const DiffContext& c, const RaggedNumbe
 // Rows that meet the matrix of their group: [m, k], [g, k, n] -> [m, n], any order of dimensions,
 // without batch.
 std::vector<ValueId> vjp_ragged_dot(const DiffContext& c, std::span<const ValueId> ct) {
-  const RaggedNumbers n(c.node);
-  if (n.lhs_batch.empty() && n.group.empty() && n.lhs_contract == n.ragged &&
+  const RaggedDotDims n = ragged_dot_dims(c.node);
+  if (n.dot.lhs_batch.empty() && n.group.empty() && n.dot.lhs_contract == n.ragged &&
       operand_expr(c, 0).shape().size() == 2 && operand_expr(c, 1).shape().size() == 2)
     return vjp_ragged_products(c, n, ct[0]);
   require(
-      n.lhs_batch.empty() && n.group.size() == 1 && n.lhs_contract.size() == 1 &&
+      n.dot.lhs_batch.empty() && n.group.size() == 1 && n.dot.lhs_contract.size() == 1 &&
           operand_expr(c, 0).shape().size() == 2 && operand_expr(c, 1).shape().size() == 3,
       c.node,
       "has a reverse derivative for [m, k], [g, k, n] -> [m, n] and [m, k], [m, n] -> [g, k, n] "
       "alone");
   const Expr g = expr(c.b, ct[0]);
   const int64_t ragged = n.ragged[0], group = n.group[0];
-  const int64_t rhs_k = n.rhs_contract[0], rhs_n = 3 - group - rhs_k;
+  const int64_t rhs_k = n.dot.rhs_contract[0], rhs_n = 3 - group - rhs_k;
   ValueId lhs, rhs;
   if (c.wants(0)) {
-    RaggedNumbers to_lhs = n;
-    to_lhs.lhs_contract = {1};
-    to_lhs.rhs_contract = {rhs_n};
+    RaggedDotDims to_lhs = n;
+    to_lhs.dot.lhs_contract = {1};
+    to_lhs.dot.rhs_contract = {rhs_n};
     to_lhs.ragged = {0};
     const Expr rows = emit_ragged(c, to_lhs, g, c.operand(1));  // [m, k]
     lhs = ragged == 0 ? rows : transpose(rows, {1, 0});
   }
   if (c.wants(1)) {
-    RaggedNumbers to_rhs = n;
-    to_rhs.lhs_contract = {ragged};
-    to_rhs.rhs_contract = {0};
+    RaggedDotDims to_rhs = n;
+    to_rhs.dot.lhs_contract = {ragged};
+    to_rhs.dot.rhs_contract = {0};
     to_rhs.ragged = {ragged};
     to_rhs.group = {};
     const Expr products = emit_ragged(c, to_rhs, c.operand(0), g);  // [g, k, n]

@@ -3,6 +3,7 @@
 
 #include "cleave/kernels/dot.h"
 #include "cleave/kernels/shape.h"
+#include "cleave/ops/dot_dims.h"
 #include "cleave/ops/eval.h"
 #include "cleave/ops/families.h"
 #include "cleave/ops/infer_util.h"
@@ -33,19 +34,13 @@ struct RaggedDims {
 };
 
 RaggedDims ragged_dims(const Node& node) {
-  const Attribute* attribute = node.attrs.find("ragged_dot_dimension_numbers");
-  const StructAttr* numbers = attribute ? attribute->as<StructAttr>() : nullptr;
-  require(numbers != nullptr, node, "ragged_dot_dimension_numbers is missing");
+  auto [dot, ragged, group] = ragged_dot_dims(node);
   RaggedDims dims;
-  dims.dot = {numbers->get_ints_or_empty("lhs_batching_dimensions"),
-              numbers->get_ints_or_empty("rhs_batching_dimensions"),
-              numbers->get_ints_or_empty("lhs_contracting_dimensions"),
-              numbers->get_ints_or_empty("rhs_contracting_dimensions")};
-  const std::vector<int64_t> ragged = numbers->get_ints_or_empty("lhs_ragged_dimensions");
+  dims.dot = std::move(dot);
   require(ragged.size() == 1, node, "lhs_ragged_dimensions {} must name one dimension",
           ints_text(ragged));
   dims.ragged = ragged[0];
-  dims.group = numbers->get_ints_or_empty("rhs_group_dimensions");
+  dims.group = std::move(group);
   dims.kind = contains(dims.dot.lhs_contract, dims.ragged) ? Ragged::Contract
               : contains(dims.dot.lhs_batch, dims.ragged)  ? Ragged::Batch
                                                            : Ragged::Free;

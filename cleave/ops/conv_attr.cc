@@ -5,7 +5,7 @@
 
 namespace cleave {
 ConvDims conv_dims(const Node& node) {
-  const Attribute* attribute = node.attrs.find("dimension_numbers");
+  const Attribute* attribute = node.attrs.find(kConvDims);
   require(attribute != nullptr, node, "attribute 'dimension_numbers' (#stablehlo.conv) is missing");
   const StructAttr* numbers = attribute->as<StructAttr>();
   require(numbers != nullptr, node, "attribute 'dimension_numbers' must be #stablehlo.conv");
@@ -18,6 +18,19 @@ ConvDims conv_dims(const Node& node) {
           numbers->get_int("output_batch_dimension", -1),
           numbers->get_int("output_feature_dimension", -1),
           numbers->get_ints_or_empty("output_spatial_dimensions")};
+}
+
+Attribute conv_dims_attr(const ConvDims& dims) {
+  return StructAttr{"stablehlo.conv",
+                    {{"input_batch_dimension", int_attr(dims.input_batch)},
+                     {"input_feature_dimension", int_attr(dims.input_feature)},
+                     {"input_spatial_dimensions", ints_attr(dims.input_spatial)},
+                     {"kernel_input_feature_dimension", int_attr(dims.kernel_input_feature)},
+                     {"kernel_output_feature_dimension", int_attr(dims.kernel_output_feature)},
+                     {"kernel_spatial_dimensions", ints_attr(dims.kernel_spatial)},
+                     {"output_batch_dimension", int_attr(dims.output_batch)},
+                     {"output_feature_dimension", int_attr(dims.output_feature)},
+                     {"output_spatial_dimensions", ints_attr(dims.output_spatial)}}};
 }
 
 ConvWindow conv_window(const Node& node, const ConvDims& dims, const Shape& kernel) {

@@ -47,17 +47,10 @@ ConvForm form_of(const DiffContext& c) {
 
 Expr convolve(Expr input, Expr kernel, const ConvForm& form, const Node& node) {
   AttrDict attrs;
-  attrs.set("dimension_numbers",
-            StructAttr{"stablehlo.conv",
-                       {{"input_batch_dimension", int_attr(form.input.batch)},
-                        {"input_feature_dimension", int_attr(form.input.feature)},
-                        {"input_spatial_dimensions", ints_attr(form.input.spatial)},
-                        {"kernel_input_feature_dimension", int_attr(form.kernel.feature)},
-                        {"kernel_output_feature_dimension", int_attr(form.kernel.batch)},
-                        {"kernel_spatial_dimensions", ints_attr(form.kernel.spatial)},
-                        {"output_batch_dimension", int_attr(form.output.batch)},
-                        {"output_feature_dimension", int_attr(form.output.feature)},
-                        {"output_spatial_dimensions", ints_attr(form.output.spatial)}}});
+  attrs.set(kConvDims,
+            conv_dims_attr({form.input.batch, form.input.feature, form.input.spatial,
+                            form.kernel.feature, form.kernel.batch, form.kernel.spatial,
+                            form.output.batch, form.output.feature, form.output.spatial}));
   attrs.set("window_strides", ints_attr(form.strides));
   attrs.set("padding", pairs_attr(form.low, form.high));
   attrs.set("lhs_dilation", ints_attr(form.base_dilation));

@@ -56,17 +56,6 @@ PartialTransfer dot_partial(const Graph& graph, const Node& node) {
 
 // ---- dot_general
 
-DotDims dot_dims(const Node& node) {
-  const Attribute* attribute = node.attrs.find("dot_dimension_numbers");
-  const StructAttr* numbers = attribute ? attribute->as<StructAttr>() : nullptr;
-  require(numbers != nullptr, node,
-          "attribute 'dot_dimension_numbers' (#stablehlo.dot) is missing");
-  return {numbers->get_ints_or_empty("lhs_batching_dimensions"),
-          numbers->get_ints_or_empty("rhs_batching_dimensions"),
-          numbers->get_ints_or_empty("lhs_contracting_dimensions"),
-          numbers->get_ints_or_empty("rhs_contracting_dimensions")};
-}
-
 void require_paired(const Graph& graph, const Node& node, const char* what,
                     const std::vector<int64_t>& lhs_dims, const std::vector<int64_t>& rhs_dims) {
   require(lhs_dims.size() == rhs_dims.size(), node, "{} dimensions {} x {} must be pairs", what,
@@ -191,12 +180,6 @@ std::vector<Array> eval_dot(EvalContext& context, const Node& node,
 }
 
 }  // namespace
-
-std::optional<DotDims> dot_dims_of(const Graph& graph, const Node& node) {
-  if (node.name == "stablehlo.dot_general") return dot_dims(node);
-  if (node.name != "stablehlo.dot") return std::nullopt;
-  return DotDims{{}, {}, {static_cast<int64_t>(graph.operand_type(node, 0).rank()) - 1}, {0}};
-}
 
 void register_dot_ops(OpRegistry& registry) {
   registry.add({.name = "stablehlo.dot_general",

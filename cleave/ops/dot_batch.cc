@@ -2,6 +2,7 @@
 
 #include "cleave/ops/batch_rules.h"
 #include "cleave/ops/batch_util.h"
+#include "cleave/ops/dot_dims.h"
 #include "cleave/ops/infer_util.h"
 
 namespace cleave {
@@ -46,28 +47,19 @@ std::vector<Batched> batch_product(const BatchContext& c, DotForm dims, AttrDict
                              dims.rhs.free_before(y.dim);
   }
   attrs.erase("sdy.sharding");
-  attrs.set("dot_dimension_numbers",
-            dims_attr("stablehlo.dot", {{"lhs_batching_dimensions", dims.lhs.batching},
-                                        {"rhs_batching_dimensions", dims.rhs.batching},
-                                        {"lhs_contracting_dimensions", dims.lhs.contracting},
-                                        {"rhs_contracting_dimensions", dims.rhs.contracting}}));
+  attrs.set(kDotDims, dot_dims_attr({dims.lhs.batching, dims.rhs.batching, dims.lhs.contracting,
+                                     dims.rhs.contracting}));
   return {{c.b.emit_as(with_dim(result_type(c), out, c.size), "stablehlo.dot_general",
                        {x.value, y.value}, std::move(attrs)),
            out}};
 }
 
-DotForm form_of(const Node& node, const char* name) {
-  const Attribute* attribute = node.attrs.find(name);
-  const StructAttr* numbers = attribute ? attribute->as<StructAttr>() : nullptr;
-  require(numbers != nullptr, node, "attribute '{}' is missing", name);
-  return {{numbers->get_ints_or_empty("lhs_batching_dimensions"),
-           numbers->get_ints_or_empty("lhs_contracting_dimensions")},
-          {numbers->get_ints_or_empty("rhs_batching_dimensions"),
-           numbers->get_ints_or_empty("rhs_contracting_dimensions")}};
+DotForm form_of(const DotDims& dims) {
+  return {{dims.lhs_batch, dims.lhs_contract}, {dims.rhs_batch, dims.rhs_contract}};
 }
 
 std::vector<Batched> batch_dot_general(const BatchContext& c) {
-  return batch_product(c, form_of(c.node, "dot_dimension_numbers"), c.node.attrs);
+  return batch_product(c, form_of(dot_dims(c.node)), c.node.attrs);
 }
 
 std::vector<Batched> batch_dot(const BatchContext& c) {
@@ -100,27 +92,23 @@ std::vector<Batched> batch_einsum(const BatchContext& c) {
 // One more batching dimension. Group sizes of their own for each example need it to be the only
 // one.
 std::vector<Batched> batch_ragged_dot(const BatchContext& c) {
-  DotForm dims = form_of(c.node, "ragged_dot_dimension_numbers");
+  const RaggedDotDims dims = ragged_dot_dims(c.node);
   const Batched& groups = c.operands[2];
   const bool simple = operand_type(c, 2).rank() == 1;
-  if (!simple || (groups.batched() && !dims.lhs.batching.empty())) return batch_by_loop(c);
-  const StructAttr& numbers = *c.node.attrs.find("ragged_dot_dimension_numbers")->as<StructAttr>();
-  const std::vector<int64_t> ragged = numbers.get_ints_or_empty("lhs_ragged_dimensions");
-  if (groups.batched() && ragged.size() == 1 &&
-      std::ranges::find(dims.lhs.batching, ragged[0]) != dims.lhs.batching.end())
-    return batch_by_loop(c);
-  const bool contracts = ragged.size() == 1 && std::ranges::find(dims.lhs.contracting, ragged[0]) !=
-                                                   dims.lhs.contracting.end();
+  if (!simple || (groups.batched() && !dims.dot.lhs_batch.empty())) return batch_by_loop(c);
+  const std::vector<int64_t>& ragged = dims.ragged;
+  auto has_ragged = [&](const std::vector<int64_t>& list) {
+    return ragged.size() == 1 && std::ranges::find(list, ragged[0]) != list.end();
+  };
+  if (groups.batched() && has_ragged(dims.dot.lhs_batch)) return batch_by_loop(c);
+  const bool contracts = has_ragged(dims.dot.lhs_contract);
   AttrDict attrs = c.node.attrs;
-  attrs.set("ragged_dot_dimension_numbers",
-            dims_attr("chlo.ragged_dot",
-                      {{"lhs_batching_dimensions", prepended(0, shifted(dims.lhs.batching))},
-                       {"rhs_batching_dimensions", prepended(0, shifted(dims.rhs.batching))},
-                       {"lhs_contracting_dimensions", shifted(dims.lhs.contracting)},
-                       {"rhs_contracting_dimensions", shifted(dims.rhs.contracting)},
-                       {"lhs_ragged_dimensions", shifted(ragged)},
-                       {"rhs_group_dimensions",
-                        shifted(numbers.get_ints_or_empty("rhs_group_dimensions"))}}));
+  attrs.set(kRaggedDotDims,
+            ragged_dot_dims_attr({{prepended(0, shifted(dims.dot.lhs_batch)),
+                                   prepended(0, shifted(dims.dot.rhs_batch)),
+                                   shifted(dims.dot.lhs_contract), shifted(dims.dot.rhs_contract)},
+                                  shifted(ragged),
+                                  shifted(dims.group)}));
   return emit_self(c,
                    {at_front(c, c.operands[0]), at_front(c, c.operands[1]),
                     groups.batched() ? at_front(c, groups) : groups.value},

@@ -3,25 +3,10 @@
 #include <algorithm>
 
 #include "cleave/ops/diff_util.h"
+#include "cleave/ops/dot_dims.h"
 
 namespace cleave {
 namespace {
-
-DotDims dims_of(const Node& node) {
-  const Attribute* attribute = node.attrs.find("dot_dimension_numbers");
-  const StructAttr* n = attribute ? attribute->as<StructAttr>() : nullptr;
-  if (!n) return {};
-  return {n->get_ints_or_empty("lhs_batching_dimensions"),
-          n->get_ints_or_empty("rhs_batching_dimensions"),
-          n->get_ints_or_empty("lhs_contracting_dimensions"),
-          n->get_ints_or_empty("rhs_contracting_dimensions")};
-}
-Attribute dims_attr(const DotDims& dims) {
-  return struct_of("stablehlo.dot", {{"lhs_batching_dimensions", ints_attr(dims.lhs_batch)},
-                                     {"rhs_batching_dimensions", ints_attr(dims.rhs_batch)},
-                                     {"lhs_contracting_dimensions", ints_attr(dims.lhs_contract)},
-                                     {"rhs_contracting_dimensions", ints_attr(dims.rhs_contract)}});
-}
 
 std::vector<int64_t> joined(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
   std::vector<int64_t> all = a;
@@ -48,8 +33,7 @@ Expr cotangent(const DiffContext& c, Expr g, Expr y, const DotDims& dims, bool x
   for (size_t i = 0; i < y_free.size(); ++i)
     back.lhs_contract.push_back(static_cast<int64_t>(first + i));
   back.rhs_contract = y_free;
-  AttrDict attrs;
-  attrs.set("dot_dimension_numbers", dims_attr(back));
+  AttrDict attrs = dot_attrs(back);
   if (const Attribute* precision = c.node.attrs.find("precision_config"))
     attrs.set("precision_config", *precision);
   // Result: batch, free of g (which are those of x), free of y (its contracted ones, ascending).
@@ -75,7 +59,7 @@ std::vector<ValueId> vjp_dims(const DiffContext& c, Expr g, const DotDims& dims)
 }
 
 std::vector<ValueId> vjp_dot_general(const DiffContext& c, std::span<const ValueId> ct) {
-  return vjp_dims(c, expr(c.b, ct[0]), dims_of(c.node));
+  return vjp_dims(c, expr(c.b, ct[0]), dot_dims(c.node));
 }
 
 // [m k] x [k n], either a vector

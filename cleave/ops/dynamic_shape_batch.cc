@@ -4,6 +4,7 @@
 #include "cleave/ops/batch_rules.h"
 #include "cleave/ops/batch_util.h"
 #include "cleave/ops/infer_util.h"
+#include "cleave/ops/window_map.h"
 
 // Slices at positions that are operands: where these differ between examples, a slice is a gather
 // and an update a scatter, with the examples as batching dimensions. Sizes that are operands must
@@ -42,13 +43,9 @@ std::vector<Batched> batch_dynamic_slice(const BatchContext& c) {
   const bool own = x.batched();
   const size_t rank = sizes.size();
   const std::vector<int64_t> batching = own ? std::vector<int64_t>{0} : std::vector<int64_t>{};
-  StructAttr dims = dims_attr("stablehlo.gather",
-                              {{"offset_dims", counting(1, rank)},
-                               {"operand_batching_dims", batching},
-                               {"start_indices_batching_dims", batching},
-                               {"start_index_map", counting(own ? 1 : 0, rank)}},
-                              1);
-  attrs.set("dimension_numbers", std::move(dims));
+  attrs.set(
+      kGatherDims,
+      gather_attr({counting(1, rank), {}, batching, batching, counting(own ? 1 : 0, rank), 1}));
   attrs.set("slice_sizes", ints_attr(own ? prepended(1, sizes) : sizes));
   return {{c.b.emit("stablehlo.gather", {own ? at_front(c, x) : x.value, index_rows(c, starts)},
                     std::move(attrs)),
@@ -75,14 +72,9 @@ std::vector<Batched> batch_dynamic_update_slice(const BatchContext& c) {
   std::vector<Batched> clamped;
   for (size_t d = 0; d < starts.size(); ++d)
     clamped.push_back(clamped_start(c, starts[d], whole[d] - part[d]));
-  StructAttr dims = dims_attr("stablehlo.scatter",
-                              {{"update_window_dims", counting(1, whole.size())},
-                               {"input_batching_dims", {0}},
-                               {"scatter_indices_batching_dims", {0}},
-                               {"scatter_dims_to_operand_dims", counting(1, whole.size())}},
-                              1);
   AttrDict attrs;
-  attrs.set("scatter_dimension_numbers", std::move(dims));
+  attrs.set(kScatterDims,
+            scatter_attr({counting(1, whole.size()), {}, {0}, {0}, counting(1, whole.size()), 1}));
   attrs.set("indices_are_sorted", true);
   attrs.set("unique_indices", true);
   Graph& graph = c.b.graph();

@@ -1,19 +1,13 @@
 #include "cleave/ops/batch_rules.h"
 #include "cleave/ops/batch_util.h"
 #include "cleave/ops/infer_util.h"
+#include "cleave/ops/window_map.h"
 
 // Where indices differ between examples, the examples are a batching dimension of the indices, and
 // of the operand where that differs as well. Where only the operand differs, they are one more
 // dimension of the window.
 namespace cleave {
 namespace {
-
-const StructAttr& numbers_of(const BatchContext& c, const char* name) {
-  const Attribute* attribute = c.node.attrs.find(name);
-  const auto* numbers = attribute ? attribute->as<StructAttr>() : nullptr;
-  require(numbers != nullptr, c.node, "the attribute '{}' is missing", name);
-  return *numbers;
-}
 
 // ---- gather ----
 
@@ -23,31 +17,22 @@ std::vector<Batched> batch_gather(const BatchContext& c) {
           "slice sizes differ between examples, whose results would then differ in shape");
   const Batched &x = c.operands[0], &indices = c.operands[1];
   const bool window = x.batched() && !indices.batched(), both = x.batched() && indices.batched();
-  const StructAttr& numbers = numbers_of(c, "dimension_numbers");
-  auto dims = [&](const char* name) { return numbers.get_ints_or_empty(name); };
-  auto of_operand = [&](const char* name) {
-    return x.batched() ? shifted(dims(name)) : dims(name);
-  };
-  auto of_indices = [&](const char* name) {
-    return indices.batched() ? shifted(dims(name)) : dims(name);
-  };
-  std::vector<int64_t> offset = shifted(dims("offset_dims"));
-  if (window) offset = prepended(0, std::move(offset));
-  std::vector<int64_t> operand_batch = of_operand("operand_batching_dims");
-  std::vector<int64_t> indices_batch = of_indices("start_indices_batching_dims");
+  WindowMap map = gather_map(c.node);
+  map.window_dims = shifted(std::move(map.window_dims));
+  if (window) map.window_dims = prepended(0, std::move(map.window_dims));
+  if (x.batched())
+    for (auto* dims : {&map.collapsed_dims, &map.operand_batching_dims, &map.index_map})
+      *dims = shifted(std::move(*dims));
+  if (indices.batched()) {
+    map.indices_batching_dims = shifted(std::move(map.indices_batching_dims));
+    ++map.index_vector_dim;
+  }
   if (both) {
-    operand_batch = prepended(0, std::move(operand_batch));
-    indices_batch = prepended(0, std::move(indices_batch));
+    map.operand_batching_dims = prepended(0, std::move(map.operand_batching_dims));
+    map.indices_batching_dims = prepended(0, std::move(map.indices_batching_dims));
   }
   AttrDict attrs = c.node.attrs;
-  attrs.set("dimension_numbers",
-            dims_attr("stablehlo.gather",
-                      {{"offset_dims", std::move(offset)},
-                       {"collapsed_slice_dims", of_operand("collapsed_slice_dims")},
-                       {"operand_batching_dims", std::move(operand_batch)},
-                       {"start_indices_batching_dims", std::move(indices_batch)},
-                       {"start_index_map", of_operand("start_index_map")}},
-                      numbers.get_int("index_vector_dim", 0) + indices.batched()));
+  attrs.set(kGatherDims, gather_attr(map));
   std::vector<ValueId> operands{x.batched() ? at_front(c, x) : x.value,
                                 indices.batched() ? at_front(c, indices) : indices.value};
   const int64_t size = window ? c.size : 1;
@@ -70,26 +55,19 @@ std::vector<Batched> batch_gather(const BatchContext& c) {
 std::vector<Batched> batch_scatter(const BatchContext& c) {
   const size_t n = c.operands.size() / 2;
   const Batched& indices = c.operands[n];
-  const StructAttr& numbers = numbers_of(c, "scatter_dimension_numbers");
-  auto dims = [&](const char* name) { return shifted(numbers.get_ints_or_empty(name)); };
-  std::vector<int64_t> window = dims("update_window_dims");
-  std::vector<int64_t> input_batch = dims("input_batching_dims");
-  std::vector<int64_t> indices_batch = numbers.get_ints_or_empty("scatter_indices_batching_dims");
+  WindowMap map = scatter_map(c.node);
+  for (auto* dims :
+       {&map.window_dims, &map.collapsed_dims, &map.operand_batching_dims, &map.index_map})
+    *dims = shifted(std::move(*dims));
   if (indices.batched()) {
-    input_batch = prepended(0, std::move(input_batch));
-    indices_batch = prepended(0, shifted(std::move(indices_batch)));
+    map.operand_batching_dims = prepended(0, std::move(map.operand_batching_dims));
+    map.indices_batching_dims = prepended(0, shifted(std::move(map.indices_batching_dims)));
+    ++map.index_vector_dim;
   } else {
-    window = prepended(0, std::move(window));
+    map.window_dims = prepended(0, std::move(map.window_dims));
   }
   AttrDict attrs = c.node.attrs;
-  attrs.set("scatter_dimension_numbers",
-            dims_attr("stablehlo.scatter",
-                      {{"update_window_dims", std::move(window)},
-                       {"inserted_window_dims", dims("inserted_window_dims")},
-                       {"input_batching_dims", std::move(input_batch)},
-                       {"scatter_indices_batching_dims", std::move(indices_batch)},
-                       {"scatter_dims_to_operand_dims", dims("scatter_dims_to_operand_dims")}},
-                      numbers.get_int("index_vector_dim", 0) + indices.batched()));
+  attrs.set(kScatterDims, scatter_attr(map));
   std::vector<ValueId> operands = [&] {
     std::vector<ValueId> values;
     for (size_t i = 0; i < c.operands.size(); ++i)

@@ -43,7 +43,7 @@ Expr inside_mask(Expr indices, const WindowMap& map, const Shape& operand, const
 
 Expr emit_gather(Expr operand, Expr indices, const WindowMap& map, const Shape& window) {
   AttrDict attrs;
-  attrs.set("dimension_numbers", gather_attr(map));
+  attrs.set(kGatherDims, gather_attr(map));
   attrs.set("slice_sizes", ints_attr(window));
   attrs.set("indices_are_sorted", false);
   return {operand.b,
@@ -55,7 +55,7 @@ Expr emit_scatter(Expr operand, Expr indices, Expr updates, const WindowMap& map
   GraphBuilder& b = *operand.b;
   Graph& graph = b.graph();
   AttrDict attrs;
-  attrs.set("scatter_dimension_numbers", scatter_attr(map));
+  attrs.set(kScatterDims, scatter_attr(map));
   attrs.set("indices_are_sorted", false);
   attrs.set("unique_indices", unique);
   const Type type = b.type(operand);

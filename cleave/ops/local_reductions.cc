@@ -3,6 +3,7 @@
 #include "cleave/ops/local_forms.h"
 #include "cleave/ops/local_rounds.h"
 #include "cleave/ops/reducer.h"
+#include "cleave/ops/window_map.h"
 
 namespace cleave {
 namespace {
@@ -55,24 +56,19 @@ ValueId shifted_indices(LocalOp& op, ValueId indices, int64_t vector_dim,
 std::vector<ValueId> local_scatter(LocalOp& op) {
   const size_t n = op.operands.size() / 2;
   drop_uncounted(op, 0, n);
-  const Attribute* attr = op.attrs().find("scatter_dimension_numbers");
-  const StructAttr* numbers = attr ? attr->as<StructAttr>() : nullptr;
-  if (!numbers) return op.emit_self(op.attrs());
-  const std::vector<int64_t> indexed = numbers->get_ints_or_empty("scatter_dims_to_operand_dims");
+  const WindowMap map = scatter_map(op.node());
+  const std::vector<int64_t>&indexed = map.index_map, &inserted = map.collapsed_dims;
   const ShardSlice& box = op.operand_boxes[0];
   std::vector<int64_t> offsets;
   for (int64_t d : indexed) offsets.push_back(box.offset[d]);
-  for (int64_t d : numbers->get_ints_or_empty("inserted_window_dims"))
+  for (int64_t d : inserted)
     if (std::find(indexed.begin(), indexed.end(), d) == indexed.end() && box.offset[d] != 0)
       return {op.operands.begin(), op.operands.begin() + static_cast<int64_t>(n)};
   const bool inside = std::all_of(offsets.begin(), offsets.end(), [](int64_t o) { return o == 0; });
   // Dimensions of whole windows have no index but 0.
-  const std::vector<int64_t> inserted = numbers->get_ints_or_empty("inserted_window_dims");
   for (size_t k = 0; k < indexed.size(); ++k)
     if (std::find(inserted.begin(), inserted.end(), indexed[k]) == inserted.end()) offsets[k] = 0;
-  if (!inside)
-    op.operands[n] =
-        shifted_indices(op, op.operands[n], numbers->get_int("index_vector_dim", 0), offsets);
+  if (!inside) op.operands[n] = shifted_indices(op, op.operands[n], map.index_vector_dim, offsets);
   return op.emit_self(op.attrs());
 }
 

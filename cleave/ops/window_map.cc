@@ -6,7 +6,7 @@
 namespace cleave {
 namespace {
 
-const StructAttr& struct_attr(const Node& node, const char* name) {
+const StructAttr& struct_attr(const Node& node, std::string_view name) {
   const Attribute* attribute = node.attrs.find(name);
   const auto* fields = attribute ? attribute->as<StructAttr>() : nullptr;
   require(fields, node, "the attribute '{}' is missing", name);
@@ -15,15 +15,22 @@ const StructAttr& struct_attr(const Node& node, const char* name) {
 
 // Gather and scatter call the same things by other names.
 struct Names {
-  const char *attr, *window_dims, *collapsed_dims, *operand_batching_dims, *indices_batching_dims,
+  std::string_view attr;
+  const char *window_dims, *collapsed_dims, *operand_batching_dims, *indices_batching_dims,
       *index_map;
 };
-constexpr Names kGather{"dimension_numbers",           "offset_dims",
-                        "collapsed_slice_dims",        "operand_batching_dims",
-                        "start_indices_batching_dims", "start_index_map"};
-constexpr Names kScatter{"scatter_dimension_numbers",     "update_window_dims",
-                         "inserted_window_dims",          "input_batching_dims",
-                         "scatter_indices_batching_dims", "scatter_dims_to_operand_dims"};
+constexpr Names kGather{kGatherDims,
+                        "offset_dims",
+                        "collapsed_slice_dims",
+                        "operand_batching_dims",
+                        "start_indices_batching_dims",
+                        "start_index_map"};
+constexpr Names kScatter{kScatterDims,
+                         "update_window_dims",
+                         "inserted_window_dims",
+                         "input_batching_dims",
+                         "scatter_indices_batching_dims",
+                         "scatter_dims_to_operand_dims"};
 constexpr const char* kIndexVectorDim = "index_vector_dim";
 
 WindowMap map_of(const Node& node, const Names& names) {

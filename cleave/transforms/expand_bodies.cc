@@ -150,7 +150,7 @@ std::vector<ValueId> expand_scatter(GraphBuilder& b, const Node& node,
   const std::vector<int64_t> dims = map.window_operand_dims(window.size());
   for (size_t k = 0; k < dims.size(); ++k) window[dims[k]] = updates[map.window_dims[k]];
   AttrDict attrs;
-  attrs.set("dimension_numbers", gather_attr(map));
+  attrs.set(kGatherDims, gather_attr(map));
   attrs.set("slice_sizes", ints_attr(window));
   attrs.set("indices_are_sorted", false);
   std::vector<ValueId> args;
