@@ -203,7 +203,7 @@ void add_discover_command(CLI::App& app) {
       "stablehlo.dot_general, or files with a StableHLO module");
   command->add_option("--command", options->op.command,
                       "a program that computes the operator, asked over its standard input; see "
-                      "docs/discovery.md");
+                      "docs/guide/discovery.md");
   command
       ->add_option("--timeout", options->op.timeout,
                    "seconds that --command has for one answer, its start included")

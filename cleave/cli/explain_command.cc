@@ -8,7 +8,7 @@
 #include "cleave/graph/value_sharding.h"
 #include "cleave/plan/explain_plan.h"
 #include "cleave/rules/explain.h"
-#include "cleave/rules/sharding_passes.h"
+#include "cleave/rules/pipelines.h"
 
 namespace cleave::cli {
 namespace {

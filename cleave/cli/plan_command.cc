@@ -6,13 +6,13 @@
 
 #include "cleave/cli/annotated_mesh.h"
 #include "cleave/cli/commands.h"
-#include "cleave/cli/duration.h"
 #include "cleave/cli/files.h"
 #include "cleave/cli/interrupt.h"
 #include "cleave/cli/modules.h"
 #include "cleave/cli/tensor_options.h"
 #include "cleave/core/error.h"
 #include "cleave/core/output_file.h"
+#include "cleave/core/units.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/models/registry.h"
 #include "cleave/plan/apply.h"
@@ -37,11 +37,9 @@ struct PlanArguments {
   bool ignore_annotations = false;
 };
 
-std::string size(double bytes) {
-  if (bytes < 1 << 20) return fmt::format("{:.1f} KiB", bytes / 1024);
-  if (bytes < 1 << 30) return fmt::format("{:.1f} MiB", bytes / (1 << 20));
-  return fmt::format("{:.2f} GiB", bytes / (1 << 30));
-}
+// As in the rows of a plan.
+std::string duration(double seconds) { return seconds_text(seconds, 3); }
+std::string size(double bytes) { return bytes_text(bytes, BytesStyle::Table); }
 
 // Pins of the command line: one each, or @FILE with one on each line.
 std::vector<plan::Pin> pins_of(const PlanArguments& arguments, const MeshPtr& mesh) {

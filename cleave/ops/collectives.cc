@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 
+#include "cleave/machine/profile.h"
 #include "cleave/ops/collective_check.h"
 #include "cleave/ops/eval.h"
 #include "cleave/ops/families.h"
@@ -392,14 +393,16 @@ void register_collective_ops(OpRegistry& registry) {
                 .verify = verify_all_gather,
                 .rule = all_gather_rule,
                 .cost = move_cost,
-                .eval = eval_all_gather});
+                .eval = eval_all_gather,
+                .collective = CollectiveKind::AllGather});
   registry.add({.name = "stablehlo.all_reduce",
                 .traits = kCollective,
                 .infer = infer_all_reduce,
                 .verify = verify_all_reduce,
                 .rule = pointwise_rule,
                 .cost = move_cost,
-                .eval = eval_all_reduce});
+                .eval = eval_all_reduce,
+                .collective = CollectiveKind::AllReduce});
   registry.add({.name = "stablehlo.collective_reduce",
                 .traits = kCollective,
                 .infer = infer_all_reduce,
@@ -413,35 +416,40 @@ void register_collective_ops(OpRegistry& registry) {
                 .rule = pointwise_rule,
                 .partial = linear_partial,
                 .cost = move_cost,
-                .eval = eval_cross_replica_sum});
+                .eval = eval_cross_replica_sum,
+                .collective = CollectiveKind::AllReduce});
   registry.add({.name = "stablehlo.reduce_scatter",
                 .traits = kCollective,
                 .infer = infer_reduce_scatter,
                 .verify = verify_reduce_scatter,
                 .rule = reduce_scatter_rule,
                 .cost = move_cost,
-                .eval = eval_reduce_scatter});
+                .eval = eval_reduce_scatter,
+                .collective = CollectiveKind::ReduceScatter});
   registry.add({.name = "stablehlo.all_to_all",
                 .traits = kCollective,
                 .infer = infer_all_to_all,
                 .verify = verify_all_to_all,
                 .rule = all_to_all_rule,
                 .cost = move_cost,
-                .eval = eval_all_to_all});
+                .eval = eval_all_to_all,
+                .collective = CollectiveKind::AllToAll});
   registry.add({.name = "stablehlo.collective_permute",
                 .traits = kCollective,
                 .infer = infer_identity,
                 .verify = verify_permute,
                 .rule = pointwise_rule,
                 .cost = move_cost,
-                .eval = eval_permute});
+                .eval = eval_permute,
+                .collective = CollectiveKind::Permute});
   registry.add({.name = "stablehlo.collective_broadcast",
                 .traits = kCollective,
                 .infer = infer_broadcast,
                 .verify = verify_broadcast,
                 .rule = broadcast_rule,
                 .cost = move_cost,
-                .eval = eval_broadcast});
+                .eval = eval_broadcast,
+                .collective = CollectiveKind::Permute});
   registry.add({.name = "stablehlo.replica_id", .infer = infer_id, .eval = eval_replica_id});
   registry.add({.name = "stablehlo.partition_id", .infer = infer_id, .eval = eval_partition_id});
   registry.add({.name = "stablehlo.after_all", .infer = infer_token, .eval = eval_token});

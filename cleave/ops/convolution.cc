@@ -125,6 +125,43 @@ OpShardingRule convolution_rule(const Graph& graph, const Node& node) {
   return builder.build();
 }
 
+// How many dimensions of all tensors have the factor.
+int64_t count_dims(const OpShardingRule& rule, FactorIndex factor) {
+  int64_t count = 0;
+  for (const auto* tensors : {&rule.operands, &rule.results})
+    for (const TensorFactors& tensor : *tensors)
+      count += std::ranges::count_if(tensor, [&](const DimFactors& dim) {
+        return std::ranges::find(dim, factor) != dim.end();
+      });
+  return count;
+}
+
+// Nothing propagates along spatial dimensions: they, and the dimensions of the kernel that share
+// their window factors, get factors of their own.
+void conservative_convolution(const Graph&, const Node&, OpShardingRule& rule) {
+  auto clear_if = [](std::vector<TensorFactors>& tensors, const auto& condition) {
+    for (TensorFactors& tensor : tensors)
+      for (DimFactors& dim : tensor)
+        if (condition(dim)) dim.clear();
+  };
+  auto is_spatial = [&](const DimFactors& dim) {
+    return std::ranges::any_of(
+        dim, [&](FactorIndex f) { return rule.factors[f].kind == FactorKind::Permutation; });
+  };
+  clear_if(rule.operands, is_spatial);
+  clear_if(rule.results, is_spatial);
+  clear_if(rule.operands,
+           [&](const DimFactors& dim) { return dim.size() == 1 && count_dims(rule, dim[0]) == 1; });
+  for (auto* tensors : {&rule.operands, &rule.results})
+    for (TensorFactors& tensor : *tensors)
+      for (DimFactors& dim : tensor)
+        if (dim.empty()) {
+          dim.push_back(static_cast<FactorIndex>(rule.factors.size()));
+          rule.factors.push_back({});
+        }
+  drop_unused_factors(rule);
+}
+
 PartialTransfer convolution_partial(const Graph& graph, const Node& node) {
   const DType operand = graph.operand_type(node, 0).dtype, result = graph.result_type(node).dtype;
   if (is_integer(operand) && bit_width(result) > bit_width(operand)) return {};
@@ -235,7 +272,8 @@ void register_convolution_ops(OpRegistry& registry) {
                 .rule = convolution_rule,
                 .partial = convolution_partial,
                 .cost = convolution_cost,
-                .eval = eval_convolution});
+                .eval = eval_convolution,
+                .conservative = conservative_convolution});
   registry.add({.name = "stablehlo.dynamic_conv",
                 .traits = kPure,
                 .infer = infer_dynamic_conv,

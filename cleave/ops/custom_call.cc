@@ -145,6 +145,13 @@ bool has_factor(const DimFactors& dim, FactorIndex factor) {
 
 // A kernel computes all of its result from its operands, so a factor that no operand has cannot be
 // split. JAX says ([i, j], [k, l])->([m, n]) of a call whose every factor is whole.
+PropagationClass class_of_custom_call(const Graph&, const Node& node) {
+  const Attribute* attr = node.attrs.find("call_target_name");
+  const auto* target = attr ? attr->as<StringAttr>() : nullptr;
+  const bool moves = target && (target->value == "MoveToDevice" || target->value == "MoveToHost");
+  return moves ? PropagationClass::PassThrough : PropagationClass::Other;
+}
+
 bool custom_call_shardable(const Graph& graph, const Node& node, const OpShardingRule& rule,
                            FactorIndex factor) {
   const FactorKind kind = rule.factors[factor].kind;
@@ -318,7 +325,8 @@ void register_custom_call_ops(OpRegistry& registry) {
                 .rule = custom_call_rule,
                 .partial = custom_call_partial,
                 .eval = eval_custom_call,
-                .shardable = custom_call_shardable});
+                .shardable = custom_call_shardable,
+                .propagation_class = class_of_custom_call});
   registry.add({.name = "stablehlo.composite",
                 .traits = kCall,
                 .flow = Flow::Call,

@@ -328,19 +328,21 @@ std::vector<Array> eval_real_dynamic_slice(EvalContext& context, const Node& nod
 
 void register_dynamic_shape_ops(OpRegistry& r) {
   r.add({.name = "stablehlo.dynamic_slice",
-         .traits = kPure,
+         .traits = kPure | kWindow,
          .infer = infer_dynamic_slice,
          .rule = dynamic_slice_rule,
          .partial = view_partial_of_first,
          .cost = moved_cost,
-         .eval = eval_dynamic_slice});
+         .eval = eval_dynamic_slice,
+         .propagation_class = always<PropagationClass::DynamicSlice>});
   r.add({.name = "stablehlo.dynamic_update_slice",
          .traits = kPure,
          .infer = infer_dynamic_update_slice,
          .rule = dynamic_update_slice_rule,
          .partial = dynamic_update_slice_partial,
          .cost = dynamic_update_slice_cost,
-         .eval = eval_dynamic_update_slice});
+         .eval = eval_dynamic_update_slice,
+         .propagation_class = always<PropagationClass::DynamicSlice>});
   r.add({.name = "stablehlo.get_dimension_size",
          .traits = kPure,
          .infer = infer_get_dimension_size,
@@ -369,7 +371,7 @@ void register_dynamic_shape_ops(OpRegistry& r) {
          .cost = no_cost,
          .eval = eval_dynamic_reshape});
   r.add({.name = "stablehlo.dynamic_broadcast_in_dim",
-         .traits = kPure,
+         .traits = kPure | kRepeats,
          .infer = infer_dynamic_broadcast,
          .verify = verify_dynamic_broadcast,
          .rule = dynamic_broadcast_rule,
@@ -384,7 +386,7 @@ void register_dynamic_shape_ops(OpRegistry& r) {
          .partial = pad_partial,
          .eval = eval_dynamic_pad});
   r.add({.name = "stablehlo.real_dynamic_slice",
-         .traits = kPure,
+         .traits = kPure | kWindow,
          .infer = infer_real_dynamic_slice,
          .verify = verify_real_dynamic_slice,
          .rule = dynamic_window_rule,

@@ -246,6 +246,11 @@ OpShardingRule bitcast_rule(const Graph& graph, const Node& node) {
     builder.factor({kNoDim}, {int(common)}, out.back(), FactorKind::NeedReplication);
   return builder.build();
 }
+// Between types of one size it is elementwise.
+PropagationClass class_of_bitcast(const Graph& graph, const Node& node) {
+  const bool same = graph.operand_type(node, 0).shape == graph.result_type(node).shape;
+  return same ? PropagationClass::Elementwise : PropagationClass::Other;
+}
 std::vector<Array> eval_bitcast(EvalContext& context, const Node& node, std::span<const Array> in) {
   const Type& type = context.graph().result_type(node);
   Shape shape = in[0].shape();
@@ -436,7 +441,7 @@ void register_elementwise_ops(OpRegistry& r) {
   register_arithmetic(r);
   register_functions(r);
   r.add({.name = "stablehlo.convert",
-         .traits = kElementwiseTraits,
+         .traits = kElementwiseTraits | kRelabels,
          .infer = infer_convert,
          .rule = pointwise_rule,
          .partial = convert_partial,
@@ -446,7 +451,8 @@ void register_elementwise_ops(OpRegistry& r) {
          .traits = kPure,
          .infer = infer_bitcast,
          .rule = bitcast_rule,
-         .eval = eval_bitcast});
+         .eval = eval_bitcast,
+         .propagation_class = class_of_bitcast});
   r.add({.name = "stablehlo.compare",
          .traits = kElementwiseTraits,
          .infer = infer_compare,

@@ -207,6 +207,12 @@ OpShardingRule select_and_scatter_rule(const Graph& graph, const Node& node) {
 }
 
 // The positions that are selected do not depend on source and init, which are added up.
+// The windows stand in the source alone, as factors of their own.
+void conservative_select_and_scatter(const Graph&, const Node&, OpShardingRule& rule) {
+  for (Factor& factor : rule.factors)
+    if (factor.kind == FactorKind::Permutation || factor.kind == FactorKind::NeedReplication)
+      factor.blocked = true;
+}
 PartialTransfer select_and_scatter_partial(const Graph& graph, const Node& node) {
   if (node.regions.size() != 2) return {};
   const auto op = common_reduce_op(graph, node.regions[1]);
@@ -317,7 +323,8 @@ void register_reduce_window_ops(OpRegistry& registry) {
                 .rule = select_and_scatter_rule,
                 .partial = select_and_scatter_partial,
                 .cost = select_and_scatter_cost,
-                .eval = eval_select_and_scatter});
+                .eval = eval_select_and_scatter,
+                .conservative = conservative_select_and_scatter});
 }
 
 }  // namespace cleave

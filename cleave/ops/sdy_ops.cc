@@ -256,39 +256,47 @@ std::vector<Array> eval_manual(EvalContext& context, const Node& node,
 }  // namespace
 
 bool is_identity_op(const Node& node) {
-  return node.def && node.def->eval == eval_identity && node.operands.size() == 1 &&
+  return node.def && node.def->has(kSameValue) && node.operands.size() == 1 &&
          node.results.size() == 1;
 }
 
 void register_sdy_ops(OpRegistry& registry) {
   registry.add({.name = "sdy.sharding_constraint",
+                .traits = kSameValue,
                 .infer = infer_identity,
                 .verify = verify_constraint,
                 .rule = pointwise_rule,
                 .partial = view_partial,
                 .cost = no_cost,
-                .eval = eval_identity});
+                .eval = eval_identity,
+                .propagation_class = always<PropagationClass::Elementwise>});
   registry.add({.name = "sdy.reshard",
-                .traits = kPure,
+                .traits = kPure | kSameValue | kKeepsConstants,
                 .infer = infer_identity,
                 .verify = verify_constraint,
                 .cost = no_cost,
-                .eval = eval_identity});
+                .eval = eval_identity,
+                .propagation_class = always<PropagationClass::Elementwise>});
   registry.add({.name = "sdy.propagation_barrier",
-                .traits = kPure,
+                .traits = kPure | kSameValue | kKeepsConstants,
                 .infer = infer_identity,
                 .verify = verify_barrier,
                 .cost = no_cost,
-                .eval = eval_identity});
+                .eval = eval_identity,
+                .propagation_class = always<PropagationClass::Barrier>});
   registry.add({.name = "sdy.data_flow_edge",
+                .traits = kSameValue,
                 .infer = infer_identity,
                 .verify = verify_edge,
                 .cost = no_cost,
-                .eval = eval_identity});
+                .eval = eval_identity,
+                .propagation_class = always<PropagationClass::PassThrough>});
   registry.add({.name = "sdy.func_data_flow_edge",
+                .traits = kSameValue,
                 .infer = infer_identity,
                 .cost = no_cost,
-                .eval = eval_identity});
+                .eval = eval_identity,
+                .propagation_class = always<PropagationClass::PassThrough>});
   registry.add({.name = "sdy.sharding_group", .infer = infer_no_result, .eval = eval_no_result});
   registry.add({.name = "sdy.constant",
                 .traits = kPure | kConstantLike,
@@ -310,7 +318,7 @@ void register_sdy_ops(OpRegistry& registry) {
                            "sdy.collective_permute", "sdy.all_reduce", "sdy.reduce_scatter",
                            "sdy.sharded_to_unreduced", "sdy.replicated_to_unreduced"})
     registry.add({.name = name,
-                  .traits = kCollective,
+                  .traits = kCollective | kSameValue,
                   .infer = infer_identity,
                   .verify = verify_collective,
                   .eval = eval_identity});

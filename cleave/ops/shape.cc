@@ -354,6 +354,12 @@ OpShardingRule concatenate_rule(const Graph& graph, const Node& node) {
   }
   return builder.build();
 }
+// Nothing propagates along the dimension in which the operands are joined.
+void conservative_concatenate(const Graph&, const Node& node, OpShardingRule& rule) {
+  const auto dim = static_cast<size_t>(node.attrs.get_int("dimension"));
+  dissolve_factor(rule, rule.results[0][dim][0]);
+  drop_unused_factors(rule);
+}
 PartialTransfer concatenate_partial(const Graph& graph, const Node& node) {
   PartialTransfer rows = view_partial(graph, node);
   if (node.operands.size() > 1)
@@ -384,35 +390,38 @@ void register_shape_ops(OpRegistry& r) {
          .infer = infer_iota,
          .eval = eval_iota});
   r.add({.name = "stablehlo.reshape",
-         .traits = kPure | kViewLike,
+         .traits = kPure | kViewLike | kKeepsConstants | kRelabels,
          .infer = infer_reshape,
          .rule = reshape_rule,
          .partial = view_partial,
          .cost = no_cost,
-         .eval = eval_reshape});
+         .eval = eval_reshape,
+         .propagation_class = always<PropagationClass::PassThrough>});
   r.add({.name = "stablehlo.transpose",
-         .traits = kPure | kViewLike,
+         .traits = kPure | kViewLike | kRelabels,
          .infer = infer_transpose,
          .rule = transpose_rule,
          .partial = view_partial,
          .cost = transpose_cost,
-         .eval = eval_transpose});
+         .eval = eval_transpose,
+         .propagation_class = always<PropagationClass::PassThrough>});
   r.add({.name = "stablehlo.broadcast_in_dim",
-         .traits = kPure | kViewLike,
+         .traits = kPure | kViewLike | kKeepsConstants | kRepeats,
          .infer = infer_broadcast_in_dim,
          .rule = broadcast_in_dim_rule,
          .partial = view_partial,
          .cost = no_cost,
-         .eval = eval_broadcast_in_dim});
+         .eval = eval_broadcast_in_dim,
+         .propagation_class = always<PropagationClass::Broadcast>});
   r.add({.name = "stablehlo.broadcast",
-         .traits = kPure | kViewLike,
+         .traits = kPure | kViewLike | kRepeats,
          .infer = infer_broadcast,
          .rule = broadcast_op_rule,
          .partial = view_partial,
          .cost = no_cost,
          .eval = eval_broadcast});
   r.add({.name = "stablehlo.slice",
-         .traits = kPure | kViewLike,
+         .traits = kPure | kViewLike | kKeepsConstants | kWindow,
          .infer = infer_slice,
          .rule = slice_rule,
          .partial = view_partial,
@@ -434,7 +443,8 @@ void register_shape_ops(OpRegistry& r) {
          .infer = infer_concatenate,
          .rule = concatenate_rule,
          .partial = concatenate_partial,
-         .eval = eval_concatenate});
+         .eval = eval_concatenate,
+         .conservative = conservative_concatenate});
   r.add({.name = "stablehlo.optimization_barrier",
          .traits = kDataFlow,
          .flow = Flow::Barrier,

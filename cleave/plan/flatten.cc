@@ -2,12 +2,12 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/cloner.h"
+#include "cleave/graph/flow.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/graph/scalar_code.h"
 #include "cleave/graph/verify.h"
-#include "cleave/ops/op.h"
 #include "cleave/plan/names.h"
-#include "cleave/rules/sharding_passes.h"
+#include "cleave/rules/export/export_passes.h"
 
 namespace cleave::plan {
 namespace {
@@ -34,7 +34,7 @@ class Flattener {
       inline_region(id, callee->body, to, callee->name);
       return true;
     }
-    if (is<op::NamedComputation>(node)) {
+    if (flow_of(node) == Flow::Named) {
       inline_region(id, node.regions[0], to, {});
       return true;
     }
@@ -77,8 +77,8 @@ class Flattener {
 }  // namespace
 
 bool is_planned_inside(const Node& node) {
-  return !node.regions.empty() && node.def && node.def->has(kDataFlow) &&
-         !is<op::ManualComputation, op::NamedComputation>(node);
+  const Flow flow = flow_of(node);
+  return flow == Flow::Loop || flow == Flow::Branches;
 }
 
 Graph flatten(const Graph& graph, std::string_view entry) {

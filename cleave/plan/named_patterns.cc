@@ -25,7 +25,7 @@ ValueId argument_behind(const Graph& graph, ValueId value) {
     if (!id.valid()) return value;
     const Node& node = graph.node(id);
     const bool renames =
-        is<op::Convert, op::Reshape, op::Transpose, op::Reshard, op::DynamicSlice, op::Slice>(node);
+        is<op::Reshard>(node) || (node.def && (node.def->has(kRelabels) || node.def->has(kWindow)));
     if (!renames) return {};
     value = node.operands[0];
   }

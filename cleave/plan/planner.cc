@@ -9,6 +9,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/core/parallel.h"
+#include "cleave/core/units.h"
 #include "cleave/plan/axis_parts.h"
 #include "cleave/plan/extract.h"
 #include "cleave/plan/lazy_solver.h"
@@ -16,12 +17,6 @@
 
 namespace cleave::plan {
 namespace {
-
-std::string size_text(int64_t bytes) {
-  if (bytes < 1 << 20) return fmt::format("{} bytes", bytes);
-  if (bytes < 1 << 30) return fmt::format("{:.2f} MiB", static_cast<double>(bytes) / (1 << 20));
-  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1 << 30));
-}
 
 // Of the weight of branches, to each that is not taken to be the dearest: so little that it does
 // not sway the others, and enough that all of them are planned well.
@@ -281,10 +276,11 @@ class Planning {
       result_.reason = "no plan was found";
       return;
     }
-    result_.reason = fmt::format("{} {}; every plan holds at least {} at {}",
-                                 solution_.proven ? "no plan fits" : "no plan was found that fits",
-                                 size_text(*options_.memory), size_text(result_.least_memory),
-                                 result_.least_memory_at);
+    result_.reason =
+        fmt::format("{} {}; every plan holds at least {} at {}",
+                    solution_.proven ? "no plan fits" : "no plan was found that fits",
+                    bytes_text(*options_.memory, BytesStyle::Limit),
+                    bytes_text(result_.least_memory, BytesStyle::Limit), result_.least_memory_at);
   }
 
   std::string place_of(const std::vector<int64_t>& memory,

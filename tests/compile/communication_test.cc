@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "cleave/cleave.h"
+#include "cleave/tensors.h"
 #include "cleave/discover/certify.h"
 #include "cleave/runtime/compare.h"
 #include "cleave/runtime/fill.h"

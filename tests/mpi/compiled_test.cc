@@ -7,11 +7,11 @@
 #include <fstream>
 #include <numeric>
 
-#include "cleave/cleave.h"
+#include "cleave/tensors.h"
 #include "cleave/compile/executable.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/text/text.h"
-#include "cleave/rules/sharding_passes.h"
+#include "cleave/rules/pipelines.h"
 #include "cleave/runtime/compare.h"
 #include "cleave/runtime/fill.h"
 #include "cleave/runtime/rank_transport.h"

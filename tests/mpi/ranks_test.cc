@@ -9,7 +9,7 @@
 #include <numeric>
 #include <set>
 
-#include "cleave/cleave.h"
+#include "cleave/tensors.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/runtime/executor.h"

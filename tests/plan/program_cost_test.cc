@@ -9,7 +9,7 @@
 #include "cleave/graph/text/text.h"
 #include "cleave/ops/trip_count.h"
 #include "cleave/reshard/reshard.h"
-#include "cleave/rules/sharding_passes.h"
+#include "cleave/rules/export/export_passes.h"
 #include "cleave/spmd/partition.h"
 #include "cleave/spmd/random_shardings.h"
 

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "cleave/graph/text/text.h"
-#include "cleave/rules/sharding_passes.h"
+#include "cleave/rules/export/export_passes.h"
 #include "cleave/runtime/executor.h"
 #include "cleave/runtime/fill.h"
 #include "cleave/spmd/partition.h"

@@ -7,7 +7,6 @@
 #include "cleave/graph/text/text.h"
 #include "cleave/graph/verify.h"
 #include "cleave/plan/size_classes.h"
-#include "cleave/rules/sharding_passes.h"
 #include "cleave/runtime/compare.h"
 #include "cleave/runtime/executor.h"
 #include "cleave/runtime/fill.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <complex>
 
-#include "cleave/cleave.h"
+#include "cleave/tensors.h"
 #include "cleave/core/error.h"
 #include "cleave/transforms.h"
 

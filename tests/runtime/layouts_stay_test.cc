@@ -4,7 +4,7 @@
 #include <cmath>
 #include <random>
 
-#include "cleave/cleave.h"
+#include "cleave/tensors.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/runtime/record.h"

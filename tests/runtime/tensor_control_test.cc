@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cleave/cleave.h"
+#include "cleave/tensors.h"
 #include "cleave/core/error.h"
 #include "cleave/runtime/compare.h"
 #include "cleave/runtime/ops_stablehlo.h"

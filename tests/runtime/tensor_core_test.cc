@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <numeric>
 
-#include "cleave/cleave.h"
+#include "cleave/tensors.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/runtime/program_cache.h"

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "cleave/cleave.h"
+#include "cleave/tensors.h"
 #include "cleave/runtime/compare.h"
 #include "cleave/runtime/fill.h"
 #include "cleave/runtime/npy.h"

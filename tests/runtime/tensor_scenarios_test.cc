@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cleave/cleave.h"
+#include "cleave/tensors.h"
 #include "cleave/runtime/compare.h"
 
 // What goes over the wire, and what comes out: every scenario is compared with the same program on

@@ -6,7 +6,7 @@
 #include <limits>
 #include <set>
 
-#include "cleave/cleave.h"
+#include "cleave/tensors.h"
 #include "cleave/core/error.h"
 #include "cleave/models/training.h"
 #include "cleave/transforms.h"

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "cleave/cleave.h"
+#include "cleave/tensors.h"
 #include "cleave/models/training.h"
 #include "cleave/models/transformer.h"
 #include "cleave/runtime/compare.h"

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "cleave/cleave.h"
+#include "cleave/tensors.h"
 #include "cleave/core/error.h"
 #include "cleave/transforms.h"
 #include "tests/support/error_of.h"
