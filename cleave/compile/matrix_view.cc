@@ -4,7 +4,7 @@
 #include <array>
 
 #include "cleave/core/error.h"
-#include "cleave/ops/dot_dims.h"
+#include "cleave/ops/dot/dot_dims.h"
 
 namespace cleave {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/discover/library.h"
-#include "cleave/ops/dot_dims.h"
+#include "cleave/ops/dot/dot_dims.h"
 
 namespace cleave {
 namespace {

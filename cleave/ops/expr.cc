@@ -6,8 +6,8 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/cloner.h"
-#include "cleave/ops/dot_dims.h"
-#include "cleave/ops/window_map.h"
+#include "cleave/ops/dot/dot_dims.h"
+#include "cleave/ops/indexing/window_map.h"
 
 namespace cleave {
 

@@ -3,9 +3,9 @@
 
 #include "cleave/graph/local_op.h"
 #include "cleave/graph/op_def.h"
-#include "cleave/ops/dot_dims.h"
+#include "cleave/ops/dot/dot_dims.h"
 #include "cleave/ops/op.h"
-#include "cleave/ops/reduction_body.h"
+#include "cleave/ops/reduce/reduction_body.h"
 #include "cleave/rewrite/rewriter.h"
 #include "cleave/rewrite/simplify.h"
 

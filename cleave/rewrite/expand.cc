@@ -7,9 +7,9 @@
 
 #include "cleave/graph/builder.h"
 #include "cleave/graph/op_def.h"
-#include "cleave/ops/dot_dims.h"
+#include "cleave/ops/dot/dot_dims.h"
+#include "cleave/ops/indexing/window_map.h"
 #include "cleave/ops/op.h"
-#include "cleave/ops/window_map.h"
 #include "cleave/rewrite/rewriter.h"
 #include "cleave/rewrite/simplify.h"
 

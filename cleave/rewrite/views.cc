@@ -2,7 +2,7 @@
 #include <numeric>
 
 #include "cleave/graph/op_def.h"
-#include "cleave/ops/dot_dims.h"
+#include "cleave/ops/dot/dot_dims.h"
 #include "cleave/ops/op.h"
 #include "cleave/rewrite/rewriter.h"
 #include "cleave/rewrite/simplify.h"

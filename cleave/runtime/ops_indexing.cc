@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cleave/core/error.h"
-#include "cleave/ops/window_map.h"
+#include "cleave/ops/indexing/window_map.h"
 #include "cleave/runtime/form_util.h"
 #include "cleave/runtime/ops_elementwise.h"
 #include "cleave/runtime/ops_shape.h"

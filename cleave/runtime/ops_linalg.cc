@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cleave/core/error.h"
-#include "cleave/ops/dot_dims.h"
+#include "cleave/ops/dot/dot_dims.h"
 #include "cleave/runtime/form_util.h"
 #include "cleave/runtime/promotion.h"
 #include "cleave/runtime/record.h"

@@ -1,8 +1,8 @@
 #include "cleave/runtime/ops_stablehlo.h"
 
 #include "cleave/core/error.h"
-#include "cleave/ops/dot_dims.h"
-#include "cleave/ops/window_map.h"
+#include "cleave/ops/dot/dot_dims.h"
+#include "cleave/ops/indexing/window_map.h"
 #include "cleave/runtime/form_util.h"
 #include "cleave/runtime/ops_creation.h"
 #include "cleave/runtime/promotion.h"

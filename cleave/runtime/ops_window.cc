@@ -1,5 +1,5 @@
 #include "cleave/core/error.h"
-#include "cleave/ops/conv_attr.h"
+#include "cleave/ops/convolution/conv_attr.h"
 #include "cleave/runtime/form_util.h"
 #include "cleave/runtime/ops_elementwise.h"
 #include "cleave/runtime/ops_nn.h"

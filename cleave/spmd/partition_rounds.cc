@@ -1,9 +1,9 @@
 #include <algorithm>
 
-#include "cleave/ops/local_rounds.h"
-#include "cleave/ops/local_windows.h"
+#include "cleave/ops/indexing/window_map.h"
 #include "cleave/ops/op.h"
-#include "cleave/ops/window_map.h"
+#include "cleave/ops/reduce/local_windows.h"
+#include "cleave/ops/sort/local_rounds.h"
 #include "cleave/spmd/partitioner.h"
 
 namespace cleave {

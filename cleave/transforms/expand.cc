@@ -4,11 +4,11 @@
 #include "cleave/graph/op_def.h"
 #include "cleave/ops/expr.h"
 #include "cleave/ops/identity.h"
+#include "cleave/ops/indexing/window_map.h"
 #include "cleave/ops/infer_util.h"
 #include "cleave/ops/op.h"
-#include "cleave/ops/reduction_body.h"
-#include "cleave/ops/window_attr.h"
-#include "cleave/ops/window_map.h"
+#include "cleave/ops/reduce/reduction_body.h"
+#include "cleave/ops/reduce/window_attr.h"
 #include "cleave/transforms/prepare.h"
 
 namespace cleave {

@@ -1,11 +1,11 @@
 #include <algorithm>
 
+#include "cleave/ops/collective/process_groups.h"
 #include "cleave/ops/expr.h"
+#include "cleave/ops/indexing/window_map.h"
 #include "cleave/ops/infer_util.h"
 #include "cleave/ops/op.h"
-#include "cleave/ops/process_groups.h"
-#include "cleave/ops/reducer.h"
-#include "cleave/ops/window_map.h"
+#include "cleave/ops/reduce/reducer.h"
 #include "cleave/transforms/prepare.h"
 
 // Scatters and collectives with any body, as ops that have derivatives.
