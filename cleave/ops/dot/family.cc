@@ -1,0 +1,22 @@
+#include "cleave/ops/dot/family.h"
+
+#include "cleave/ops/families.h"
+
+namespace cleave {
+namespace {
+
+void define_family(OpRegistry& registry) {
+  register_dot_ops(registry);
+  register_einsum_ops(registry);
+}
+
+void extend_family(OpRegistry& registry) {
+  add_dot_batch_rules(registry);
+  add_dot_derivatives(registry);
+}
+
+}  // namespace
+
+const OpFamily kDotFamily{define_family, extend_family};
+
+}  // namespace cleave
