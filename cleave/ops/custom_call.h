@@ -26,7 +26,6 @@ void verify_linalg_call(const Graph& graph, const Node& node, std::string_view t
 std::vector<Array> eval_linalg_call(const Graph& graph, const Node& node, std::string_view target,
                                     std::span<const Array> operands);
 
-
 // Whether a dimension of an operand or result (operands first) stands before the matrices or counts
 // right-hand sides, each of which is solved on its own.
 bool is_linalg_batch_dim(const Graph& graph, const Node& node, size_t tensor, size_t dim);

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cleave/core/error.h"
-#include "cleave/core/output_file.h"
 #include "cleave/core/input_file.h"
+#include "cleave/core/output_file.h"
 
 namespace cleave::plan {
 namespace {

@@ -1,6 +1,5 @@
 #include "cleave/transforms/region_copy.h"
 
-
 namespace cleave {
 
 std::vector<ValueId> ValueTable::map(const std::vector<ValueId>& ids) const {
