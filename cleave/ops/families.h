@@ -8,7 +8,7 @@ namespace cleave {
 // define their ops before any of them extends an op, so that one may add to ops of another.
 struct OpFamily {
   void (*define)(OpRegistry& registry);
-  void (*extend)(OpRegistry& registry) = nullptr;  // batching, derivatives, local forms
+  void (*extend)(OpRegistry& registry) = nullptr;  // batching, derivatives, local forms, samples
 };
 
 extern const OpFamily kElementwiseFamily, kChloFamily, kShapeFamily, kIndexingFamily, kReduceFamily,

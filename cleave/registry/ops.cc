@@ -1,7 +1,6 @@
 #include "cleave/core/error.h"
 #include "cleave/ops/families.h"
 #include "cleave/ops/op.h"
-#include "cleave/ops/samples.h"
 
 namespace cleave {
 
@@ -21,20 +20,6 @@ const OpRegistry& op_registry() {
     for (const OpFamily* family : kFamilies) family->define(r);
     for (const OpFamily* family : kFamilies)
       if (family->extend) family->extend(r);
-    // Samples come last: they are of ops that all families have registered.
-    add_shape_samples(r);
-    add_elementwise_samples(r);
-    add_dynamic_shape_samples(r);
-    add_dot_samples(r);
-    add_convolution_samples(r);
-    add_reduction_samples(r);
-    add_gather_scatter_samples(r);
-    add_linalg_samples(r);
-    add_chlo_samples(r);
-    add_random_samples(r);
-    add_custom_call_samples(r);
-    add_normalize_samples(r);
-    add_quantized_samples(r);
     return r;
   }();
   return registry;

@@ -1,6 +1,7 @@
 #include "cleave/ops/chlo/family.h"
 
 #include "cleave/ops/families.h"
+#include "cleave/ops/samples.h"
 
 namespace cleave {
 namespace {
@@ -12,6 +13,7 @@ void define_family(OpRegistry& registry) {
 
 void extend_family(OpRegistry& registry) {
   add_chlo_derivatives(registry);
+  add_chlo_samples(registry);
 }
 
 }  // namespace

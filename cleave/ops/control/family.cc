@@ -10,9 +10,7 @@ void define_family(OpRegistry& registry) {
   register_fusion_ops(registry);
 }
 
-void extend_family(OpRegistry& registry) {
-  add_control_flow_batch_rules(registry);
-}
+void extend_family(OpRegistry& registry) { add_control_flow_batch_rules(registry); }
 
 }  // namespace
 

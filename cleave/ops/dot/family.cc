@@ -1,6 +1,7 @@
 #include "cleave/ops/dot/family.h"
 
 #include "cleave/ops/families.h"
+#include "cleave/ops/samples.h"
 
 namespace cleave {
 namespace {
@@ -13,6 +14,7 @@ void define_family(OpRegistry& registry) {
 void extend_family(OpRegistry& registry) {
   add_dot_batch_rules(registry);
   add_dot_derivatives(registry);
+  add_dot_samples(registry);
 }
 
 }  // namespace

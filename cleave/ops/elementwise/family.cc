@@ -1,6 +1,7 @@
 #include "cleave/ops/elementwise/family.h"
 
 #include "cleave/ops/families.h"
+#include "cleave/ops/samples.h"
 
 namespace cleave {
 namespace {
@@ -13,6 +14,8 @@ void define_family(OpRegistry& registry) {
 void extend_family(OpRegistry& registry) {
   add_elementwise_batch_rules(registry);
   add_elementwise_derivatives(registry);
+  add_elementwise_samples(registry);
+  add_quantized_samples(registry);
 }
 
 }  // namespace

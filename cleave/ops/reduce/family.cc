@@ -1,6 +1,7 @@
 #include "cleave/ops/reduce/family.h"
 
 #include "cleave/ops/families.h"
+#include "cleave/ops/samples.h"
 
 namespace cleave {
 namespace {
@@ -18,6 +19,8 @@ void extend_family(OpRegistry& registry) {
   add_reduce_derivatives(registry);
   add_reduction_batch_rules(registry);
   add_window_derivatives(registry);
+  add_reduction_samples(registry);
+  add_normalize_samples(registry);
 }
 
 }  // namespace

@@ -5,13 +5,9 @@
 namespace cleave {
 namespace {
 
-void define_family(OpRegistry& registry) {
-  register_sdy_ops(registry);
-}
+void define_family(OpRegistry& registry) { register_sdy_ops(registry); }
 
-void extend_family(OpRegistry& registry) {
-  add_sdy_batch_rules(registry);
-}
+void extend_family(OpRegistry& registry) { add_sdy_batch_rules(registry); }
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 #include "cleave/ops/shape/family.h"
 
 #include "cleave/ops/families.h"
+#include "cleave/ops/samples.h"
 
 namespace cleave {
 namespace {
@@ -15,6 +16,8 @@ void extend_family(OpRegistry& registry) {
   add_local_view_forms(registry);
   add_shape_batch_rules(registry);
   add_shape_derivatives(registry);
+  add_shape_samples(registry);
+  add_dynamic_shape_samples(registry);
 }
 
 }  // namespace

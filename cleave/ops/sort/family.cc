@@ -5,13 +5,9 @@
 namespace cleave {
 namespace {
 
-void define_family(OpRegistry& registry) {
-  register_sort_ops(registry);
-}
+void define_family(OpRegistry& registry) { register_sort_ops(registry); }
 
-void extend_family(OpRegistry& registry) {
-  add_local_round_forms(registry);
-}
+void extend_family(OpRegistry& registry) { add_local_round_forms(registry); }
 
 }  // namespace
 
