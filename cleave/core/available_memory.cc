@@ -15,10 +15,10 @@
 namespace cleave {
 namespace {
 
-// What is never worth a look into /proc.
+// Requests below this never read /proc.
 constexpr int64_t kSmall = int64_t{64} << 20;
 
-// The first number of a small file, after `key` where one is given; -1 without it.
+// The first number of a small file, after `key` if one is given; -1 if there is none.
 int64_t number_in(const char* path, const char* key = nullptr) {
   FILE* file = std::fopen(path, "r");
   if (!file) return -1;

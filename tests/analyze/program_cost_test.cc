@@ -7,7 +7,7 @@
 #include <random>
 
 #include "cleave/graph/text/text.h"
-#include "cleave/ops/trip_count.h"
+#include "cleave/ops/control/trip_count.h"
 #include "cleave/reshard/reshard.h"
 #include "cleave/rules/export/export_passes.h"
 #include "cleave/spmd/partition.h"
