@@ -1,5 +1,5 @@
 # Two commands do everything, set-up included: make demo, make test.
-.PHONY: all build demo test bench soak conformance format setup
+.PHONY: all build demo test check tidy bench soak conformance format setup
 
 BUILD := build/release
 
@@ -19,6 +19,14 @@ demo:
 
 test: build
 	@scripts/test
+
+# Seconds: the order of the rooms, counts of op names, lengths of functions, public headers, the format.
+check:
+	@scripts/check
+
+# clang-tidy on what differs from main; make tidy FILES="cleave/core/mesh.cc ..." on these.
+tidy:
+	@scripts/tidy $(FILES)
 
 bench: build
 	@scripts/bench

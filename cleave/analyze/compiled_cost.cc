@@ -4,9 +4,9 @@
 
 #include "cleave/analyze/program_cost.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/ops/control/trip_count.h"
 #include "cleave/ops/cost.h"
 #include "cleave/ops/op.h"
-#include "cleave/ops/trip_count.h"
 
 namespace cleave::plan {
 namespace {

@@ -10,10 +10,10 @@
 #include "cleave/core/units.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/machine/collective.h"
+#include "cleave/ops/collective/process_groups.h"
+#include "cleave/ops/control/trip_count.h"
 #include "cleave/ops/cost.h"
 #include "cleave/ops/op.h"
-#include "cleave/ops/process_groups.h"
-#include "cleave/ops/trip_count.h"
 #include "cleave/reshard/reshard.h"
 
 namespace cleave::plan {

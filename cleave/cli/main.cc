@@ -9,6 +9,7 @@
 #include "cleave/cli/ranks.h"
 #include "cleave/cli/streams.h"
 #include "cleave/cli/unknown_arguments.h"
+#include "cleave/cli/version.h"
 #include "cleave/core/available_memory.h"
 #include "cleave/core/error.h"
 #include "cleave/core/units.h"
@@ -20,6 +21,7 @@ int main(int argc, char** argv) {
   std::set_new_handler([] { throw std::bad_alloc(); });
   CLI::App app{
       "cleave: split tensor programs over a mesh of devices, and prove that nothing changed"};
+  app.set_version_flag("--version", cleave::cli::kVersion);
   app.require_subcommand(1);
   cleave::cli::add_reshard_command(app);
   cleave::cli::add_show_command(app);

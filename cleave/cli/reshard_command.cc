@@ -135,6 +135,7 @@ void add_reshard_command(CLI::App& app) {
                       "price these steps instead of searching: all_gather='[{}, {}]' ...; a spec "
                       "followed by @to is on the mesh of --to");
   command->add_flag("--json", options->json, "print JSON");
+  command->get_option("--via")->excludes(command->get_option("--memory"));
   command->callback([options] { run(*options); });
 }
 

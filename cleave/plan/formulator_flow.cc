@@ -6,7 +6,7 @@
 #include "cleave/graph/op_def.h"
 #include "cleave/graph/op_rule.h"
 #include "cleave/graph/value_sharding.h"
-#include "cleave/ops/trip_count.h"
+#include "cleave/ops/control/trip_count.h"
 #include "cleave/plan/annotations.h"
 #include "cleave/plan/formulator.h"
 #include "cleave/spmd/manual_border.h"

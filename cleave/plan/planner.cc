@@ -93,7 +93,7 @@ class Planning {
     trace("the clock ended the pricing");
     solution_.proven = false;
     solution_.effort_cut = true;
-    solution_.lower_bound = static_cast<Int128>(tables->weak_bound() / kCostUnit);
+    solution_.lower_bound = static_cast<solver::Int128>(tables->weak_bound() / kCostUnit);
     is_cut_ = true;
   }
 
@@ -109,7 +109,7 @@ class Planning {
     brief.time_limit =
         std::min(options_.time_limit, clock_.seconds() + kOfTime * options_.time_limit);
     const bool is_small = formulation_.decisions.size() <= kApartAnyway;
-    const std::uint64_t most = default_effort(is_small ? kSmall : kLarge);
+    const std::uint64_t most = solver::default_effort(is_small ? kSmall : kLarge);
     brief.effort = options_.effort ? std::min(options_.effort, most) : most;
     return brief;
   }
@@ -145,7 +145,7 @@ class Planning {
       const PlannerOptions brief = briefly();
       LazySolver low(*tables_, brief, clock_, stats());
       low.give_up_early();
-      Solution found = low.run(first, start(known.within_rung), choice);
+      solver::Solution found = low.run(first, start(known.within_rung), choice);
       if (found.feasible) {
         known.within_rung = known.within_limit = choice;
         if (apart_follows || (low.is_free() && found.gap() <= options_.gap)) {
@@ -185,7 +185,7 @@ class Planning {
     std::set<std::vector<int>> tried;
     std::vector<int> best;
     double best_seconds = 0;
-    Int128 bound = 0;
+    solver::Int128 bound = 0;
     bool proven = true, cut = false;
     for (int round = 0; round < kRounds; ++round) {
       solve();
@@ -301,7 +301,7 @@ class Planning {
   std::vector<int> heavy_;  // by group of branches: the one that has most of the weight
   bool is_exact_ = false;   // or all of it
   std::unique_ptr<const Tables> tables_;
-  Solution solution_;
+  solver::Solution solution_;
   std::vector<int> choice_;  // by decision
   bool is_cut_ = false;
   bool is_alike_ = false;  // the solution has one choice for all layers that look alike
@@ -335,7 +335,7 @@ PlannerResult cheaper(PlannerResult a, PlannerResult b) {
 
 PlannedModule prepare(const Graph& graph, const std::string& entry) {
   PlannedModule module{graph.name, entry, flatten(graph, entry), {}, {}};
-  solver::run_parallel(2, 2, [&](int task) {
+  run_parallel(2, 2, [&](int task) {
     if (task == 0)
       module.names = name_everything(module.flat, entry);
     else

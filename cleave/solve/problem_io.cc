@@ -14,7 +14,7 @@
 #include "cleave/core/units.h"
 #include "cleave/solve/problem.h"
 
-namespace cleave::plan {
+namespace cleave::solver {
 namespace {
 
 namespace ondemand = simdjson::ondemand;
@@ -258,4 +258,4 @@ void write_problem(const Problem& problem, const std::string& path) {
   if (gzclose(file.release()) != Z_OK) throw_user("{}: cannot be written", path);
 }
 
-}  // namespace cleave::plan
+}  // namespace cleave::solver
