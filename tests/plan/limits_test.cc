@@ -4,16 +4,11 @@
 #include "cleave/plan/heuristic.h"
 #include "cleave/plan/mesh_search.h"
 #include "cleave/plan/verify_plan.h"
+#include "cleave/solve/child_process.h"
+#include "tests/support/planning.h"
 
 namespace cleave::plan {
 namespace {
-
-PlannerOptions options_for(const char* mesh) {
-  PlannerOptions options;
-  options.mesh = std::make_shared<const Mesh>(parse_mesh(mesh));
-  options.profile = &builtin_profile("h100");
-  return options;
-}
 
 MeshCandidate candidate(const MeshPtr& mesh, int64_t limit, double seconds, double bound) {
   MeshCandidate c{mesh, limit, {}};

@@ -10,6 +10,7 @@
 #include "cleave/core/error.h"
 #include "tests/solve/random_problem.h"
 #include "tests/support/error_of.h"
+#include "tests/support/temp_path.h"
 
 namespace cleave::solver {
 namespace {
@@ -63,11 +64,10 @@ TEST(Problem, IntervalsAreHalfOpen) {
 }
 
 TEST(Problem, RoundTripsThroughTextAndGzip) {
-  const std::string folder = ::testing::TempDir();
   for (int seed = 0; seed < 20; ++seed) {
     const Problem p = test::random_problem(seed, {});
     for (const char* name : {"round_trip.json", "round_trip.json.gz"}) {
-      const std::string path = folder + name;
+      const std::string path = temp_path(name);
       write_problem(p, path);
       EXPECT_EQ(format_problem(read_problem(path)), format_problem(p));
       std::filesystem::remove(path);
@@ -125,7 +125,7 @@ TEST(ProblemErrors, EveryTruncationIsRefused) {
 }
 
 TEST(ProblemErrors, TruncatedGzipIsRefused) {
-  const std::string path = ::testing::TempDir() + "truncated.json.gz";
+  const std::string path = temp_path("truncated.json.gz");
   write_problem(test::random_problem(3, {}), path);
   const auto size = std::filesystem::file_size(path);
   for (auto part : {size / 4, size / 2, size - 1}) {
