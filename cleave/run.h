@@ -13,7 +13,7 @@
 #include "cleave/graph/graph.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/kernels/array.h"
-#include "cleave/rules/propagation.h"
+#include "cleave/rules/propagate/propagation.h"
 #include "cleave/runtime/compare.h"
 #include "cleave/runtime/compare_runs.h"
 #include "cleave/runtime/executor.h"

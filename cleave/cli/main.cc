@@ -12,6 +12,7 @@
 #include "cleave/cli/version.h"
 #include "cleave/core/available_memory.h"
 #include "cleave/core/error.h"
+#include "cleave/core/units.h"
 #include "cleave/runtime/world.h"
 
 int main(int argc, char** argv) {
@@ -57,9 +58,10 @@ int main(int argc, char** argv) {
   } catch (const cleave::UserError& error) {
     outcome = {1, false, fmt::format("error: {}", error.what())};
   } catch (const std::bad_alloc&) {
-    outcome = {1, false,
-               fmt::format("error: out of memory; {} are available now",
-                           cleave::memory_text(cleave::available_memory()))};
+    outcome = {
+        1, false,
+        fmt::format("error: out of memory; {} are available now",
+                    cleave::bytes_text(cleave::available_memory(), cleave::BytesStyle::Estimate))};
   } catch (const std::length_error& error) {
     outcome = {1, false, fmt::format("error: a size is beyond all memory ({})", error.what())};
   } catch (const std::exception& error) {

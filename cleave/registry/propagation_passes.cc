@@ -1,11 +1,12 @@
 #include "cleave/core/error.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/registry/pass_families.h"
-#include "cleave/rules/data_flow.h"
 #include "cleave/rules/explain.h"
-#include "cleave/rules/propagation.h"
-#include "cleave/rules/sharding_groups.h"
-#include "cleave/rules/sharding_passes.h"
+#include "cleave/rules/export/export_passes.h"
+#include "cleave/rules/import/import_passes.h"
+#include "cleave/rules/pipelines.h"
+#include "cleave/rules/propagate/populate_sharding_rules.h"
+#include "cleave/rules/propagate/propagation.h"
 #include "cleave/spmd/reshard_passes.h"
 
 namespace cleave {

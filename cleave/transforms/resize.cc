@@ -11,7 +11,7 @@
 #include "cleave/graph/op_rule.h"
 #include "cleave/ops/op.h"
 #include "cleave/rules/data_flow.h"
-#include "cleave/rules/propagation_tables.h"
+#include "cleave/rules/propagate/propagation_tables.h"
 #include "cleave/transforms/resize_attributes.h"
 #include "cleave/transforms/scan_node.h"
 

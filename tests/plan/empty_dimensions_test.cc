@@ -7,7 +7,7 @@
 #include "cleave/plan/heuristic.h"
 #include "cleave/plan/planner.h"
 #include "cleave/plan/verify_plan.h"
-#include "cleave/rules/propagation.h"
+#include "cleave/rules/propagate/propagation.h"
 #include "tests/support/planning.h"
 
 namespace cleave::plan {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "cleave/graph/text/text.h"
-#include "cleave/ops/comparator.h"
-#include "cleave/ops/reduction_body.h"
+#include "cleave/ops/reduce/reduction_body.h"
+#include "cleave/ops/sort/comparator.h"
 #include "cleave/plan/heuristic.h"
 #include "cleave/plan/planner.h"
 #include "cleave/plan/verify_plan.h"

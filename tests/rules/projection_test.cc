@@ -1,11 +1,11 @@
-#include "cleave/rules/projection.h"
+#include "cleave/rules/propagate/projection.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
 #include <numeric>
 
-#include "cleave/rules/factor_propagation.h"
+#include "cleave/rules/propagate/factor_propagation.h"
 #include "tests/support/mesh_of.h"
 
 namespace cleave {

@@ -5,7 +5,7 @@
 
 #include "cleave/graph/text/text.h"
 #include "cleave/rules/explain.h"
-#include "cleave/rules/sharding_passes.h"
+#include "cleave/rules/pipelines.h"
 #include "cleave/tensors.h"
 #include "cleave/transforms.h"
 
