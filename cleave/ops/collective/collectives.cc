@@ -384,6 +384,32 @@ std::vector<Array> eval_recv(EvalContext& context, const Node& node, std::span<c
   return results;
 }
 
+// The id of a device, and what it sends to another one or to the host.
+void register_messages(OpRegistry& registry) {
+  registry.add({.name = "stablehlo.replica_id", .infer = infer_id, .eval = eval_replica_id});
+  registry.add({.name = "stablehlo.partition_id", .infer = infer_id, .eval = eval_partition_id});
+  registry.add({.name = "stablehlo.after_all", .infer = infer_token, .eval = eval_token});
+  registry.add({.name = "stablehlo.create_token", .infer = infer_token, .eval = eval_token});
+  registry.add({.name = "stablehlo.infeed",
+                .infer = infer_declared,
+                .verify = verify_infeed,
+                .eval = eval_infeed});
+  registry.add({.name = "stablehlo.outfeed",
+                .infer = infer_token,
+                .verify = verify_last_operand_is_token,
+                .eval = eval_outfeed});
+  registry.add({.name = "stablehlo.send",
+                .traits = kCollective,
+                .infer = infer_token,
+                .verify = verify_send,
+                .eval = eval_send});
+  registry.add({.name = "stablehlo.recv",
+                .traits = kCollective,
+                .infer = infer_declared,
+                .verify = verify_recv,
+                .eval = eval_recv});
+}
+
 }  // namespace
 
 void register_collective_ops(OpRegistry& registry) {
@@ -450,28 +476,7 @@ void register_collective_ops(OpRegistry& registry) {
                 .cost = move_cost,
                 .eval = eval_broadcast,
                 .collective = CollectiveKind::Permute});
-  registry.add({.name = "stablehlo.replica_id", .infer = infer_id, .eval = eval_replica_id});
-  registry.add({.name = "stablehlo.partition_id", .infer = infer_id, .eval = eval_partition_id});
-  registry.add({.name = "stablehlo.after_all", .infer = infer_token, .eval = eval_token});
-  registry.add({.name = "stablehlo.create_token", .infer = infer_token, .eval = eval_token});
-  registry.add({.name = "stablehlo.infeed",
-                .infer = infer_declared,
-                .verify = verify_infeed,
-                .eval = eval_infeed});
-  registry.add({.name = "stablehlo.outfeed",
-                .infer = infer_token,
-                .verify = verify_last_operand_is_token,
-                .eval = eval_outfeed});
-  registry.add({.name = "stablehlo.send",
-                .traits = kCollective,
-                .infer = infer_token,
-                .verify = verify_send,
-                .eval = eval_send});
-  registry.add({.name = "stablehlo.recv",
-                .traits = kCollective,
-                .infer = infer_declared,
-                .verify = verify_recv,
-                .eval = eval_recv});
+  register_messages(registry);
 }
 
 }  // namespace cleave
