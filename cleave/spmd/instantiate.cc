@@ -4,12 +4,11 @@
 #include "cleave/graph/local_op.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/ops/op.h"
+#include "cleave/spmd/op_layouts.h"
 #include "cleave/spmd/program.h"
 
 namespace cleave {
 namespace {
-
-bool is_ranked(const Type& type) { return type.is_tensor() && !type.unranked; }
 
 class Instantiator {
  public:
