@@ -6,10 +6,11 @@
 
 namespace cleave {
 
-bool is_ranked(const Type& type) { return type.is_tensor() && !type.unranked; }
+bool is_ranked_tensor(const Type& type) { return type.is_tensor() && !type.unranked; }
 
 ShardingSpec whole_layout(const MeshPtr& mesh, const Type& type) {
-  return is_ranked(type) ? ShardingSpec::closed_replicated(mesh, type.rank()) : ShardingSpec{};
+  return is_ranked_tensor(type) ? ShardingSpec::closed_replicated(mesh, type.rank())
+                                : ShardingSpec{};
 }
 
 OpLayouts whole_layouts(const Graph& graph, const Node& node, const MeshPtr& mesh) {

@@ -20,7 +20,7 @@ struct OpLayouts {
   std::vector<ShardingSpec> results;
 };
 
-bool is_ranked(const Type& type);
+bool is_ranked_tensor(const Type& type);
 // Whole on every device; no mesh if it is not a ranked tensor.
 ShardingSpec whole_layout(const MeshPtr& mesh, const Type& type);
 OpLayouts whole_layouts(const Graph& graph, const Node& node, const MeshPtr& mesh);
