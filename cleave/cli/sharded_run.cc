@@ -11,6 +11,7 @@
 #include "cleave/compile/executable.h"
 #include "cleave/core/error.h"
 #include "cleave/core/number_text.h"
+#include "cleave/core/units.h"
 #include "cleave/rules/pipelines.h"
 #include "cleave/runtime/compare_runs.h"
 #include "cleave/runtime/executor.h"

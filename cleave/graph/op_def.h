@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +21,8 @@ class Array;         // cleave/kernels/array.h
 struct ElementLoop;  // cleave/kernels/loop.h
 class EvalContext;   // cleave/ops/eval.h
 
+enum class CollectiveKind : uint8_t;  // cleave/machine/profile.h
+
 // Facts that an op states about itself, so that passes ask and never list ops.
 enum Trait : uint32_t {
   kElementwise = 1 << 0,  // result element i depends on operand elements i alone; shapes are equal
@@ -37,6 +40,11 @@ enum Trait : uint32_t {
   // Of constants it is an expression that every user may have a copy of (split_constants); so are
   // pure elementwise ops without it.
   kKeepsConstants = 1 << 19,
+  // The result is operand 0 in another element type, shape or order of dimensions: convert,
+  // reshape, transpose.
+  kRelabels = 1 << 22,
+  kWindow = 1 << 23,   // the result is a window of operand 0: slice, dynamic_slice
+  kRepeats = 1 << 24,  // elements of operand 0 stand in several places: broadcast_in_dim
 };
 
 // How eagerly shardings pass through an op in op-priority propagation (rules/propagate): in which
@@ -93,6 +101,12 @@ struct OpDef {
   PropagationClassFn propagation_class = nullptr;
   // Null: nothing propagates along permutation factors.
   ConservativeFn conservative = nullptr;
+  // Of a collective that users write: how it is priced.
+  std::optional<CollectiveKind> collective = std::nullopt;
+  // Calls of it to try, as functions in MLIR's syntax, and why it has none; see
+  // discover/certify.h.
+  const char* samples = nullptr;
+  const char* why_no_sample = nullptr;
 
   bool has(Trait trait) const { return traits & trait; }
 };

@@ -160,6 +160,8 @@ std::vector<Array> eval_check_call(std::string_view target, std::span<const Arra
   return expect_near(target, args[0], args[1], 1e-3);
 }
 
+namespace {
+
 void register_check_ops(OpRegistry& registry) {
   registry.add({.name = "check.expect_eq", .infer = infer_check<2>, .eval = eval_eq});
   registry.add(
@@ -176,5 +178,9 @@ void register_check_ops(OpRegistry& registry) {
   registry.add(
       {.name = "interpreter.run_parallel", .infer = infer_declared, .eval = eval_run_parallel});
 }
+
+}  // namespace
+
+const OpFamily kCheckFamily{.define = register_check_ops};
 
 }  // namespace cleave

@@ -7,8 +7,9 @@
 
 #include "cleave/graph/builder.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/ops/dot/dot_dims.h"
+#include "cleave/ops/indexing/window_map.h"
 #include "cleave/ops/op.h"
-#include "cleave/ops/window_map.h"
 #include "cleave/rewrite/rewriter.h"
 #include "cleave/rewrite/simplify.h"
 
@@ -132,19 +133,13 @@ class Expansion {
         if (kept) product[0] += label;
       }
     const std::string order = product[0] + product[1] + product[2];
-    StructAttr numbers{"stablehlo.dot", {}};
-    numbers.fields.push_back({"lhs_batching_dimensions", ints_attr(batch[0])});
-    numbers.fields.push_back({"rhs_batching_dimensions", ints_attr(batch[1])});
-    numbers.fields.push_back({"lhs_contracting_dimensions", ints_attr(contract[0])});
-    numbers.fields.push_back({"rhs_contracting_dimensions", ints_attr(contract[1])});
-    AttrDict attrs;
-    attrs.set("dot_dimension_numbers", std::move(numbers));
     Shape sizes;
     std::vector<int64_t> permutation;
     for (char label : order) sizes.push_back(types_[0].shape[out.find(label)]);
     for (char label : out) permutation.push_back(static_cast<int64_t>(order.find(label)));
-    const ValueId dot = b_.emit_as(Type::tensor(types_[0].dtype, sizes), "stablehlo.dot_general",
-                                   {in(0), in(1)}, attrs);
+    const ValueId dot =
+        b_.emit_as(Type::tensor(types_[0].dtype, sizes), "stablehlo.dot_general", {in(0), in(1)},
+                   dot_attrs({batch[0], batch[1], contract[0], contract[1]}));
     return Values{b_.transpose(dot, permutation)};
   }
 
@@ -308,7 +303,7 @@ class Expansion {
     for (int64_t d = batch; d < rank; ++d)
       if (d != dim) map.window_dims.push_back(d < dim ? d : d - 1 + width);
     AttrDict attrs;
-    attrs.set("dimension_numbers", gather_attr(map));
+    attrs.set(kGatherDims, gather_attr(map));
     attrs.set("slice_sizes", ints_attr(window));
     return b_.emit_as(types_[0], "stablehlo.gather", {in(0), in(1)}, attrs);
   }

@@ -4,11 +4,11 @@
 #include "cleave/graph/op_def.h"
 #include "cleave/ops/expr.h"
 #include "cleave/ops/identity.h"
+#include "cleave/ops/indexing/window_map.h"
 #include "cleave/ops/infer_util.h"
 #include "cleave/ops/op.h"
-#include "cleave/ops/reduction_body.h"
-#include "cleave/ops/window_attr.h"
-#include "cleave/ops/window_map.h"
+#include "cleave/ops/reduce/reduction_body.h"
+#include "cleave/ops/reduce/window_attr.h"
 #include "cleave/transforms/prepare.h"
 
 namespace cleave {
@@ -230,7 +230,7 @@ std::vector<ValueId> expand_index_select(GraphBuilder& b, const Node& node,
     if (d != dim) map.window_dims.push_back(d < dim ? d : d - 1 + index_rank - batch);
   for (int64_t d = 0; d < batch; ++d) window[d] = 1;
   AttrDict attrs;
-  attrs.set("dimension_numbers", gather_attr(map));
+  attrs.set(kGatherDims, gather_attr(map));
   attrs.set("slice_sizes", ints_attr(window));
   return {b.emit("stablehlo.gather", operands, std::move(attrs))};
 }

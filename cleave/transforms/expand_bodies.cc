@@ -1,11 +1,11 @@
 #include <algorithm>
 
+#include "cleave/ops/collective/process_groups.h"
 #include "cleave/ops/expr.h"
+#include "cleave/ops/indexing/window_map.h"
 #include "cleave/ops/infer_util.h"
 #include "cleave/ops/op.h"
-#include "cleave/ops/process_groups.h"
-#include "cleave/ops/reducer.h"
-#include "cleave/ops/window_map.h"
+#include "cleave/ops/reduce/reducer.h"
 #include "cleave/transforms/prepare.h"
 
 // Scatters and collectives with any body, as ops that have derivatives.
@@ -150,7 +150,7 @@ std::vector<ValueId> expand_scatter(GraphBuilder& b, const Node& node,
   const std::vector<int64_t> dims = map.window_operand_dims(window.size());
   for (size_t k = 0; k < dims.size(); ++k) window[dims[k]] = updates[map.window_dims[k]];
   AttrDict attrs;
-  attrs.set("dimension_numbers", gather_attr(map));
+  attrs.set(kGatherDims, gather_attr(map));
   attrs.set("slice_sizes", ints_attr(window));
   attrs.set("indices_are_sorted", false);
   std::vector<ValueId> args;

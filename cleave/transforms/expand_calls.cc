@@ -1,7 +1,7 @@
 #include <cstring>
 #include <optional>
 
-#include "cleave/ops/custom_call.h"
+#include "cleave/ops/custom_call/custom_call.h"
 #include "cleave/ops/expr.h"
 #include "cleave/ops/infer_util.h"
 #include "cleave/ops/op.h"

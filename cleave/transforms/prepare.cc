@@ -61,7 +61,7 @@ class Preparer {
     }
     if (is_named(node, kCustomVjp) && mode_ == DiffMode::Reverse) return plain(id, target, table);
     if (is_named(node, kCheckpoint) && mode_ == DiffMode::Reverse)
-      return with_regions(node, operands, target, table);
+      return with_regions(id, target, table);
     if (is<op::Call>(node)) return call(node, "callee", operands, target, table);
     if (is<op::Composite>(node)) return call(node, "decomposition", operands, target, table);
     if (is<op::NamedComputation>(node))
@@ -71,7 +71,7 @@ class Preparer {
     if (is<op::While>(node) && mode_ == DiffMode::Reverse && counted(node, operands, target, table))
       return;
     if (is<op::While, op::Case, op::If, op::ManualComputation>(node))
-      return with_regions(node, operands, target, table);
+      return with_regions(id, target, table);
     const size_t before = graph_.region(target).nodes.size();
     if (const std::vector<ValueId> results = expand(b, node, operands); !results.empty()) {
       for (size_t i = before; i < graph_.region(target).nodes.size(); ++i)
@@ -90,11 +90,8 @@ class Preparer {
 
   void inline_body(const Node& node, RegionId body, const std::vector<ValueId>& operands,
                    RegionId target, ValueTable& table) {
-    ValueTable inner = table;
-    const std::vector<ValueId> args = graph_.region(body).args;
-    for (size_t i = 0; i < args.size(); ++i) inner.set(args[i], operands[i]);
-    const std::vector<ValueId> returned = region(body, target, inner);
-    for (size_t i = 0; i < node.results.size(); ++i) table.set(node.results[i], returned[i]);
+    table.set(graph_.region(body).args, operands);
+    table.set(node.results, region(body, target, table));
   }
 
   void call(const Node& node, const char* attr, const std::vector<ValueId>& operands,
@@ -107,26 +104,16 @@ class Preparer {
   }
 
   // Regions with their arguments; conservative: what flows in anywhere may flow anywhere.
-  void with_regions(const Node& node, const std::vector<ValueId>& operands, RegionId target,
-                    ValueTable& table) {
-    std::vector<Type> types;
-    for (ValueId result : node.results) types.push_back(graph_.type(result));
-    const NodeId copy = graph_.add_node(node.name, operands, std::move(types), node.attrs);
+  void with_regions(NodeId id, RegionId target, ValueTable& table) {
+    const Node node = graph_.node(id);
+    Cloner clone(graph_, &table);
+    const NodeId copy = clone.shell(id);
     graph_.append(target, copy);
-    graph_.node(copy).location = node.location;
-    for (size_t i = 0; i < node.results.size(); ++i) {
-      const ValueId result = graph_.node(copy).results[i];
-      table.set(node.results[i], result);
-      mark(result);
-    }
+    for (ValueId result : graph_.node(copy).results) mark(result);
     for (RegionId source : node.regions) {
       const RegionId inner = graph_.add_region(copy);
-      const std::vector<ValueId> args = graph_.region(source).args;
-      for (ValueId arg : args) {
-        const Type type = graph_.type(arg);
-        table.set(arg, graph_.add_argument(inner, type));
-        mark(table[arg]);
-      }
+      clone.arguments(source, inner);
+      for (ValueId arg : graph_.region(inner).args) mark(arg);
       const std::string end = graph_.node(graph_.terminator(source)).name;
       std::vector<ValueId> returned = region(source, inner, table);
       end_region(graph_, inner, end, std::move(returned));
@@ -275,11 +262,7 @@ RegionId prepare(Graph& graph, std::string_view function, const std::vector<size
   const RegionId target = graph.add_region();
   ValueTable table;
   Preparer preparer(graph, mode);
-  const std::vector<ValueId> source_args = graph.region(source).args;
-  for (ValueId arg : source_args) {
-    const Value value = graph.value(arg);
-    table.set(arg, graph.add_argument(target, value.type, value.name));
-  }
+  Cloner(graph, &table).arguments(source, target);
   for (size_t i : args) preparer.mark(graph.region(target).args[i]);
   std::vector<ValueId> returned = preparer.region(source, target, table);
   end_region(graph, target, "func.return", std::move(returned));

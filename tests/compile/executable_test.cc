@@ -14,16 +14,10 @@
 #include "cleave/spmd/partition.h"
 #include "cleave/spmd/random_shardings.h"
 #include "tests/compile/count_allocations.h"
+#include "tests/support/arguments.h"
 
 namespace cleave {
 namespace {
-
-std::vector<Array> arguments(const Graph& graph) {
-  std::vector<Array> args;
-  for (const Type& type : graph.find_function("main")->arg_types)
-    args.push_back(make_array(type, "random:" + std::to_string(args.size() + 1)));
-  return args;
-}
 
 void expect_same(const std::vector<Array>& actual, const std::vector<Array>& expected) {
   ASSERT_EQ(actual.size(), expected.size());

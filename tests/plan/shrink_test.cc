@@ -12,7 +12,7 @@
 #include "cleave/runtime/fill.h"
 #include "cleave/spmd/partition.h"
 #include "cleave/spmd/random_shardings.h"
-#include "memory_models.h"
+#include "tests/support/memory_models.h"
 
 namespace cleave::plan {
 namespace {

@@ -6,11 +6,10 @@
 #include <numeric>
 
 #include "cleave/rules/propagate/factor_propagation.h"
+#include "tests/support/mesh_of.h"
 
 namespace cleave {
 namespace {
-
-MeshPtr mesh_of(std::string_view text) { return std::make_shared<const Mesh>(parse_mesh(text)); }
 
 std::shared_ptr<const OpShardingRule> rule_of(std::vector<TensorFactors> operands,
                                               std::vector<TensorFactors> results,

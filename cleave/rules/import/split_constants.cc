@@ -2,6 +2,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "cleave/graph/cloner.h"
 #include "cleave/graph/flow.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/graph/rewrite.h"
@@ -137,44 +138,25 @@ class Splitter {
       if (!producer.valid() || producer.index >= constant_.size()) continue;
       if (!constant_[producer.index] && !expansion_[producer.index]) continue;
       if (is_scalar(graph_.type(operand))) continue;
-      std::unordered_map<uint32_t, ValueId> copies;
-      copy(operand, copies);
-      graph_.node(id).operands[i] = copies.at(operand.index);
+      Cloner clone(graph_, ValueMap::sparse());
+      copy(operand, clone);
+      graph_.node(id).operands[i] = clone.mapped(operand);
     }
   }
 
   // Copies the computation of `value` right before the original, but for scalars.
-  void copy(ValueId value, std::unordered_map<uint32_t, ValueId>& copies) {
-    if (is_scalar(graph_.type(value)) || copies.contains(value.index)) return;
+  void copy(ValueId value, Cloner& clone) {
+    if (is_scalar(graph_.type(value)) || clone.values().has(value)) return;
     const NodeId producer = graph_.value(value).producer;
-    const std::vector<ValueId> originals = graph_.node(producer).operands;
-    std::vector<ValueId> operands = originals;
-    for (ValueId& operand : operands) {
-      if (!graph_.value(operand).producer.valid()) continue;
-      copy(operand, copies);
-      if (auto it = copies.find(operand.index); it != copies.end()) operand = it->second;
-    }
-    std::vector<Type> types;
-    for (ValueId result : graph_.node(producer).results) types.push_back(graph_.type(result));
-    const std::string name = graph_.node(producer).name;
-    const NodeId clone =
-        graph_.add_node(name, std::move(operands), std::move(types), graph_.node(producer).attrs);
-    graph_.node(clone).location = graph_.node(producer).location;
-    const std::vector<RegionId> regions = graph_.node(producer).regions;
-    for (RegionId region : regions) {
-      const RegionId inner = clone_region(graph_, region);
-      graph_.region(inner).owner = clone;
-      graph_.node(clone).regions.push_back(inner);
-    }
-    if (name == "func.call") clone_callee(graph_, clone, counter_);
-    rewrite_->insert_before(producer, clone);
-    const std::vector<ValueId> results = graph_.node(producer).results;
-    for (size_t r = 0; r < results.size(); ++r)
-      copies[results[r].index] = graph_.node(clone).results[r];
+    const std::vector<ValueId> operands = graph_.node(producer).operands;
+    for (ValueId operand : operands)
+      if (graph_.value(operand).producer.valid()) copy(operand, clone);
+    const NodeId made = clone.detached(producer);
+    if (is<op::Call>(graph_.node(made))) clone_callee(graph_, made, counter_);
+    rewrite_->insert_before(producer, made);
     for (NodeId group : groups_of_[value.index]) {
       const AttrDict attrs = graph_.node(group).attrs;
-      const NodeId member =
-          graph_.add_node("sdy.sharding_group", {copies.at(value.index)}, {}, attrs);
+      const NodeId member = graph_.add_node("sdy.sharding_group", {clone.mapped(value)}, {}, attrs);
       rewrite_->insert_before(producer, member);
     }
   }
