@@ -52,7 +52,7 @@ enum ExpandUse : uint8_t {
 };
 // Writes the ops that a node consists of, and gives the values of its results; gives nothing if
 // this node has no such form. `node` is a copy, because the graph grows; `operands` stand for the
-// node's own.
+// node's own. In programs the nodes inside its regions may be moved, since the node goes.
 using ExpandFn = std::vector<ValueId> (*)(GraphBuilder& b, const Node& node,
                                           std::span<const ValueId> operands, ExpandUse use);
 

@@ -95,5 +95,6 @@ void add_index_derivatives(OpRegistry& registry);
 void add_linalg_derivatives(OpRegistry& registry);
 void add_custom_call_derivatives(OpRegistry& registry);
 void add_collective_derivatives(OpRegistry& registry);
+void add_missing_derivatives(OpRegistry& registry);  // the ops that need none, and why
 
 }  // namespace cleave

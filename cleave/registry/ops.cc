@@ -1,6 +1,7 @@
 #include "cleave/core/error.h"
 #include "cleave/ops/batch_rules.h"
 #include "cleave/ops/diff_util.h"
+#include "cleave/ops/expansions.h"
 #include "cleave/ops/families.h"
 #include "cleave/ops/local_forms.h"
 #include "cleave/ops/op.h"
@@ -65,6 +66,17 @@ const OpRegistry& op_registry() {
     add_linalg_derivatives(r);
     add_custom_call_derivatives(r);
     add_collective_derivatives(r);
+    add_missing_derivatives(r);
+    // Expansions ask which ops have derivatives.
+    add_elementwise_expansions(r);
+    add_body_expansions(r);
+    add_index_expansions(r);
+    add_size_expansions(r);
+    add_contraction_expansions(r);
+    add_norm_expansions(r);
+    add_collective_expansions(r);
+    add_call_expansions(r);
+    add_scan_expansion(r);
     return r;
   }();
   return registry;
