@@ -1,5 +1,5 @@
 # Two commands do everything, set-up included: make demo, make test.
-.PHONY: all build demo test bench soak conformance format setup
+.PHONY: all build demo test check tidy bench soak conformance format setup
 
 BUILD := build/release
 
@@ -20,6 +20,14 @@ demo:
 test: build
 	@scripts/test
 
+# Seconds: the order of the rooms, counts of op names, lengths of functions, public headers, the format.
+check:
+	@scripts/check
+
+# clang-tidy on what differs from main; make tidy FILES="cleave/core/mesh.cc ..." on these.
+tidy:
+	@scripts/tidy $(FILES)
+
 bench: build
 	@scripts/bench
 
@@ -27,10 +35,14 @@ bench: build
 soak: setup
 	@scripts/soak --programs 100000 --seed 1
 
-# The public tests of StableHLO and Shardy: make conformance STABLEHLO=CHECKOUT SHARDY=CHECKOUT
-conformance: build
-	@scripts/conformance stablehlo "$(STABLEHLO)"
-	@scripts/conformance shardy "$(SHARDY)"
+# The public tests of StableHLO and Shardy, from checkouts of theirs; either may be left out.
+#   make conformance STABLEHLO=CHECKOUT SHARDY=CHECKOUT
+conformance:
+	@[ -n "$(STABLEHLO)$(SHARDY)" ] || { echo "make conformance STABLEHLO=CHECKOUT SHARDY=CHECKOUT (or one of them)" >&2; exit 2; }
+	@scripts/setup --no-python
+	@scripts/build release cleave_command
+	@[ -z "$(STABLEHLO)" ] || scripts/conformance stablehlo "$(STABLEHLO)"
+	@[ -z "$(SHARDY)" ] || scripts/conformance shardy "$(SHARDY)"
 
 format:
 	@git ls-files '*.cc' '*.h' | xargs clang-format -i

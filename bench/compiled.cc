@@ -15,7 +15,7 @@
 #include "cleave/compile/executable.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/kernels/allocation_count.h"
-#include "cleave/rules/sharding_passes.h"
+#include "cleave/rules/pipelines.h"
 #include "cleave/runtime/fill.h"
 #include "cleave/spmd/partition.h"
 

@@ -15,7 +15,7 @@
 
 #include "cleave/compile/executable.h"
 #include "cleave/graph/text/text.h"
-#include "cleave/rules/sharding_passes.h"
+#include "cleave/rules/pipelines.h"
 #include "cleave/runtime/fill.h"
 #include "cleave/runtime/recorder.h"
 #include "cleave/spmd/partition.h"

@@ -22,7 +22,7 @@
 #include "cleave/compile/executable.h"
 #include "cleave/compile/measure_host.h"
 #include "cleave/graph/text/text.h"
-#include "cleave/rules/sharding_passes.h"
+#include "cleave/rules/pipelines.h"
 #include "cleave/runtime/executor.h"
 #include "cleave/runtime/fill.h"
 #include "cleave/spmd/partition.h"

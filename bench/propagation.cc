@@ -11,8 +11,9 @@
 #include <string>
 
 #include "cleave/graph/text/text.h"
-#include "cleave/rules/propagation.h"
-#include "cleave/rules/sharding_passes.h"
+#include "cleave/rules/export/export_passes.h"
+#include "cleave/rules/pipelines.h"
+#include "cleave/rules/propagate/propagation.h"
 #include "cleave/spmd/reshard_passes.h"
 
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <functional>
 
-#include "cleave/cleave.h"
+#include "cleave/tensors.h"
 
 using namespace cleave;
 

@@ -54,7 +54,7 @@ def main():
         theirs = dtensor()
     except ImportError:
         theirs = {}
-        print("PyTorch is not installed: Cleave alone")
+        print("SKIPPED DTensor: PyTorch is not installed; Cleave alone")
     print(f"{'op':<10} {'Cleave records':>15} {'DTensor':>12} {'local op':>10} {'DTensor / Cleave':>18}")
     for op, time_ns in ours.items():
         if op not in theirs:

@@ -27,8 +27,8 @@
 
 namespace {
 
-using cleave::plan::Problem;
-using cleave::plan::Solution;
+using cleave::solver::Problem;
+using cleave::solver::Solution;
 using Figures = std::map<std::string, std::map<std::string, double>>;
 
 std::string short_name(std::string path) {
@@ -77,7 +77,7 @@ Problem with_fewer(Problem problem, std::uint64_t seed, const std::vector<int>& 
     std::vector<std::int64_t>& costs = problem.nodes[i].costs;
     for (std::size_t s = 0; s < costs.size(); ++s) {
       const bool drop = random() % 20 == 0;
-      if (drop && static_cast<int>(s) != choice[i]) costs[s] = cleave::plan::kForbidden;
+      if (drop && static_cast<int>(s) != choice[i]) costs[s] = cleave::solver::kForbidden;
     }
   }
   return problem;
@@ -108,13 +108,13 @@ std::vector<std::pair<std::string, Problem>> variants_of(const std::string& name
 // `loading`: seconds of the time limit that reading the file took.
 Solution solve_and_print(const std::string& label, const Problem& problem, double loading,
                          const Settings& settings, const std::map<std::string, double>& known) {
-  cleave::plan::SolveOptions options;
+  cleave::solver::SolveOptions options;
   options.time_limit = std::max(0.05, settings.seconds - loading);
   options.effort =
-      settings.effort ? settings.effort : cleave::plan::default_effort(settings.seconds);
+      settings.effort ? settings.effort : cleave::solver::default_effort(settings.seconds);
   options.seed = settings.seed;
   options.threads = settings.threads;
-  const Solution s = cleave::plan::solve(problem, options);
+  const Solution s = cleave::solver::solve(problem, options);
   std::string ratios;
   for (const auto& [who, value] : known) {
     if (s.feasible)
@@ -122,8 +122,8 @@ Solution solve_and_print(const std::string& label, const Problem& problem, doubl
   }
   fmt::print(
       "{:16} {:>16} bound {:>16} gap {:7.4f}% {:6.1f} s{}{}{}\n", label,
-      s.feasible ? cleave::plan::to_string(s.cost) : (s.proven ? "infeasible" : "none found"),
-      cleave::plan::to_string(s.lower_bound), 100 * s.gap(), loading + s.seconds,
+      s.feasible ? cleave::solver::to_string(s.cost) : (s.proven ? "infeasible" : "none found"),
+      cleave::solver::to_string(s.lower_bound), 100 * s.gap(), loading + s.seconds,
       s.proven ? " proven" : "", s.effort_cut ? " cut" : "", ratios);
   std::fflush(stdout);
   return s;
@@ -132,13 +132,13 @@ Solution solve_and_print(const std::string& label, const Problem& problem, doubl
 void write(std::string label, const Problem& problem, const std::string& folder) {
   std::replace(label.begin(), label.end(), '/', '_');
   std::replace(label.begin(), label.end(), '*', '_');
-  cleave::plan::write_problem(problem, folder + "/" + label + ".json");
+  cleave::solver::write_problem(problem, folder + "/" + label + ".json");
 }
 
 void run(const std::string& path, const Settings& settings) {
   const std::string name = short_name(path);
   const auto start = std::chrono::steady_clock::now();
-  const Problem problem = cleave::plan::read_problem(path);
+  const Problem problem = cleave::solver::read_problem(path);
   const double loading =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const auto known = settings.figures.find(name);
@@ -148,7 +148,7 @@ void run(const std::string& path, const Settings& settings) {
         name, problem, loading, settings,
         known == settings.figures.end() ? std::map<std::string, double>{} : known->second);
   } else {
-    solution = cleave::plan::solve(problem, {.effort = 3000, .time_limit = settings.seconds});
+    solution = cleave::solver::solve(problem, {.effort = 3000, .time_limit = settings.seconds});
   }
   if (!settings.variants) return;
   for (const auto& [label, variant] : variants_of(name, problem, solution.choice)) {

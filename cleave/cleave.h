@@ -1,19 +1,9 @@
 #pragma once
 
-// Tensors over a mesh: what a program includes.
-#include "cleave/core/mesh.h"
-#include "cleave/runtime/comm_log.h"
-#include "cleave/runtime/ops_collective.h"
-#include "cleave/runtime/ops_control.h"
-#include "cleave/runtime/ops_creation.h"
-#include "cleave/runtime/ops_elementwise.h"
-#include "cleave/runtime/ops_indexing.h"
-#include "cleave/runtime/ops_linalg.h"
-#include "cleave/runtime/ops_nn.h"
-#include "cleave/runtime/ops_random.h"
-#include "cleave/runtime/ops_reduction.h"
-#include "cleave/runtime/ops_shape.h"
-#include "cleave/runtime/ops_stablehlo.h"
-#include "cleave/runtime/partition_spec.h"
-#include "cleave/runtime/tensor.h"
-#include "cleave/runtime/tensor_text.h"
+// All that most programs need: tensors over a mesh, functions of functions over them, modules read
+// from text and run, and plans. `cleave/models.h` and `cleave/discover.h` are beside it. These
+// headers and what they include are installed; docs/api.md lists them.
+#include "cleave/plan.h"
+#include "cleave/run.h"
+#include "cleave/tensors.h"
+#include "cleave/transforms.h"

@@ -1,6 +1,7 @@
 #pragma once
 
-// Functions of functions over tensors: what a program includes beside cleave/cleave.h.
+// Functions of functions over tensors: trace, grad, jvp, vjp, vmap, shard_map, compile, and trees
+// of tensors as their arguments.
 #include "cleave/transforms/compile.h"
 #include "cleave/transforms/flow.h"
 #include "cleave/transforms/grad.h"

@@ -1,9 +1,6 @@
 // A GPT trained on eight virtual devices: the gradient of a plain function, over a mesh, compiled.
 #include "cleave/cleave.h"
-#include "cleave/models/schemes.h"
-#include "cleave/models/training.h"
-#include "cleave/models/transformer.h"
-#include "cleave/transforms.h"
+#include "cleave/models.h"
 using namespace cleave;
 using models::shift;
 

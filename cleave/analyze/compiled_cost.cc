@@ -4,9 +4,9 @@
 
 #include "cleave/analyze/program_cost.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/ops/control/trip_count.h"
 #include "cleave/ops/cost.h"
 #include "cleave/ops/op.h"
-#include "cleave/ops/trip_count.h"
 
 namespace cleave::plan {
 namespace {
@@ -46,11 +46,11 @@ class CodePricer {
   double price(const Node& node) const {
     if (is<op::Fusion>(node)) return fusion_seconds(graph_, node, profile_);
     if (is<op::Transfer>(node)) return 0;
-    if (is<op::While>(node)) {
+    if (const auto loop = loop_of(node)) {
       const auto trips = static_cast<double>(trip_count(graph_, node).value_or(1));
-      return (trips + 1) * region(node.regions[0]) + trips * region(node.regions[1]);
+      return (trips + 1) * region(loop->condition) + trips * region(loop->body);
     }
-    if (is<op::Case, op::If>(node)) {
+    if (flow_of(node) == Flow::Branches) {
       double most = 0;
       for (RegionId branch : node.regions) most = std::max(most, region(branch));
       return most;

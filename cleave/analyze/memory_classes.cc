@@ -5,7 +5,6 @@
 #include <string>
 
 #include "cleave/graph/op_def.h"
-#include "cleave/ops/op.h"
 
 namespace cleave::plan {
 namespace {
@@ -15,8 +14,8 @@ constexpr std::array<std::string_view, kNumMemoryClasses> kNames = {
 
 // Keeps the value but for its layout, names and precision.
 bool is_rename(const Node& node) {
-  return is_transfer(node) ||
-         is<op::Convert, op::Reshape, op::Transpose, op::OptimizationBarrier>(node);
+  return is_transfer(node) || flow_of(node) == Flow::Barrier ||
+         (node.def && node.def->has(kRelabels));
 }
 
 bool is_update(const Graph& graph, const Node& node, const Shape& shape) {
@@ -151,8 +150,7 @@ class Classifier {
       const NodeId id = graph_.value(value).producer;
       if (!id.valid() || graph_.type(value).shape != shape || shape.empty()) continue;
       const Node& node = graph_.node(id);
-      if (node.def && node.def->has(kConstantLike)) continue;
-      if (node.name.ends_with("broadcast_in_dim")) continue;
+      if (node.def && (node.def->has(kConstantLike) || node.def->has(kRepeats))) continue;
       if (!is_update(graph_, node, shape) || is_transfer(node))
         result_.nodes[id.index] = MemoryClass::Gradients;
     }

@@ -7,14 +7,14 @@
 #include <optional>
 
 #include "cleave/core/error.h"
+#include "cleave/core/units.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/machine/collective.h"
+#include "cleave/ops/collective/process_groups.h"
+#include "cleave/ops/control/trip_count.h"
 #include "cleave/ops/cost.h"
 #include "cleave/ops/op.h"
-#include "cleave/ops/process_groups.h"
-#include "cleave/ops/trip_count.h"
 #include "cleave/reshard/reshard.h"
-#include "cleave/runtime/comm_log.h"
 
 namespace cleave::plan {
 namespace {
@@ -49,14 +49,6 @@ int64_t halo_bytes(const Layout& from, const Layout& to, const Type& type) {
     most = std::max(most, (num_elements(wanted.size) - kept) * byte_size(type.dtype));
   }
   return most;
-}
-
-std::optional<CollectiveKind> user_collective(const Node& node) {
-  if (!node.name.starts_with("stablehlo.")) return std::nullopt;
-  const std::string op = node.name.substr(10);
-  if (op == "cross-replica-sum") return CollectiveKind::AllReduce;
-  if (op == "collective_broadcast") return CollectiveKind::Permute;
-  return collective_kind_from_name(op);
 }
 
 // A collective that the user wrote, in a manual computation: its groups are lists of devices.
@@ -135,22 +127,36 @@ class Pricer {
   void visit(NodeId id, double times) {
     const Graph& graph = instance_.graph;
     const Node& node = graph.node(id);
-    if (is<op::Call>(node)) {
-      const Function* callee = graph.find_function(node.attrs.get_string("callee"));
-      if (callee && callee->body.valid()) region(callee->body, times);
-    } else if (is<op::While>(node)) {
-      const std::optional<int64_t> known = trip_count(graph, node);
-      if (!known) ++result_.unknown_loops;
-      const auto trips = static_cast<double>(known.value_or(trips_));
-      region(node.regions[0], times * (trips + 1));
-      region(node.regions[1], times * trips);
-    } else if (is<op::Case, op::If>(node)) {
-      branches(node, times);
-    } else if (node.def && node.def->has(kDataFlow)) {
-      for (RegionId inner : node.regions) region(inner, times);
-    } else {
-      price(id, times);
+    switch (flow_of(node)) {
+      case Flow::Call:
+        return call(node, times);
+      case Flow::Loop:
+        return loop(node, times);
+      case Flow::Branches:
+        return branches(node, times);
+      case Flow::Manual:
+      case Flow::Named:
+        return region(node.regions[0], times);
+      case Flow::Barrier:
+        return;
+      case Flow::None:
+      case Flow::Scan:
+        return price(id, times);
     }
+  }
+
+  void call(const Node& node, double times) {
+    const Function* function = callee(instance_.graph, node);
+    if (function && function->body.valid()) region(function->body, times);
+  }
+
+  void loop(const Node& node, double times) {
+    const std::optional<int64_t> known = trip_count(instance_.graph, node);
+    if (!known) ++result_.unknown_loops;
+    const auto trips = static_cast<double>(known.value_or(trips_));
+    const LoopRegions parts = *loop_of(node);
+    region(parts.condition, times * (trips + 1));
+    region(parts.body, times * trips);
   }
 
   void branches(const Node& node, double times) {
@@ -183,8 +189,9 @@ class Pricer {
     if (is<op::Transfer>(node)) {
       transfer = priced_transfer(origin);
       seconds = transfer.seconds;
-    } else if (const auto kind = user_collective(node)) {
-      transfer = user_collective_cost(graph, node, *kind, program_.mesh->num_devices(), profile_);
+    } else if (node.def && node.def->collective) {
+      transfer = user_collective_cost(graph, node, *node.def->collective,
+                                      program_.mesh->num_devices(), profile_);
       seconds = transfer.seconds;
     } else {
       moves = false;
@@ -286,12 +293,6 @@ int dearest_of(const std::vector<double>& seconds) {
   const auto first = std::find_if(seconds.begin(), seconds.end(),
                                   [&](double s) { return s >= most * (1 - kRounding); });
   return static_cast<int>(first - seconds.begin());
-}
-
-std::string seconds_text(double seconds) {
-  if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
-  if (seconds >= 1e-3) return fmt::format("{:.2f} ms", seconds * 1e3);
-  return fmt::format("{:.2f} us", seconds * 1e6);
 }
 
 std::string to_string(const ProgramCost& cost, const Program& program, size_t most) {

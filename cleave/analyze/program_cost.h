@@ -71,6 +71,5 @@ int dearest_of(const std::vector<double>& seconds);
 //   dearest:
 //     1.2 ms  10%  x1   stablehlo.dot_general  tensor<512x4096xbf16>  loc(...)
 std::string to_string(const ProgramCost& cost, const Program& program, size_t most = 10);
-std::string seconds_text(double seconds);  // "1.25 ms"
 
 }  // namespace cleave::plan

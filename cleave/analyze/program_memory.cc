@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "cleave/runtime/comm_log.h"
+#include "cleave/core/units.h"
 #include "cleave/runtime/dry_run.h"
 
 namespace cleave::plan {

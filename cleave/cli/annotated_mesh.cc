@@ -3,7 +3,7 @@
 #include "cleave/core/error.h"
 #include "cleave/graph/rewrite.h"
 #include "cleave/graph/value_sharding.h"
-#include "cleave/rules/sharding_passes.h"
+#include "cleave/rules/export/export_passes.h"
 
 namespace cleave::cli {
 namespace {

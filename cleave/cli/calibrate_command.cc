@@ -9,6 +9,7 @@
 #include "cleave/compile/measure_host.h"
 #include "cleave/core/error.h"
 #include "cleave/core/output_file.h"
+#include "cleave/core/units.h"
 #include "cleave/machine/fit.h"
 #include "cleave/machine/host_profile.h"
 
@@ -23,9 +24,8 @@ struct CalibrateCommand {
 };
 
 void print_row(const std::string& what, double measured, double predicted, bool is_check) {
-  fmt::print("  {:<44} {:>10} {:>10}  {:>+6.0f}%{}\n", what, plan::seconds_text(measured),
-             plan::seconds_text(predicted), 100 * (predicted / measured - 1),
-             is_check ? "  check" : "");
+  fmt::print("  {:<44} {:>10} {:>10}  {:>+6.0f}%{}\n", what, seconds_text(measured),
+             seconds_text(predicted), 100 * (predicted / measured - 1), is_check ? "  check" : "");
 }
 
 void print_errors(const HostTimings& timings, const MachineProfile& profile) {

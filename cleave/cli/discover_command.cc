@@ -170,8 +170,18 @@ std::string report(const std::string& name, const DiscoverArguments& options,
                                     : report_table(discovery);
 }
 
+void check_format(const DiscoverArguments& options) {
+  const bool text = options.format == "table" || options.format == "markdown";
+  if (options.all ? !text : options.format == "markdown")
+    throw_user("--format {}: {}", options.format,
+               options.all ? "with --all there are table and markdown" : "it is for --all");
+  if (options.every_witness && text)
+    throw_user("--every-witness: tables have no room for them; say --format yaml or json");
+}
+
 void run(const DiscoverArguments& options) {
   if (options.list) return list_operators();
+  check_format(options);
   DiscoverOptions settings = settings_of(options);
   if (options.all) return check_all(options, settings);
   if (!options.replay.empty()) return run_replay(options);
@@ -191,6 +201,22 @@ void run(const DiscoverArguments& options) {
   if (ops.size() > 1 && json) fmt::print("]\n");
 }
 
+// Options that would change nothing beside others.
+void refuse_idle_discover_options(CLI::App& command) {
+  const auto option = [&](const char* name) { return command.get_option(name); };
+  const auto excludes = [&](const char* name, std::initializer_list<const char*> others) {
+    for (const char* other : others) option(name)->excludes(option(other));
+  };
+  option("--diff")->needs(option("--all"));
+  option("--timeout")->needs(option("--command"));
+  excludes("--mesh", {"--emit", "--format"});
+  excludes("--emit", {"--format"});
+  excludes("--all", {"operator", "--command", "--shape", "--attr", "--domain", "--mesh", "--emit",
+                     "--gradient", "--replay", "--every-witness", "--no-shrink", "--list"});
+  excludes("--replay", {"--mesh", "--emit", "--format", "--gradient", "--every-witness",
+                        "--no-shrink", "--list"});
+}
+
 }  // namespace
 
 void add_discover_command(CLI::App& app) {
@@ -203,7 +229,7 @@ void add_discover_command(CLI::App& app) {
       "stablehlo.dot_general, or files with a StableHLO module");
   command->add_option("--command", options->op.command,
                       "a program that computes the operator, asked over its standard input; see "
-                      "docs/discovery.md");
+                      "docs/guide/discovery.md");
   command
       ->add_option("--timeout", options->op.timeout,
                    "seconds that --command has for one answer, its start included")
@@ -253,6 +279,7 @@ void add_discover_command(CLI::App& app) {
                     "with --format yaml or json: a witness for every family that fails");
   command->add_flag("--no-shrink", options->no_shrink, "leave witnesses as they were found");
   command->add_flag("--list", options->list, "the operators that are known");
+  refuse_idle_discover_options(*command);
   command->callback([options] { run(*options); });
 }
 

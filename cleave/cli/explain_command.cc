@@ -8,7 +8,7 @@
 #include "cleave/graph/value_sharding.h"
 #include "cleave/plan/explain_plan.h"
 #include "cleave/rules/explain.h"
-#include "cleave/rules/sharding_passes.h"
+#include "cleave/rules/pipelines.h"
 
 namespace cleave::cli {
 namespace {
@@ -94,9 +94,14 @@ void explain_planned(const ExplainCommand& command, const std::string& text) {
 
 void run(const ExplainCommand& command) {
   const std::string text = read_text(command.file);
-  if (is_plan(text)) return explain_planned(command, text);
-  if (!command.ops.empty() || !command.module.empty())
-    throw_user("--op and --module are for plans, and '{}' is a module", command.file);
+  if (is_plan(text)) {
+    if (!command.values.empty() || command.trace || command.warnings)
+      throw_user("--value, --trace and --warnings are for modules, and '{}' is a plan",
+                 command.file);
+    return explain_planned(command, text);
+  }
+  if (!command.ops.empty() || !command.module.empty() || !command.machine.empty())
+    throw_user("--op, --module and --machine are for plans, and '{}' is a module", command.file);
   Graph graph = module_of_text(text, command.file);
   const std::vector<std::string> names = value_names(graph);
   std::vector<ValueId> values;
@@ -132,6 +137,7 @@ void add_explain_command(CLI::App& app) {
   command->add_option("--function", options->function, "where the value is; @main by default");
   command->add_flag("--trace", options->trace, "every change in order, with its cause");
   command->add_flag("--warnings", options->warnings, "conflicts and ops without a rule");
+  command->get_option("--function")->needs(command->get_option("--value"));
   command->callback([options] { run(*options); });
 }
 

@@ -9,8 +9,10 @@
 #include "cleave/cli/ranks.h"
 #include "cleave/cli/streams.h"
 #include "cleave/cli/unknown_arguments.h"
+#include "cleave/cli/version.h"
 #include "cleave/core/available_memory.h"
 #include "cleave/core/error.h"
+#include "cleave/core/units.h"
 #include "cleave/runtime/world.h"
 
 int main(int argc, char** argv) {
@@ -19,6 +21,7 @@ int main(int argc, char** argv) {
   std::set_new_handler([] { throw std::bad_alloc(); });
   CLI::App app{
       "cleave: split tensor programs over a mesh of devices, and prove that nothing changed"};
+  app.set_version_flag("--version", cleave::cli::kVersion);
   app.require_subcommand(1);
   cleave::cli::add_reshard_command(app);
   cleave::cli::add_show_command(app);
@@ -55,9 +58,10 @@ int main(int argc, char** argv) {
   } catch (const cleave::UserError& error) {
     outcome = {1, false, fmt::format("error: {}", error.what())};
   } catch (const std::bad_alloc&) {
-    outcome = {1, false,
-               fmt::format("error: out of memory; {} are available now",
-                           cleave::memory_text(cleave::available_memory()))};
+    outcome = {
+        1, false,
+        fmt::format("error: out of memory; {} are available now",
+                    cleave::bytes_text(cleave::available_memory(), cleave::BytesStyle::Estimate))};
   } catch (const std::length_error& error) {
     outcome = {1, false, fmt::format("error: a size is beyond all memory ({})", error.what())};
   } catch (const std::exception& error) {

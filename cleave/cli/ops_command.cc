@@ -116,7 +116,8 @@ void add_ops_command(CLI::App& app) {
   auto markdown = std::make_shared<bool>(false);
   auto tested = std::make_shared<std::string>();
   command->add_flag("--markdown", *markdown, "as the table of docs/ops.md");
-  command->add_option("--tested", *tested, "what tests cover: lines of COLUMN OP");
+  command->add_option("--tested", *tested, "what tests cover: lines of COLUMN OP")
+      ->needs(command->get_option("--markdown"));
   command->callback([=] {
     if (*markdown)
       print_table(tested->empty() ? Coverage{} : read_coverage(*tested));

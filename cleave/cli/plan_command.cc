@@ -6,13 +6,13 @@
 
 #include "cleave/cli/annotated_mesh.h"
 #include "cleave/cli/commands.h"
-#include "cleave/cli/duration.h"
 #include "cleave/cli/files.h"
 #include "cleave/cli/interrupt.h"
 #include "cleave/cli/modules.h"
 #include "cleave/cli/tensor_options.h"
 #include "cleave/core/error.h"
 #include "cleave/core/output_file.h"
+#include "cleave/core/units.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/models/registry.h"
 #include "cleave/plan/apply.h"
@@ -37,11 +37,9 @@ struct PlanArguments {
   bool ignore_annotations = false;
 };
 
-std::string size(double bytes) {
-  if (bytes < 1 << 20) return fmt::format("{:.1f} KiB", bytes / 1024);
-  if (bytes < 1 << 30) return fmt::format("{:.1f} MiB", bytes / (1 << 20));
-  return fmt::format("{:.2f} GiB", bytes / (1 << 30));
-}
+// As in the rows of a plan.
+std::string duration(double seconds) { return seconds_text(seconds, 3); }
+std::string size(double bytes) { return bytes_text(bytes, BytesStyle::Table); }
 
 // Pins of the command line: one each, or @FILE with one on each line.
 std::vector<plan::Pin> pins_of(const PlanArguments& arguments, const MeshPtr& mesh) {
@@ -152,30 +150,22 @@ void search_shapes(const Graph& graph, const PlanArguments& arguments, plan::Pla
   }
 }
 
-void run(const PlanArguments& arguments) {
-  if (!arguments.compare.empty()) {
-    const std::vector<std::string> lines =
-        plan::diff(plan::read_plan(arguments.compare[0]), plan::read_plan(arguments.compare[1]));
-    for (const std::string& line : lines) fmt::print("{}\n", line);
-    if (lines.empty()) fmt::print("no difference\n");
-    return;
-  }
-  if (arguments.file.empty()) throw_user("a module to plan is needed");
+void print_differences(const std::string& before, const std::string& after) {
+  const std::vector<std::string> lines =
+      plan::diff(plan::read_plan(before), plan::read_plan(after));
+  for (const std::string& line : lines) fmt::print("{}\n", line);
+  if (lines.empty()) fmt::print("no difference\n");
+}
+
+void check_numbers(const PlanArguments& arguments) {
   if (!(arguments.time > 0)) throw_user("--time {}: it must be more than 0 s", arguments.time);
   if (!(arguments.gap >= 0))
     throw_user("--gap {}: it must be 0 or more, in percent", arguments.gap);
   if (arguments.trips < 0) throw_user("--trips {}: it must be 0 or more", arguments.trips);
-  const Graph graph = read_module(arguments.file);
-  if (!arguments.given.empty())
-    return print_as(arguments.format.empty() ? "sdy" : arguments.format,
-                    plan::read_plan(arguments.given), graph);
-  if (arguments.devices < 0)
-    throw_user("--devices {}: a positive number of devices is needed", arguments.devices);
-  if (arguments.mesh.empty() == (arguments.devices == 0))
-    throw_user("either --mesh data=8,model=8 or --devices 64 is needed");
+}
 
-  if (!arguments.out.empty()) check_writable(arguments.out);
-  const MachineProfile profile = load_profile(arguments.machine);
+// All but the machine, the memory and what listens.
+plan::PlannerOptions options_of(const PlanArguments& arguments, const Graph& graph) {
   plan::PlannerOptions options;
   if (!arguments.mesh.empty()) {
     Mesh mesh = parse_mesh(arguments.mesh);
@@ -188,7 +178,6 @@ void run(const PlanArguments& arguments) {
         options.mesh ? "--mesh " + to_string(*options.mesh)
                      : fmt::format("--devices {}", arguments.devices),
         "plan on that mesh, or say --ignore-annotations to plan on another without them");
-  options.profile = &profile;
   options.machine = arguments.machine;
   options.entry = arguments.entry;
   options.apart = arguments.apart;
@@ -198,45 +187,63 @@ void run(const PlanArguments& arguments) {
   options.gap = arguments.gap / 100;
   options.trips = arguments.trips;
   options.seed = arguments.seed;
-  const Interrupt interrupt;
-  options.stop = interrupt.token();
-  std::vector<int64_t> limits = limits_of(arguments.memory);
-  if (limits.empty()) limits.push_back(static_cast<int64_t>(profile.memory_bytes));
-  options.memory = limits.back();
   if (arguments.trace)
     options.trace = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
   if (options.mesh)
     options.pins = pins_of(arguments, options.mesh);
   else if (!arguments.pins.empty() || !arguments.forbid.empty() || !arguments.replicate.empty())
     throw_user("pins speak of axes of a mesh; give --mesh instead of --devices");
-  const bool several = arguments.devices > 0 || limits.size() > 1;
-  if (several && arguments.solver != "cleave")
-    throw_user("--solver {}: several meshes or limits are for --solver cleave", arguments.solver);
-  if (several) return search_shapes(graph, arguments, options, limits);
+  return options;
+}
 
-  plan::PlannerResult result;
-  if (arguments.solver == "heuristic") {
-    result = plan::plan_by_heuristic(graph, options);
-  } else if (arguments.solver == "propagation") {
-    result = plan::plan_by_propagation(graph, options);
-  } else if (arguments.solver == "mip" || arguments.solver == "cleave") {
-    if (arguments.solver == "mip") options.solver = plan::PlanSolver::Mip;
-    result = plan::make_plan(graph, options);
-  } else {
-    throw_user("--solver {}: there are cleave, mip, heuristic and propagation", arguments.solver);
+plan::PlannerResult plan_once(const Graph& graph, const std::string& solver,
+                              plan::PlannerOptions options) {
+  if (solver == "heuristic") return plan::plan_by_heuristic(graph, options);
+  if (solver == "propagation") return plan::plan_by_propagation(graph, options);
+  if (solver == "mip")
+    options.solver = plan::PlanSolver::Mip;
+  else if (solver != "cleave")
+    throw_user("--solver {}: there are cleave, mip, heuristic and propagation", solver);
+  return plan::make_plan(graph, options);
+}
+
+void print_why_not(const Graph& graph, const PlanArguments& arguments,
+                   const plan::PlannerOptions& options, const plan::PlannerResult& result) {
+  if (options.stop.stop_requested())
+    fmt::print("interrupted before a plan was found\n");
+  else if (result.cut)
+    fmt::print(
+        "{}\nthe clock ended the search after {} s, without a proof that there is none: "
+        "give it more --time\n",
+        result.reason, arguments.time);
+  else if (arguments.solver == "cleave")
+    fmt::print("{}", plan::explain_infeasible(graph, options).text());
+  else
+    fmt::print("{}\n", result.reason);
+}
+
+void plan_module(const Graph& graph, const PlanArguments& arguments) {
+  const MachineProfile profile = load_profile(arguments.machine);
+  plan::PlannerOptions options = options_of(arguments, graph);
+  options.profile = &profile;
+  const Interrupt interrupt;
+  options.stop = interrupt.token();
+  std::vector<int64_t> limits = limits_of(arguments.memory);
+  if (limits.empty()) limits.push_back(static_cast<int64_t>(profile.memory_bytes));
+  options.memory = limits.back();
+  if (arguments.devices > 0 || limits.size() > 1) {
+    if (arguments.solver != "cleave")
+      throw_user("--solver {}: several meshes or limits are for --solver cleave", arguments.solver);
+    if (arguments.json || !arguments.format.empty())
+      throw_user(
+          "{}: it prints one plan, and several meshes or limits give several; --out FILE keeps the "
+          "fastest plan within the last limit",
+          arguments.json ? "--json" : "--export " + arguments.format);
+    return search_shapes(graph, arguments, options, limits);
   }
+  plan::PlannerResult result = plan_once(graph, arguments.solver, options);
   if (!result.plan) {
-    if (interrupt.happened())
-      fmt::print("interrupted before a plan was found\n");
-    else if (result.cut)
-      fmt::print(
-          "{}\nthe clock ended the search after {} s, without a proof that there is none: "
-          "give it more --time\n",
-          result.reason, arguments.time);
-    else if (arguments.solver == "cleave")
-      fmt::print("{}", plan::explain_infeasible(graph, options).text());
-    else
-      fmt::print("{}\n", result.reason);
+    print_why_not(graph, arguments, options, result);
     throw CLI::RuntimeError(3);
   }
   result.plan->source = source_of(arguments.file);
@@ -247,6 +254,36 @@ void run(const PlanArguments& arguments) {
     print_as(arguments.format, *result.plan, graph);
   else
     print_summary(*result.plan, result.stats);
+}
+
+void run(const PlanArguments& arguments) {
+  if (!arguments.compare.empty())
+    return print_differences(arguments.compare[0], arguments.compare[1]);
+  if (arguments.file.empty()) throw_user("a module to plan is needed");
+  check_numbers(arguments);
+  const Graph graph = read_module(arguments.file);
+  if (!arguments.given.empty())
+    return print_as(arguments.format.empty() ? "sdy" : arguments.format,
+                    plan::read_plan(arguments.given), graph);
+  if (arguments.devices < 0)
+    throw_user("--devices {}: a positive number of devices is needed", arguments.devices);
+  if (arguments.mesh.empty() == (arguments.devices == 0))
+    throw_user("either --mesh data=8,model=8 or --devices 64 is needed");
+  if (!arguments.out.empty()) check_writable(arguments.out);
+  plan_module(graph, arguments);
+}
+
+// Options that would change nothing beside others.
+void refuse_idle_plan_options(CLI::App& command) {
+  command.get_option("--axes")->needs(command.get_option("--devices"));
+  command.get_option("--json")->excludes(command.get_option("--export"));
+  for (CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name();
+    if (name == "--help" || name == "--plan" || name == "--diff") continue;
+    if (name != "file" && name != "--export") command.get_option("--plan")->excludes(option);
+    command.get_option("--diff")->excludes(option);
+  }
+  command.get_option("--plan")->excludes(command.get_option("--diff"));
 }
 
 }  // namespace
@@ -304,6 +341,7 @@ void add_plan_command(CLI::App& app) {
                     "plan on another mesh than that of the module's own shardings, without them");
   command->add_flag("--trace", a->trace, "what is done, on stderr");
   command->add_flag("--json", a->json, "print the plan");
+  refuse_idle_plan_options(*command);
   command->callback([a] { run(*a); });
 }
 

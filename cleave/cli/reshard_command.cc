@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cleave/cli/commands.h"
-#include "cleave/cli/duration.h"
 #include "cleave/cli/tensor_options.h"
 #include "cleave/core/error.h"
 #include "cleave/core/shard_layout.h"
+#include "cleave/core/units.h"
 #include "cleave/reshard/reshard.h"
 
 namespace cleave::cli {
@@ -57,7 +57,7 @@ void print_text(const ReshardPlan& plan, const ShardingSpec& from) {
   for (const ReshardStep& step : plan.steps) {
     const std::string text = to_string(step);
     lines.push_back({text.substr(0, text.find(" -> [")), to_string(step.after),
-                     fmt::format("{} bytes, {}", step.bytes, duration(step.seconds))});
+                     fmt::format("{} bytes, {}", step.bytes, seconds_text(step.seconds, 3))});
   }
   for (const Line& line : lines) {
     what = std::max(what, line.what.size());
@@ -71,7 +71,7 @@ void print_text(const ReshardPlan& plan, const ShardingSpec& from) {
   }
   fmt::print("{} step{}, {} bytes received, {} peak, {}\n", plan.steps.size(),
              plan.steps.size() == 1 ? "" : "s", plan.bytes, plan.peak_bytes,
-             duration(plan.seconds));
+             seconds_text(plan.seconds, 3));
 }
 
 void print_json(const ReshardPlan& plan, const ShardingSpec& from, const std::string& machine) {
@@ -135,6 +135,7 @@ void add_reshard_command(CLI::App& app) {
                       "price these steps instead of searching: all_gather='[{}, {}]' ...; a spec "
                       "followed by @to is on the mesh of --to");
   command->add_flag("--json", options->json, "print JSON");
+  command->get_option("--via")->excludes(command->get_option("--memory"));
   command->callback([options] { run(*options); });
 }
 

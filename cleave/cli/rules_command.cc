@@ -7,7 +7,7 @@
 #include "cleave/graph/op_def.h"
 #include "cleave/graph/op_rule.h"
 #include "cleave/graph/text/text.h"
-#include "cleave/rules/propagation_tables.h"
+#include "cleave/rules/propagate/propagation_tables.h"
 
 namespace cleave::cli {
 namespace {

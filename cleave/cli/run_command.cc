@@ -172,7 +172,10 @@ void run(const RunOptions& options) {
     if (error) throw_user("--out {}: {}", options.out, error.message());
   }
   if (!options.timeline.empty() && speaks()) check_writable(options.timeline);
+  if (!options.sharding.wide_sums && !options.sharding.wanted())
+    throw_user("--narrow-sums: it is for sums over devices; give --mesh as well");
   if (models::is_model_name(options.file)) {
+    if (options.split) throw_user("--split-input-file: {} is one module", options.file);
     std::optional<Mesh> mesh;
     if (!options.sharding.mesh.empty()) mesh = parse_mesh(options.sharding.mesh);
     const models::BuiltModel model = models::build_model(options.file, mesh ? &*mesh : nullptr);
@@ -226,6 +229,8 @@ void add_run_command(CLI::App& app) {
                     "times by op; of a sharded run also what was sent, and the memory of a device");
   command->add_flag("--trace", options->trace, "a line for every op that runs");
   command->add_flag("--quiet", options->quiet, "do not print results");
+  for (const char* compiled : {"--passes", "--timing"})
+    command->get_option("--no-compile")->excludes(command->get_option(compiled));
   command->callback([options] { run(*options); });
 }
 

@@ -28,17 +28,18 @@ struct SolveArguments {
 // A line on stderr when the solution or the bound moved, at most four a second.
 class ProgressPrinter {
  public:
-  void operator()(const plan::Progress& p) {
+  void operator()(const solver::Progress& p) {
     const bool news =
         p.phase != last_.phase || p.cost != last_.cost || p.lower_bound != last_.lower_bound;
     if (!news || (p.phase == last_.phase && p.seconds < last_.seconds + 0.25)) return;
     last_ = p;
     fmt::print(stderr, "[{:7.2f}s {:3.0f}%] {:6} cost {} bound {}\n", p.seconds, 100 * p.work,
-               p.phase, p.feasible ? plan::to_string(p.cost) : "-", plan::to_string(p.lower_bound));
+               p.phase, p.feasible ? solver::to_string(p.cost) : "-",
+               solver::to_string(p.lower_bound));
   }
 
  private:
-  plan::Progress last_;
+  solver::Progress last_;
 };
 
 void write_choice(const std::vector<int>& choice, const std::string& path) {
@@ -46,12 +47,12 @@ void write_choice(const std::vector<int>& choice, const std::string& path) {
 }
 
 // Numbers beyond 64 bits have no place in nlohmann's values, so the line is written by hand.
-std::string result_line(const plan::Solution& s, double seconds) {
+std::string result_line(const solver::Solution& s, double seconds) {
   return fmt::format(
       "{{\"cost\": {}, \"lower_bound\": {}, \"gap\": {:.6g}, \"seconds\": {:.2f}, \"feasible\": "
       "{}, "
       "\"proven\": {}, \"effort_cut\": {}, \"work\": {}, \"status\": \"{}\", \"reason\": {}}}",
-      s.feasible ? plan::to_string(s.cost) : "null", plan::to_string(s.lower_bound), s.gap(),
+      s.feasible ? solver::to_string(s.cost) : "null", solver::to_string(s.lower_bound), s.gap(),
       seconds, s.feasible, s.proven, s.effort_cut, s.work,
       s.feasible ? (s.proven ? "optimal" : "feasible") : (s.proven ? "infeasible" : "none found"),
       nlohmann::json(s.reason).dump());
@@ -66,16 +67,16 @@ void run(const SolveArguments& arguments) {
     throw_user("--time {}: a positive number of seconds is needed", arguments.time);
   if (arguments.threads < 1) throw_user("--threads {}: at least 1 is needed", arguments.threads);
   if (!arguments.solution.empty()) check_writable(arguments.solution);
-  const plan::Problem problem = plan::read_problem(arguments.instance);
-  plan::SolveOptions options;
-  options.effort = arguments.effort ? arguments.effort : plan::default_effort(arguments.time);
+  const solver::Problem problem = solver::read_problem(arguments.instance);
+  solver::SolveOptions options;
+  options.effort = arguments.effort ? arguments.effort : solver::default_effort(arguments.time);
   options.seed = arguments.seed;
   options.threads = arguments.threads;
   options.time_limit = std::max(0.05, arguments.time - elapsed() - 0.1);
   if (!arguments.quiet) options.observer = ProgressPrinter();
   const Interrupt interrupt;
   options.stop = interrupt.token();
-  const plan::Solution solution = plan::solve(problem, options);
+  const solver::Solution solution = solver::solve(problem, options);
   if (!arguments.solution.empty() && solution.feasible)
     write_choice(solution.choice, arguments.solution);
   fmt::print("{}\n", result_line(solution, elapsed()));

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "cleave/compile/executable.h"
-#include "cleave/runtime/comm_log.h"
+#include "cleave/core/units.h"
 
 namespace cleave {
 

@@ -9,7 +9,8 @@
 #include "cleave/compile/fusion_writer.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/kernels/loop.h"
-#include "cleave/ops/conv_attr.h"
+#include "cleave/ops/convolution/conv_attr.h"
+#include "cleave/ops/dot/dot_dims.h"
 #include "cleave/ops/op.h"
 #include "cleave/rewrite/rewriter.h"
 #include "cleave/rewrite/simplify.h"
@@ -191,10 +192,9 @@ std::optional<ValueId> columns_of(const Graph& graph, const Node& dot, ValueId v
     return fits ? std::optional(spread->operands[0]) : std::nullopt;
   }
   const size_t rank = graph.result_type(dot).rank();
-  const StructAttr* numbers = dot.attrs.find("dot_dimension_numbers")->as<StructAttr>();
-  const size_t columns = graph.operand_type(dot, 1).rank() -
-                         numbers->get_ints_or_empty("rhs_batching_dimensions").size() -
-                         numbers->get_ints_or_empty("rhs_contracting_dimensions").size();
+  const DotDims product = dot_dims(dot);
+  const size_t columns =
+      graph.operand_type(dot, 1).rank() - product.rhs_batch.size() - product.rhs_contract.size();
   if (columns == 0 || dims.size() != columns) return std::nullopt;
   for (size_t i = 0; i < columns; ++i)
     if (dims[i] != static_cast<int64_t>(rank - columns + i) ||

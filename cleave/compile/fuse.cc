@@ -13,7 +13,7 @@
 #include "cleave/graph/scalar_code.h"
 #include "cleave/kernels/loop.h"
 #include "cleave/ops/op.h"
-#include "cleave/ops/reduction_body.h"
+#include "cleave/ops/reduce/reduction_body.h"
 
 namespace cleave {
 namespace {

@@ -15,7 +15,7 @@
 #include "cleave/kernels/shape.h"
 #include "cleave/ops/literal_array.h"
 #include "cleave/ops/op.h"
-#include "cleave/ops/reduction_body.h"
+#include "cleave/ops/reduce/reduction_body.h"
 
 namespace cleave {
 namespace {

@@ -1,8 +1,8 @@
 #include "cleave/compile/fusion_writer.h"
 
 #include <functional>
-#include <map>
 
+#include "cleave/graph/cloner.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/ops/op.h"
 
@@ -43,22 +43,19 @@ NodeId write_fusion(Graph& graph, RegionId region, const std::vector<NodeId>& no
   graph.node(fusion).parent = region;
   const RegionId body = graph.add_region(fusion);
   std::vector<ValueId> operands;
-  std::map<uint32_t, ValueId> inside;
+  Cloner clone(graph, ValueMap::sparse());
   std::function<ValueId(ValueId)> import = [&](ValueId value) {
-    const auto it = inside.find(value.index);
-    if (it != inside.end()) return it->second;
+    if (const ValueId here = clone.values()[value]; here.valid()) return here;
     const NodeId leaf = graph.value(value).producer;
     if (!leaf.valid() || !is_cheap_leaf(graph, graph.node(leaf))) {
       operands.push_back(value);
-      return inside[value.index] = graph.add_argument(body, graph.type(value));
+      clone.map(value, graph.add_argument(body, graph.type(value)));
+      return clone.mapped(value);
     }
-    const Node source = graph.node(leaf);
-    std::vector<ValueId> sources;
-    for (ValueId operand : source.operands) sources.push_back(import(operand));
-    const NodeId copy =
-        graph.add_node(source.name, sources, {graph.type(source.results[0])}, source.attrs);
-    graph.append(body, copy);
-    return inside[value.index] = graph.node(copy).results[0];
+    const std::vector<ValueId> sources = graph.node(leaf).operands;
+    for (ValueId source : sources) import(source);
+    clone.copy(leaf, body);
+    return clone.mapped(value);
   };
   for (NodeId id : nodes) {
     for (size_t i = 0; i < graph.node(id).operands.size(); ++i) {
@@ -66,7 +63,7 @@ NodeId write_fusion(Graph& graph, RegionId region, const std::vector<NodeId>& no
       graph.node(id).operands[i] = imported;
     }
     graph.append(body, id);
-    for (ValueId result : graph.node(id).results) inside[result.index] = result;
+    for (ValueId result : graph.node(id).results) clone.map(result, result);
   }
   graph.append(body, graph.add_node("stablehlo.return", outputs, {}));
   graph.node(fusion).operands = operands;

@@ -7,6 +7,7 @@
 #include "cleave/compile/window_steps.h"
 #include "cleave/core/available_memory.h"
 #include "cleave/core/error.h"
+#include "cleave/core/units.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/kernels/dense.h"
 #include "cleave/kernels/elementwise.h"
@@ -23,7 +24,8 @@ Buffer address_space(size_t bytes) {
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED)
     throw_user("a tensor of {} does not fit: {} of memory are available",
-               memory_text(static_cast<int64_t>(bytes)), memory_text(available_memory()));
+               bytes_text(bytes, BytesStyle::Estimate),
+               bytes_text(available_memory(), BytesStyle::Estimate));
   return Buffer(static_cast<std::byte*>(at), [bytes](std::byte* p) { munmap(p, bytes); });
 }
 

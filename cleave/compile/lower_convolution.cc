@@ -2,7 +2,7 @@
 #include "cleave/compile/lowering.h"
 #include "cleave/core/error.h"
 #include "cleave/kernels/convolution_onednn.h"
-#include "cleave/ops/conv_attr.h"
+#include "cleave/ops/convolution/conv_attr.h"
 
 // Convolutions: by oneDNN, or as products of windows.
 namespace cleave {

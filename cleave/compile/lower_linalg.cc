@@ -1,8 +1,8 @@
 #include <cstring>
 
 #include "cleave/compile/lowering.h"
-#include "cleave/ops/linalg_attr.h"
-#include "cleave/ops/random_attr.h"
+#include "cleave/ops/linalg/linalg_attr.h"
+#include "cleave/ops/random/random_attr.h"
 
 // Ops whose kernels work on packed arrays in memory that is given to them.
 namespace cleave {

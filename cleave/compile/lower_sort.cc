@@ -2,7 +2,7 @@
 
 #include "cleave/compile/lowering.h"
 #include "cleave/compile/sort_step.h"
-#include "cleave/ops/comparator.h"
+#include "cleave/ops/sort/comparator.h"
 
 // Sorts by comparators that are recognised, and the greatest elements.
 namespace cleave {

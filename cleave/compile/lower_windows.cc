@@ -6,8 +6,8 @@
 #include "cleave/compile/window_steps.h"
 #include "cleave/kernels/elementwise.h"
 #include "cleave/kernels/reduce_window.h"
-#include "cleave/ops/reduction_body.h"
-#include "cleave/ops/window_attr.h"
+#include "cleave/ops/reduce/reduction_body.h"
+#include "cleave/ops/reduce/window_attr.h"
 
 // Padding, and reductions by operators that the kernels know, of whole dimensions and of windows.
 namespace cleave {

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "cleave/core/error.h"
+#include "cleave/ops/dot/dot_dims.h"
 
 namespace cleave {
 namespace {
@@ -76,14 +77,10 @@ Dims range(size_t begin, size_t end) {
 }  // namespace
 
 DotSide dot_side(const Node& node, size_t operand, size_t rank) {
-  const Attribute* attribute = node.attrs.find("dot_dimension_numbers");
-  const StructAttr* numbers = attribute ? attribute->as<StructAttr>() : nullptr;
-  internal_check(numbers != nullptr, "a dot_general without dimension numbers");
+  DotDims dims = dot_dims(node);
   DotSide side;
-  side.batch = numbers->get_ints_or_empty(operand == 0 ? "lhs_batching_dimensions"
-                                                       : "rhs_batching_dimensions");
-  side.contract = numbers->get_ints_or_empty(operand == 0 ? "lhs_contracting_dimensions"
-                                                          : "rhs_contracting_dimensions");
+  side.batch = std::move(operand == 0 ? dims.lhs_batch : dims.rhs_batch);
+  side.contract = std::move(operand == 0 ? dims.lhs_contract : dims.rhs_contract);
   for (int64_t d = 0; d < static_cast<int64_t>(rank); ++d)
     if (!contains(side.batch, d) && !contains(side.contract, d)) side.free.push_back(d);
   return side;

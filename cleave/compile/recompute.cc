@@ -8,6 +8,7 @@
 
 #include "cleave/compile/epilogue.h"
 #include "cleave/compile/fusion_writer.h"
+#include "cleave/graph/cloner.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/ops/op.h"
 
@@ -189,34 +190,30 @@ class Recompute {
   // The nodes of the slice stand before those of the reader, and what they make takes the place of
   // the argument.
   void move_into(NodeId fusion, ValueId result, const Slice& slice, NodeId reader) {
-    std::map<uint32_t, ValueId>& here = copies_[{fusion.index, reader.index}];
+    ValueMap& here =
+        copies_.try_emplace({fusion.index, reader.index}, ValueMap::sparse()).first->second;
     for (size_t i = 0; i < body(fusion).args.size(); ++i) {
       const ValueId arg = body(fusion).args[i], outside = node(fusion).operands[i];
-      if (!here.count(arg.index) &&
+      if (!here.has(arg) &&
           std::find(slice.operands.begin(), slice.operands.end(), outside) != slice.operands.end())
-        here[arg.index] = import(reader, outside);
+        here.set(arg, import(reader, outside));
     }
     for (ValueId row : slice.rows)
-      if (!here.count(row.index)) here[row.index] = import(reader, returned(fusion, row));
+      if (!here.has(row)) here.set(row, import(reader, returned(fusion, row)));
     const RegionId region = node(reader).regions[0];
     std::vector<NodeId> fresh;
+    Cloner clone(graph_, &here);
     for (NodeId id : slice.nodes) {
-      const Node member = node(id);
-      if (here.count(member.results[0].index)) continue;
-      std::vector<ValueId> operands;
-      for (ValueId operand : member.operands) operands.push_back(here.at(operand.index));
-      const NodeId copy =
-          graph_.add_node(member.name, operands, {graph_.type(member.results[0])}, member.attrs);
-      graph_.node(copy).parent = region;
-      fresh.push_back(copy);
-      here[member.results[0].index] = graph_.node(copy).results[0];
+      if (here.has(node(id).results[0])) continue;
+      fresh.push_back(clone.shell(id));
+      graph_.node(fresh.back()).parent = region;
     }
     // Behind what was moved here before.
     std::vector<NodeId>& list = graph_.region(region).nodes;
     size_t& at = inserted_[reader.index];
     list.insert(list.begin() + static_cast<std::ptrdiff_t>(at), fresh.begin(), fresh.end());
     at += fresh.size();
-    const ValueId made = here.at(result_inside(fusion, result).index);
+    const ValueId made = here.at(result_inside(fusion, result));
     for (size_t i = 0; i < node(reader).operands.size(); ++i) {
       if (node(reader).operands[i] != result) continue;
       const ValueId arg = body(reader).args[i];
@@ -270,7 +267,7 @@ class Recompute {
   std::map<uint32_t, size_t> position_;
   std::map<uint32_t, size_t> kept_until_;  // values that live longer since
   std::set<uint32_t> moved_operands_;      // values that have new readers
-  std::map<std::pair<uint32_t, uint32_t>, std::map<uint32_t, ValueId>> copies_;
+  std::map<std::pair<uint32_t, uint32_t>, ValueMap> copies_;
   std::map<uint32_t, size_t> inserted_;  // by reader
 };
 

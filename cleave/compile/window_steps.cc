@@ -7,8 +7,8 @@
 #include "cleave/compile/strided_copy.h"
 #include "cleave/compile/team.h"
 #include "cleave/kernels/elementwise.h"
-#include "cleave/ops/reducer.h"
-#include "cleave/ops/window_map.h"
+#include "cleave/ops/indexing/window_map.h"
+#include "cleave/ops/reduce/reducer.h"
 
 namespace cleave {
 namespace {

@@ -10,14 +10,15 @@
 #include <cstring>
 
 #include "cleave/core/error.h"
+#include "cleave/core/units.h"
 
 namespace cleave {
 namespace {
 
-// What is never worth a look into /proc.
+// Requests below this never read /proc.
 constexpr int64_t kSmall = int64_t{64} << 20;
 
-// The first number of a small file, after `key` where one is given; -1 without it.
+// The first number of a small file, after `key` if one is given; -1 if there is none.
 int64_t number_in(const char* path, const char* key = nullptr) {
   FILE* file = std::fopen(path, "r");
   if (!file) return -1;
@@ -68,20 +69,9 @@ void check_fits(int64_t bytes, std::string_view what) {
   if (bytes <= kSmall) return;
   const int64_t available = available_memory();
   if (bytes > available)
-    throw_user("{}: {} are needed, and {} of memory are available", what, memory_text(bytes),
-               memory_text(available));
-}
-
-std::string memory_text(int64_t bytes) {
-  constexpr std::array<const char*, 7> kUnits = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  auto amount = static_cast<double>(bytes);
-  size_t unit = 0;
-  while (amount >= 1024 && unit + 1 < kUnits.size()) {
-    amount /= 1024;
-    ++unit;
-  }
-  return unit == 0 ? fmt::format("{} bytes", bytes)
-                   : fmt::format("{:.3g} {}", amount, kUnits[unit]);
+    throw_user("{}: {} are needed, and {} of memory are available", what,
+               bytes_text(bytes, BytesStyle::Estimate),
+               bytes_text(available, BytesStyle::Estimate));
 }
 
 }  // namespace cleave

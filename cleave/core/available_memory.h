@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 namespace cleave {
@@ -14,7 +13,5 @@ int64_t available_memory();
 //   "a tensor of 1000003x1000003: 3.64 TiB are needed, and 12.1 GiB of memory are available"
 // Small requests are not looked at.
 void check_fits(int64_t bytes, std::string_view what);
-
-std::string memory_text(int64_t bytes);  // "3.64 TiB"
 
 }  // namespace cleave

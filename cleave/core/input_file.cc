@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kPatienceMs = 10'000;
 constexpr size_t kBlock = size_t{1} << 16;
-constexpr size_t kLookEvery = size_t{64} << 20;  // bytes between two looks at the memory left
+constexpr size_t kLookEvery = size_t{64} << 20;  // bytes between two checks of the memory left
 
 class InputDescriptor {
  public:
@@ -37,7 +37,7 @@ class InputDescriptor {
   throw_user("cannot read '{}': {}", path, why);
 }
 
-// What the shell made for this process: its other end is open, or will never be.
+// A pipe that the shell made for this process: its other end is open already, or never will be.
 bool is_inherited(const std::string& path) {
   return path == "/dev/stdin" || path.starts_with("/dev/fd/") || path.starts_with("/proc/self/fd/");
 }
@@ -91,7 +91,7 @@ std::string read_all(int fd, const std::string& path, bool patient) {
 
 std::string read_input_file(const std::string& path) {
   const bool inherited = is_inherited(path);
-  // Without waiting: opening a pipe would else wait for somebody who writes.
+  // Without waiting: opening a pipe would otherwise wait for a writer.
   const InputDescriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | (inherited ? 0 : O_NONBLOCK)));
   struct stat status {};
   if (fd < 0 || fstat(fd, &status) != 0) fail(path, std::strerror(errno));

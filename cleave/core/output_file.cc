@@ -67,7 +67,7 @@ struct Target {
   bool is_file() const { return !exists || S_ISREG(status.st_mode); }
 };
 
-// "/proc/4711/fd/1" -> 1, where 4711 is this process.
+// "/proc/4711/fd/1" -> 1, if 4711 is this process.
 std::optional<int> descriptor_of(const fs::path& folder, const fs::path& name) {
   const std::string own = fmt::format("/proc/{}/", getpid());
   const std::string place = folder.string(), text = name.string();
@@ -121,7 +121,7 @@ int open_existing(const Target& target, int flags) {
     std::fflush(stdout);  // what was printed before comes before
     return fcntl(*target.descriptor, F_DUPFD_CLOEXEC, 0);
   }
-  // Without O_NONBLOCK, a pipe that nobody reads would be waited for without end.
+  // Without O_NONBLOCK, opening a pipe without a reader would wait for ever.
   const int pipe = S_ISFIFO(target.status.st_mode) ? O_NONBLOCK : 0;
   const int number = open(target.path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | pipe | flags);
   if (number >= 0 && pipe) fcntl(number, F_SETFL, O_WRONLY);

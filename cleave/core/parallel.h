@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-namespace cleave::plan::solver {
+namespace cleave {
 
 // Runs task(0) ... task(count - 1) on at most `threads` threads. Tasks must not depend on each
 // other. What one of them throws is thrown here, when all threads have ended.
@@ -33,4 +33,4 @@ void run_parallel(int count, int threads, const Task& task) {
     if (error) std::rethrow_exception(error);
 }
 
-}  // namespace cleave::plan::solver
+}  // namespace cleave

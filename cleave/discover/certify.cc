@@ -6,7 +6,7 @@
 #include "cleave/discover/op_call.h"
 #include "cleave/discover/transfer.h"
 #include "cleave/graph/op_def.h"
-#include "cleave/rules/propagation.h"
+#include "cleave/rules/propagate/propagation.h"
 #include "cleave/runtime/executor.h"
 #include "cleave/runtime/interpreter.h"
 #include "cleave/spmd/partition.h"

@@ -16,13 +16,7 @@ namespace {
 
 constexpr std::string_view kHeader = R"text(#include <gtest/gtest.h>
 
-#include "cleave/core/placement.h"
-#include "cleave/graph/text/text.h"
-#include "cleave/rules/propagation.h"
-#include "cleave/runtime/compare.h"
-#include "cleave/runtime/executor.h"
-#include "cleave/runtime/fill.h"
-#include "cleave/spmd/partition.h"
+#include "cleave/run.h"
 
 namespace cleave {
 namespace {

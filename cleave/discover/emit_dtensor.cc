@@ -216,6 +216,48 @@ std::string python_dtype(DType dtype) {
   }
 }
 
+// The placements of the other results beside a case; empty if one of them has none.
+std::optional<std::string> results_beside(const SampleDecisions& sample, const Combination& c,
+                                          size_t num_results) {
+  std::string results = python_placement(c.placement);
+  for (size_t r = 1; r < num_results; ++r) {
+    std::optional<Placement> best;
+    for (const Decision& other : sample.decisions)
+      if (other.verdict.valid() && other.combination.result == r &&
+          other.combination.operands == c.operands && !is_implied(sample, other.combination) &&
+          (!best || best->is_replicate()))
+        best = other.combination.placement;
+    if (!best) return std::nullopt;
+    results += ", " + python_placement(*best);
+  }
+  return results;
+}
+
+// Rows of CASES.
+std::string test_cases(const Discovery& discovery, const SampleDecisions& sample) {
+  std::string tensors, values, rows;
+  for (const TensorDesc& desc : sample.sample.operands) {
+    std::string shape;
+    for (int64_t size : desc.shape) shape += std::to_string(size) + ", ";
+    tensors +=
+        fmt::format("{}(({}), {})", tensors.empty() ? "" : ", ", shape, python_dtype(desc.dtype));
+  }
+  for (const auto& [name, value] : sample.sample.attrs)
+    values += fmt::format("{}\"{}\": {}", values.empty() ? "" : ", ", name, python_literal(value));
+  for (const Decision& d : sample.decisions) {
+    const Combination& c = d.combination;
+    if (!d.verdict.valid() || c.result != 0 || is_implied(sample, c)) continue;
+    if (!has_row(discovery, c)) continue;
+    std::string operands;
+    for (const Placement& p : c.operands)
+      operands += (operands.empty() ? "" : ", ") + python_placement(p);
+    const auto results = results_beside(sample, c, discovery.num_results);
+    if (!results) continue;
+    rows += fmt::format("    ([{}], {{{}}}, [{}], [{}]),\n", tensors, values, operands, *results);
+  }
+  return rows;
+}
+
 }  // namespace
 
 std::string emit_dtensor(const Discovery& discovery) {
@@ -298,38 +340,7 @@ std::string emit_dtensor_tests(const Discovery& discovery) {
                   [](const SampleDecisions& s) { return is_degenerate(s.sample); });
   for (const SampleDecisions& sample : discovery.samples) {
     if (is_degenerate(sample.sample) && !only_degenerate) continue;
-    std::string tensors, values;
-    for (const TensorDesc& desc : sample.sample.operands) {
-      std::string shape;
-      for (int64_t size : desc.shape) shape += std::to_string(size) + ", ";
-      tensors +=
-          fmt::format("{}(({}), {})", tensors.empty() ? "" : ", ", shape, python_dtype(desc.dtype));
-    }
-    for (const auto& [name, value] : sample.sample.attrs)
-      values +=
-          fmt::format("{}\"{}\": {}", values.empty() ? "" : ", ", name, python_literal(value));
-    for (const Decision& d : sample.decisions) {
-      const Combination& c = d.combination;
-      if (!d.verdict.valid() || c.result != 0 || is_implied(sample, c)) continue;
-      if (!has_row(discovery, c)) continue;
-      std::string operands;
-      for (const Placement& p : c.operands)
-        operands += (operands.empty() ? "" : ", ") + python_placement(p);
-      std::string results = python_placement(c.placement);
-      bool complete = true;
-      for (size_t r = 1; r < discovery.num_results; ++r) {
-        std::optional<Placement> best;
-        for (const Decision& other : sample.decisions)
-          if (other.verdict.valid() && other.combination.result == r &&
-              other.combination.operands == c.operands && !is_implied(sample, other.combination) &&
-              (!best || best->is_replicate()))
-            best = other.combination.placement;
-        complete &= best.has_value();
-        if (best) results += ", " + python_placement(*best);
-      }
-      if (!complete) continue;
-      text += fmt::format("    ([{}], {{{}}}, [{}], [{}]),\n", tensors, values, operands, results);
-    }
+    text += test_cases(discovery, sample);
   }
   text += fmt::format(
       R"python(]

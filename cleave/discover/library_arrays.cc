@@ -2,6 +2,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/discover/library.h"
+#include "cleave/ops/dot/dot_dims.h"
 
 namespace cleave {
 namespace {
@@ -27,18 +28,6 @@ int64_t dim_of(const AttrMap& attrs, size_t rank, const char* op) {
 
 ValueId dot(GraphBuilder& b, ValueId x, ValueId y, std::vector<int64_t> batch, int64_t contract_x,
             int64_t contract_y) {
-  StructAttr numbers{"stablehlo.dot", {}};
-  auto ints = [](std::vector<int64_t> values) {
-    ArrayAttr array;
-    for (int64_t v : values) array.elements.push_back(int_attr(v));
-    return Attribute(array);
-  };
-  numbers.fields = {{"lhs_batching_dimensions", ints(batch)},
-                    {"rhs_batching_dimensions", ints(batch)},
-                    {"lhs_contracting_dimensions", ints({contract_x})},
-                    {"rhs_contracting_dimensions", ints({contract_y})}};
-  AttrDict attrs;
-  attrs.set("dot_dimension_numbers", numbers);
   Shape shape;
   for (int64_t d : batch) shape.push_back(b.shape(x)[d]);
   if (b.shape(x)[contract_x] != b.shape(y)[contract_y])
@@ -52,7 +41,7 @@ ValueId dot(GraphBuilder& b, ValueId x, ValueId y, std::vector<int64_t> batch, i
   shape.push_back(b.shape(x)[contract_x == nb + 1 ? nb : nb + 1]);
   shape.push_back(b.shape(y)[contract_y == nb ? nb + 1 : nb]);
   return b.emit_as(Type::tensor(b.dtype(x), shape), "stablehlo.dot_general", {x, y},
-                   std::move(attrs));
+                   dot_attrs({batch, batch, {contract_x}, {contract_y}}));
 }
 
 V cross(GraphBuilder& b, const AttrMap& attrs, Values x) {

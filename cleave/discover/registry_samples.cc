@@ -3,7 +3,6 @@
 #include "cleave/core/error.h"
 #include "cleave/discover/certify.h"
 #include "cleave/discover/op_call.h"
-#include "cleave/discover/sample_texts.h"
 #include "cleave/graph/builder.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/graph/text/text.h"
@@ -45,7 +44,7 @@ bool add_plain_sample(std::vector<Graph>& samples, const OpDef& def,
 // Elementwise ops and those that broadcast, by trying operand counts and dtypes until one infers.
 void add_plain_samples(std::vector<Graph>& samples, const OpDef& def) {
   // The imaginary part of a real number is zero, which says nothing.
-  const DType first = is<op::Imag>(def) ? DType::C128 : DType::F64;
+  const DType first = &def == &def_of<op::Imag>() ? DType::C128 : DType::F64;
   for (DType dtype : {first, DType::I64, DType::Bool}) {
     const Type matrix = Type::tensor(dtype, {5, 3}), row = Type::tensor(dtype, {3});
     if (!def.has(kElementwise)) {
@@ -68,12 +67,11 @@ std::set<std::string> covered_ops(const std::vector<Graph>& samples) {
 const std::vector<Graph>& registry_samples() {
   static const std::vector<Graph> samples = [] {
     std::vector<Graph> all;
-    add_text_samples(all, basic_sample_texts());
-    add_text_samples(all, structured_sample_texts());
-    const std::set<std::string> covered = covered_ops(all);
+    for (const auto& [name, def] : op_registry().ops())
+      if (def.samples) add_text_samples(all, def.samples);
     for (const auto& [name, def] : op_registry().ops())
       if (def.eval && def.rule && def.infer &&
-          (def.has(kElementwise) || (def.has(kPure) && !covered.contains(name))))
+          (def.has(kElementwise) || (def.has(kPure) && !def.samples)))
         add_plain_samples(all, def);
     return all;
   }();
@@ -92,11 +90,7 @@ std::optional<std::string> reason_without_sample(std::string_view name) {
   if (name.starts_with("check.") || name.starts_with("interpreter."))
     return "it is for tests and debugging and has no result";
   if (name.starts_with("sdy.")) return "it states or changes a layout and computes nothing";
-  if (name == "stablehlo.set_dimension_size" || name == "stablehlo.dynamic_iota")
-    return "it makes a dynamic shape, and shards have static ones";
-  if (name == "stablehlo.rng") return "it draws numbers: no function of its operands";
-  if (name.find("quantize") != std::string_view::npos)
-    return "its numbers are quantized, and inputs are not made for those";
+  if (def->why_no_sample) return def->why_no_sample;
   if (!def->rule) return "it has no sharding rule";
   if (!def->eval) return "it has no kernel";
   return "no sample is written for it";

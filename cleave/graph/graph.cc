@@ -40,14 +40,9 @@ ValueId Graph::add_argument(RegionId region_id, Type type, std::string name) {
   return id;
 }
 
-NodeId Graph::add_node(std::string_view op, std::vector<ValueId> operands,
-                       std::vector<Type> result_types, AttrDict attrs) {
+NodeId Graph::add(Node node, std::vector<Type> result_types) {
   const NodeId id{static_cast<uint32_t>(nodes_.size())};
-  Node node;
-  node.name = op;
-  node.def = find_op(op);
-  node.operands = std::move(operands);
-  node.attrs = std::move(attrs);
+  node.results.reserve(result_types.size());
   for (Type& type : result_types) {
     const auto index = static_cast<uint32_t>(node.results.size());
     node.results.push_back({static_cast<uint32_t>(values_.size())});
@@ -55,6 +50,27 @@ NodeId Graph::add_node(std::string_view op, std::vector<ValueId> operands,
   }
   nodes_.push_back(std::move(node));
   return id;
+}
+
+NodeId Graph::add_node(std::string_view op, std::vector<ValueId> operands,
+                       std::vector<Type> result_types, AttrDict attrs) {
+  Node node;
+  node.name = op;
+  node.def = find_op(op);
+  node.operands = std::move(operands);
+  node.attrs = std::move(attrs);
+  return add(std::move(node), std::move(result_types));
+}
+
+NodeId Graph::add_node_like(const Node& like, std::vector<ValueId> operands,
+                            std::vector<Type> result_types, AttrDict attrs) {
+  Node node;
+  node.name = like.name;
+  node.def = like.def;
+  node.location = like.location;
+  node.operands = std::move(operands);
+  node.attrs = std::move(attrs);
+  return add(std::move(node), std::move(result_types));
 }
 
 void Graph::append(RegionId region_id, NodeId node_id) {

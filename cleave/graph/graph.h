@@ -113,6 +113,9 @@ class Graph {
   ValueId add_argument(RegionId region, Type type, std::string name = {});
   NodeId add_node(std::string_view op, std::vector<ValueId> operands,
                   std::vector<Type> result_types, AttrDict attrs = {});
+  // The same op as a node of this or another graph, at the same location; regions are not copied.
+  NodeId add_node_like(const Node& like, std::vector<ValueId> operands,
+                       std::vector<Type> result_types, AttrDict attrs);
   void append(RegionId region, NodeId node);
   void insert_before(NodeId position, NodeId node);
   void insert_after(NodeId position, NodeId node);
@@ -128,6 +131,7 @@ class Graph {
 
  private:
   void insert(NodeId position, NodeId node, size_t offset);
+  NodeId add(Node node, std::vector<Type> result_types);
 
   std::vector<Value> values_;
   std::vector<Node> nodes_;

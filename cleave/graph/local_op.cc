@@ -1,5 +1,7 @@
 #include "cleave/graph/local_op.h"
 
+#include "cleave/graph/cloner.h"
+
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -131,11 +133,10 @@ std::vector<Type> LocalOp::result_types() const {
 
 std::vector<ValueId> LocalOp::emit_self(std::vector<ValueId> operands, AttrDict attrs) {
   const NodeId id =
-      local_.add_node(node_.name, std::move(operands), result_types(), std::move(attrs));
+      local_.add_node_like(node_, std::move(operands), result_types(), std::move(attrs));
   local_.append(region_, id);
-  local_.node(id).location = node_.location;
-  for (RegionId region : node_.regions)
-    copy_region(whole_, region, local_, local_.add_region(id), map_);
+  Cloner clone(whole_, local_, &map_);
+  for (RegionId region : node_.regions) clone.region(region, local_.add_region(id));
   return local_.node(id).results;
 }
 

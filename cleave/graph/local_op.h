@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "cleave/core/shard_layout.h"
-#include "cleave/graph/copy.h"
 #include "cleave/graph/graph.h"
+#include "cleave/graph/value_map.h"
 
 namespace cleave {
 

@@ -22,4 +22,10 @@ const OpDef* OpRegistry::find(std::string_view name) const {
   return it == ops_.end() ? nullptr : &it->second;
 }
 
+PropagationClass propagation_class(const Graph& graph, const Node& node) {
+  if (!node.def) return PropagationClass::Other;
+  if (node.def->propagation_class) return node.def->propagation_class(graph, node);
+  return node.def->has(kElementwise) ? PropagationClass::Elementwise : PropagationClass::Other;
+}
+
 }  // namespace cleave

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +21,8 @@ class Array;         // cleave/kernels/array.h
 struct ElementLoop;  // cleave/kernels/loop.h
 class EvalContext;   // cleave/ops/eval.h
 
+enum class CollectiveKind : uint8_t;  // cleave/machine/profile.h
+
 // Facts that an op states about itself, so that passes ask and never list ops.
 enum Trait : uint32_t {
   kElementwise = 1 << 0,  // result element i depends on operand elements i alone; shapes are equal
@@ -32,6 +35,27 @@ enum Trait : uint32_t {
   kCall = 1 << 7,
   kViewLike = 1 << 8,  // moves elements, computes none: reshape, transpose, broadcast, slice
   kIsolated = 1 << 9,  // its regions see only their own arguments, and no value from around it
+  // The result is operand 0, with another layout or name: sdy.reshard, sdy.all_gather, edges.
+  kSameValue = 1 << 18,
+  // Of constants it is an expression that every user may have a copy of (split_constants); so are
+  // pure elementwise ops without it.
+  kKeepsConstants = 1 << 19,
+  // The result is operand 0 in another element type, shape or order of dimensions: convert,
+  // reshape, transpose.
+  kRelabels = 1 << 22,
+  kWindow = 1 << 23,   // the result is a window of operand 0: slice, dynamic_slice
+  kRepeats = 1 << 24,  // elements of operand 0 stand in several places: broadcast_in_dim
+};
+
+// How eagerly shardings pass through an op in op-priority propagation (rules/propagate): in which
+// stage, and in which direction first.
+enum class PropagationClass : uint8_t {
+  Elementwise,   // first
+  PassThrough,   // first: reshape, transpose, data-flow edges
+  DynamicSlice,  // first, but only forward
+  Broadcast,     // backward before forward
+  Other,
+  Barrier,  // in the direction that it allows, always
 };
 
 using InferFn = std::vector<Type> (*)(const Graph&, const Node&);
@@ -42,6 +66,9 @@ using CostFn = OpCost (*)(const Graph&, const Node&);
 // Whether a device can run its part along a factor. Null: as the kind of the factor says.
 using ShardableFn = bool (*)(const Graph&, const Node&, const OpShardingRule&, FactorIndex);
 using EvalFn = std::vector<Array> (*)(EvalContext&, const Node&, std::span<const Array>);
+using PropagationClassFn = PropagationClass (*)(const Graph&, const Node&);
+// Takes from the rule what conservative propagation leaves out.
+using ConservativeFn = void (*)(const Graph&, const Node&, OpShardingRule&);
 // The loop that computes an elementwise op on contiguous elements; a null one where there is none.
 using ElementLoopFn = ElementLoop (*)(const Graph&, const Node&);
 
@@ -81,6 +108,17 @@ struct OpDef {
   VjpFn vjp = nullptr;      // reverse derivative
   BatchFn batch = nullptr;  // many at once; null with kElementwise: along a leading dimension
 
+  // Null: Elementwise with kElementwise, else Other.
+  PropagationClassFn propagation_class = nullptr;
+  // Null: nothing propagates along permutation factors.
+  ConservativeFn conservative = nullptr;
+  // Of a collective that users write: how it is priced.
+  std::optional<CollectiveKind> collective = std::nullopt;
+  // Calls of it to try, as functions in MLIR's syntax, and why it has none; see
+  // discover/certify.h.
+  const char* samples = nullptr;
+  const char* why_no_sample = nullptr;
+
   ExpandFn expand = nullptr;  // the ops that it consists of
   uint8_t expand_uses = 0;    // the ExpandUses that `expand` is for
   // Why it needs no derivative ("integers", "token", ...); transforms/derivative_support.h explains
@@ -90,6 +128,14 @@ struct OpDef {
   bool has(Trait trait) const { return traits & trait; }
   bool expands_in(ExpandUse use) const { return expand && (expand_uses & use); }
 };
+
+// A PropagationClassFn for ops that are of one class, whatever their attributes:
+//   .propagation_class = always<PropagationClass::Broadcast>
+template <PropagationClass kClass>
+PropagationClass always(const Graph&, const Node&) {
+  return kClass;
+}
+PropagationClass propagation_class(const Graph& graph, const Node& node);
 
 // Filled once, at first use, from the families of cleave/ops; then constant.
 class OpRegistry {

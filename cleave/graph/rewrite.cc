@@ -1,41 +1,12 @@
 #include "cleave/graph/rewrite.h"
 
+#include "cleave/graph/cloner.h"
+
 namespace cleave {
-namespace {
-
-using Copies = std::unordered_map<uint32_t, ValueId>;
-
-void clone_into(Graph& graph, RegionId source, RegionId target, Copies& copies) {
-  const std::vector<ValueId> args = graph.region(source).args;
-  for (ValueId arg : args) {
-    Type type = graph.type(arg);
-    std::string name = graph.value(arg).name;
-    copies[arg.index] = graph.add_argument(target, std::move(type), std::move(name));
-  }
-  const std::vector<NodeId> nodes = graph.region(source).nodes;
-  for (NodeId id : nodes) {
-    const Node node = graph.node(id);
-    std::vector<ValueId> operands = node.operands;
-    for (ValueId& operand : operands)
-      if (auto it = copies.find(operand.index); it != copies.end()) operand = it->second;
-    std::vector<Type> types;
-    for (ValueId result : node.results) types.push_back(graph.type(result));
-    const NodeId copy =
-        graph.add_node(node.name, std::move(operands), std::move(types), node.attrs);
-    graph.node(copy).location = node.location;
-    graph.append(target, copy);
-    for (size_t i = 0; i < node.results.size(); ++i)
-      copies[node.results[i].index] = graph.node(copy).results[i];
-    for (RegionId inner : node.regions) clone_into(graph, inner, graph.add_region(copy), copies);
-  }
-}
-
-}  // namespace
 
 RegionId clone_region(Graph& graph, RegionId region) {
-  Copies copies;
   const RegionId target = graph.add_region();
-  clone_into(graph, region, target, copies);
+  Cloner(graph, ValueMap::sparse()).region(region, target);
   return target;
 }
 

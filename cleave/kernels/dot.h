@@ -12,8 +12,8 @@ struct DotDims {
   std::vector<int64_t> lhs_contract, rhs_contract;
 };
 
-// The dtype in which a product is computed where no library takes the operands as they are: they are
-// converted to it before, and the product to `result` after.
+// The dtype in which a product is computed where no library takes the operands as they are: they
+// are converted to it before, and the product to `result` after.
 DType dot_compute_type(DType lhs, DType rhs, DType result);
 
 // result[batch..., lhs free..., rhs free...] = sum over the contracted dimensions of lhs * rhs.

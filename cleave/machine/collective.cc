@@ -28,7 +28,7 @@ std::vector<Strided> strided(const Mesh& mesh, const AxisList& axes) {
 
 GroupLinks shape_of(int64_t ranks, int64_t nodes) { return {ranks, ceil_div(ranks, nodes), nodes}; }
 
-// In row-major order, where every stride divides the node or is a multiple of it, all groups look
+// In row-major order, if every stride divides the node or is a multiple of it, all groups look
 // alike.
 bool groups_look_alike(const Mesh& mesh, int64_t per_node) {
   if (!mesh.device_ids.empty()) return false;

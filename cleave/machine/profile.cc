@@ -58,7 +58,7 @@ const MatmulRate& rate_of(const MachineProfile& profile, KernelClass kernel_clas
 struct NvidiaLinks {
   double inside;         // reached by large messages inside a node
   double inside_ll;      // by the latency-bound protocol
-  double inside_switch;  // of an all_reduce done by the switch; 0 where it cannot
+  double inside_switch;  // of an all_reduce done by the switch; 0 if it cannot
   double all_to_all;
   double network;  // of one device
 };

@@ -41,10 +41,10 @@ constexpr ProtocolField kProtocolFields[] = {
     {"across_gbps", &CollectiveProtocol::across_gbps},
 };
 
-// What any machine could mean, and what sums and products of still are numbers.
+// Limits that no machine exceeds, and within which sums and products stay finite.
 struct Limits {
   std::string_view suffix;  // of the field's name
-  double least, most;       // where it is not 0
+  double least, most;       // if it is not 0
 };
 constexpr Limits kLimits[] = {
     {"_us", 0, 1e9},     {"gbps", 1e-6, 1e12},    {"tflops", 1e-9, 1e9},

@@ -23,7 +23,7 @@ Tensor places(const Tensor& chosen, const Tensor& position, int64_t capacity) {
 // How many tokens before this one chose the same expert.
 Tensor count_before(const Tensor& chosen) { return cumsum(chosen, 1) - chosen; }
 
-// [b, experts, capacity, d], cut along examples where it is made and along experts where it goes.
+// [b, experts, capacity, d], cut along examples when it is made, and along experts when it is used.
 Tensor to_experts(const MoeConfig& config, const Tensor& x) {
   if (!config.parallel) return x;
   const auto& [mesh, axis] = *config.parallel;

@@ -21,7 +21,7 @@ Options::Options(std::string model, std::string_view text) : model_(std::move(mo
   }
 }
 
-// Products of a few sizes still fit into 64 bits, or are found not to by whoever makes a type.
+// Products of a few sizes still fit into 64 bits; if not, the code that makes a type finds out.
 void Options::check_size(const char* name, int64_t value) const {
   const std::string_view what = name;
   if (what == "seed") return;

@@ -36,7 +36,7 @@ struct Common {
     options.read("seed", seed);
     if (const auto text = options.text("mesh")) mesh = parse_mesh(*text);
   }
-  // The mesh that weights are laid out over; null where no sharding is asked for.
+  // The mesh that weights are laid out over; null if no sharding is asked for.
   const Mesh* mesh_or(const Mesh* given) const {
     if (sharding == "none") return nullptr;
     if (!mesh && !given)
@@ -247,7 +247,7 @@ struct UNetModel {
   }
 };
 
-// Reads the options of a model; builds it where `built` is not null.
+// Reads the options of a model; builds it if `built` is not null.
 using Maker = void (*)(Options&, const Mesh*, BuiltModel* built);
 
 template <typename Model>

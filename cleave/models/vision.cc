@@ -57,7 +57,7 @@ Tensor time_embedding(const Tensor& times, int64_t size) {
   return concat({sin(angle), cos(angle)}, 1);
 }
 
-// Every pixel looks at all others.
+// Every pixel attends to all others.
 Tensor pixel_attention(const UNetConfig& config, const UNet& w, const Tensor& x) {
   const int64_t b = x.dim(0), pixels = x.dim(1) * x.dim(2), c = x.dim(3);
   const Tensor h = reshape(group_norm(x, w.attention_norm, config.groups), {b, pixels, c});

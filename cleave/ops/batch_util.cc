@@ -116,15 +116,6 @@ std::vector<int64_t> counting(int64_t from, size_t count) {
   return values;
 }
 
-StructAttr dims_attr(std::string name, std::vector<DimList> lists, int64_t index_vector_dim) {
-  StructAttr attr{std::move(name), {}};
-  for (DimList& list : lists)
-    if (!list.dims.empty()) attr.fields.push_back({list.name, ints_attr(std::move(list.dims))});
-  if (index_vector_dim != 0)
-    attr.fields.push_back({"index_vector_dim", int_attr(index_vector_dim)});
-  return attr;
-}
-
 std::vector<Batched> all_batched(const std::vector<ValueId>& values, int64_t dim) {
   std::vector<Batched> result;
   for (ValueId value : values) result.push_back({value, dim});

@@ -38,12 +38,6 @@ ValueId split_dim(GraphBuilder& b, ValueId value, int64_t dim, int64_t size);
 bool any_batched(std::span<const Batched> values);
 // 0, 3 -> {0, 1, 2}
 std::vector<int64_t> counting(int64_t from, size_t count);
-// A structure of lists of dimensions, without those that are empty: #stablehlo.gather<...>
-struct DimList {
-  const char* name;
-  std::vector<int64_t> dims;
-};
-StructAttr dims_attr(std::string name, std::vector<DimList> lists, int64_t index_vector_dim = 0);
 
 // Every result as batched at `dim`.
 std::vector<Batched> all_batched(const std::vector<ValueId>& values, int64_t dim = 0);

@@ -82,19 +82,8 @@ std::vector<ValueId> diff_identity(const DiffContext& c, std::span<const ValueId
 
 void set_linear(OpRegistry& registry, const char* name, VjpFn vjp);
 void set_zero(OpRegistry& registry, const char* name);
-
-// Families of derivative rules; registry.cc calls them after the ops are registered.
-void add_elementwise_derivatives(OpRegistry& registry);
-void add_chlo_derivatives(OpRegistry& registry);
-void add_shape_derivatives(OpRegistry& registry);
-void add_reduce_derivatives(OpRegistry& registry);
-void add_window_derivatives(OpRegistry& registry);
-void add_dot_derivatives(OpRegistry& registry);
-void add_convolution_derivatives(OpRegistry& registry);
-void add_index_derivatives(OpRegistry& registry);
-void add_linalg_derivatives(OpRegistry& registry);
-void add_custom_call_derivatives(OpRegistry& registry);
-void add_collective_derivatives(OpRegistry& registry);
-void add_missing_derivatives(OpRegistry& registry);  // the ops that need none, and why
+// Ops that need no derivative, and why: a word that transforms/derivative_support.h explains.
+void set_no_derivative(OpRegistry& registry, const char* why,
+                       std::initializer_list<std::string_view> ops);
 
 }  // namespace cleave

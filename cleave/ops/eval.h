@@ -11,7 +11,7 @@
 
 namespace cleave {
 
-class Transport;  // cleave/ops/transport.h
+class Transport;  // cleave/ops/collective/transport.h
 
 // The grid of processes that StableHLO's collectives speak of. A process is a device; they are
 // numbered replica by replica: device = replica * partitions + partition.

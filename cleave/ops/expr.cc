@@ -5,6 +5,9 @@
 #include <numeric>
 
 #include "cleave/core/error.h"
+#include "cleave/graph/cloner.h"
+#include "cleave/ops/dot/dot_dims.h"
+#include "cleave/ops/indexing/window_map.h"
 
 namespace cleave {
 
@@ -112,26 +115,16 @@ Expr matmul(Expr x, Expr y) {
   const size_t rank = x.shape().size();
   const std::vector<int64_t> batch = all_dims(rank - 2);
   const auto last = static_cast<int64_t>(rank) - 1;
-  AttrDict attrs;
-  attrs.set("dot_dimension_numbers",
-            struct_of("stablehlo.dot", {{"lhs_batching_dimensions", ints_attr(batch)},
-                                        {"rhs_batching_dimensions", ints_attr(batch)},
-                                        {"lhs_contracting_dimensions", ints_attr({last})},
-                                        {"rhs_contracting_dimensions", ints_attr({last - 1})}}));
-  return {x.b, x.b->emit("stablehlo.dot_general", {x.id, y.id}, std::move(attrs))};
+  return {x.b, x.b->emit("stablehlo.dot_general", {x.id, y.id},
+                         dot_attrs({batch, batch, {last}, {last - 1}}))};
 }
 
 Expr take_along(Expr x, Expr indices, int64_t dim) {
   const size_t rank = x.shape().size();
   const std::vector<int64_t> others = other_dims({dim}, rank);
   AttrDict attrs;
-  attrs.set(
-      "dimension_numbers",
-      struct_of("stablehlo.gather", {{"collapsed_slice_dims", ints_attr({dim})},
-                                     {"operand_batching_dims", ints_attr(others)},
-                                     {"start_indices_batching_dims", ints_attr(others)},
-                                     {"start_index_map", ints_attr({dim})},
-                                     {"index_vector_dim", int_attr(static_cast<int64_t>(rank))}}));
+  attrs.set(kGatherDims,
+            gather_attr({{}, {dim}, others, others, {dim}, static_cast<int64_t>(rank)}));
   attrs.set("slice_sizes", ints_attr(Shape(rank, 1)));
   attrs.set("indices_are_sorted", false);
   return {x.b, x.b->emit("stablehlo.gather", {x.id, indices.id}, std::move(attrs))};
@@ -142,13 +135,8 @@ Expr put_along(Expr y, Expr indices, int64_t dim, Shape shape) {
   const size_t rank = shape.size();
   const std::vector<int64_t> others = other_dims({dim}, rank);
   AttrDict attrs;
-  attrs.set(
-      "scatter_dimension_numbers",
-      struct_of("stablehlo.scatter", {{"inserted_window_dims", ints_attr({dim})},
-                                      {"input_batching_dims", ints_attr(others)},
-                                      {"scatter_indices_batching_dims", ints_attr(others)},
-                                      {"scatter_dims_to_operand_dims", ints_attr({dim})},
-                                      {"index_vector_dim", int_attr(static_cast<int64_t>(rank))}}));
+  attrs.set(kScatterDims,
+            scatter_attr({{}, {dim}, others, others, {dim}, static_cast<int64_t>(rank)}));
   attrs.set("indices_are_sorted", false);
   attrs.set("unique_indices", false);
   const ValueId zeros = b.constant(0, y.dtype(), shape);
@@ -169,46 +157,15 @@ void add_scalar_body(Graph& graph, NodeId node, std::string_view op, DType dtype
   body.finish({body.emit(op, {x, y})});
 }
 
-namespace {
-
-// A copy within one graph; values of the region map to their copies, others to themselves.
-void copy_into(Graph& graph, RegionId source, RegionId target, std::map<ValueId, ValueId>& map) {
-  for (size_t i = 0; i < graph.region(source).args.size(); ++i) {
-    const ValueId arg = graph.region(source).args[i];
-    const Type type = graph.type(arg);
-    map[arg] = graph.add_argument(target, type);
-  }
-  const std::vector<NodeId> nodes = graph.region(source).nodes;
-  for (NodeId id : nodes) {
-    const Node node = graph.node(id);
-    std::vector<ValueId> operands;
-    for (ValueId operand : node.operands) {
-      const auto it = map.find(operand);
-      operands.push_back(it == map.end() ? operand : it->second);
-    }
-    std::vector<Type> types;
-    for (ValueId result : node.results) types.push_back(graph.type(result));
-    const NodeId copy =
-        graph.add_node(node.name, std::move(operands), std::move(types), node.attrs);
-    graph.append(target, copy);
-    for (size_t i = 0; i < node.results.size(); ++i)
-      map[node.results[i]] = graph.node(copy).results[i];
-    for (RegionId region : node.regions) copy_into(graph, region, graph.add_region(copy), map);
-  }
-}
-
-}  // namespace
-
 void copy_body(Graph& graph, RegionId source, RegionId target) {
-  std::map<ValueId, ValueId> map;
-  copy_into(graph, source, target, map);
+  Cloner(graph, ValueMap::sparse()).region(source, target);
 }
 
 std::vector<ValueId> reemit(GraphBuilder& b, const Node& node, std::vector<ValueId> operands) {
   Graph& graph = b.graph();
   std::vector<Type> types;
   for (ValueId result : node.results) types.push_back(graph.type(result));
-  const NodeId copy = graph.add_node(node.name, std::move(operands), std::move(types), node.attrs);
+  const NodeId copy = graph.add_node_like(node, std::move(operands), std::move(types), node.attrs);
   for (RegionId region : node.regions) copy_body(graph, region, graph.add_region(copy));
   graph.append(b.region(), copy);
   return graph.node(copy).results;

@@ -22,6 +22,36 @@ OpShardingRule pointwise_rule_with_mismatch(const Graph& graph, const Node& node
 
 OpShardingRule no_rule(const Graph&, const Node&) { return {}; }
 
+void dissolve_factor(OpShardingRule& rule, FactorIndex factor) {
+  for (auto* tensors : {&rule.operands, &rule.results})
+    for (TensorFactors& tensor : *tensors)
+      for (DimFactors& dim : tensor)
+        if (dim.size() == 1 && dim[0] == factor) {
+          dim[0] = static_cast<FactorIndex>(rule.factors.size());
+          rule.factors.push_back({});
+        }
+}
+
+void drop_unused_factors(OpShardingRule& rule) {
+  std::vector<FactorIndex> number(rule.factors.size(), -1);
+  std::vector<bool> used(rule.factors.size());
+  auto for_each = [&](auto&& visit) {
+    for (auto* tensors : {&rule.operands, &rule.results})
+      for (TensorFactors& tensor : *tensors)
+        for (DimFactors& dim : tensor)
+          for (FactorIndex& factor : dim) visit(factor);
+  };
+  for_each([&](FactorIndex& factor) { used[factor] = true; });
+  std::vector<Factor> factors;
+  for (size_t i = 0; i < used.size(); ++i) {
+    if (!used[i]) continue;
+    number[i] = static_cast<FactorIndex>(factors.size());
+    factors.push_back(rule.factors[i]);
+  }
+  for_each([&](FactorIndex& factor) { factor = number[factor]; });
+  rule.factors = std::move(factors);
+}
+
 PartialTransfer rows_all_operands(const Node& node, std::initializer_list<ReduceOp> ops) {
   PartialTransfer rows;
   for (ReduceOp op : ops) rows.push_back({op, std::vector<bool>(node.operands.size(), true), op});

@@ -30,6 +30,14 @@ OpShardingRule pointwise_rule_with_mismatch(const Graph& graph, const Node& node
 // Nothing corresponds and nothing propagates.
 OpShardingRule no_rule(const Graph& graph, const Node& node);
 
+// Changes of a rule, for OpDef::conservative.
+
+// Gives every dimension that a factor alone makes up a factor of its own, of size 1, so that
+// nothing propagates along it.
+void dissolve_factor(OpShardingRule& rule, FactorIndex factor);
+// Drops the factors that no dimension has any more, and numbers the others anew.
+void drop_unused_factors(OpShardingRule& rule);
+
 // All operands marked, the same reduction out: one row for each.
 PartialTransfer rows_all_operands(const Node& node, std::initializer_list<ReduceOp> ops);
 // Operand `i` alone.

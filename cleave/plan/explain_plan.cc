@@ -8,16 +8,14 @@
 #include "cleave/analyze/program_cost.h"
 #include "cleave/analyze/program_memory.h"
 #include "cleave/core/error.h"
+#include "cleave/core/units.h"
 #include "cleave/plan/apply.h"
 #include "cleave/plan/check_plan.h"
 #include "cleave/plan/explain_groups.h"
 #include "cleave/plan/formulation.h"
-#include "cleave/runtime/comm_log.h"
 
 namespace cleave::plan {
 namespace {
-
-std::string gib_text(int64_t bytes) { return bytes_text(bytes); }
 
 std::string spec_text(const ShardingSpec& spec) { return spec.mesh ? to_string(spec) : "-"; }
 
@@ -169,10 +167,11 @@ std::string explain_totals(const Plan& plan) {
   row("compute", plan.totals.compute_seconds, "");
   for (const CollectiveTotal& sum : plan.totals.collectives)
     row(sum.kind + " " + sum.axes, sum.seconds,
-        fmt::format("x{:.0f}, {} received", sum.count, gib_text(static_cast<int64_t>(sum.bytes))));
-  text += fmt::format("memory {} at {}, {} of it arguments{}\n", gib_text(plan.memory.peak),
-                      plan.memory.peak_at, gib_text(plan.memory.arguments),
-                      plan.memory.limit ? ", limit " + gib_text(*plan.memory.limit) : "");
+        fmt::format("x{:.0f}, {} received", sum.count,
+                    bytes_text(static_cast<int64_t>(sum.bytes))));
+  text += fmt::format("memory {} at {}, {} of it arguments{}\n", bytes_text(plan.memory.peak),
+                      plan.memory.peak_at, bytes_text(plan.memory.arguments),
+                      plan.memory.limit ? ", limit " + bytes_text(*plan.memory.limit) : "");
   std::vector<const PlannedOp*> dearest;
   for (const PlannedOp& op : plan.ops) dearest.push_back(&op);
   std::stable_sort(dearest.begin(), dearest.end(), [](const PlannedOp* a, const PlannedOp* b) {

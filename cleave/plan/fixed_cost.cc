@@ -5,7 +5,7 @@
 #include "cleave/analyze/program_cost.h"
 #include "cleave/analyze/program_memory.h"
 #include "cleave/core/error.h"
-#include "cleave/graph/copy.h"
+#include "cleave/graph/cloner.h"
 #include "cleave/graph/value_sharding.h"
 #include "cleave/spmd/manual_border.h"
 #include "cleave/spmd/partition.h"
@@ -19,7 +19,7 @@ constexpr const char* kEntry = "cleave.alone";
 Graph alone(const Graph& graph, const Node& manual, NodeId id, const MeshPtr& mesh) {
   Graph module;
   module.meshes = {mesh};
-  ValueMap map(graph.num_values());
+  Cloner clone(graph, module);
   Function entry;
   entry.name = kEntry;
   entry.body = module.add_region();
@@ -35,8 +35,8 @@ Graph alone(const Graph& graph, const Node& manual, NodeId id, const MeshPtr& me
   std::vector<ValueId> arguments;
   for (const Type& type : entry.arg_types)
     arguments.push_back(module.add_argument(entry.body, type));
-  for (size_t i = 0; i < arguments.size(); ++i) map[manual.operands[i].index] = arguments[i];
-  const NodeId copy = copy_node(graph, id, module, entry.body, map);
+  for (size_t i = 0; i < arguments.size(); ++i) clone.map(manual.operands[i], arguments[i]);
+  const NodeId copy = clone.copy(id, entry.body);
   module.node(copy).operands = arguments;
   module.append(entry.body, module.add_node("func.return", module.node(copy).results, {}));
   const std::vector<ShardingSpec> out = get_shardings(manual, "out_shardings");
@@ -52,11 +52,7 @@ Graph alone(const Graph& graph, const Node& manual, NodeId id, const MeshPtr& me
   // Functions that the body calls; the first one is the entry of the flat module.
   for (size_t f = 1; f < graph.functions.size(); ++f) {
     const Function& function = graph.functions[f];
-    if (!function.body.valid()) continue;
-    Function called = function;
-    called.body = module.add_region();
-    copy_region(graph, function.body, module, called.body, map);
-    module.functions.push_back(std::move(called));
+    if (function.body.valid()) clone.function(function);
   }
   return module;
 }

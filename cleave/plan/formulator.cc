@@ -99,8 +99,8 @@ std::vector<ShardingSpec> Formulator::own_shardings(const Node& node) const {
 
 bool Formulator::is_plain(const Node& node) const {
   if (node.def && (node.def->has(kDataFlow) || node.def->has(kTerminator))) return false;
-  if (is<op::ShardingGroup, op::ManualComputation>(node)) return false;
-  return !is<op::PropagationBarrier>(node) && own_shardings(node).empty();
+  if (is<op::ShardingGroup, op::PropagationBarrier>(node)) return false;
+  return own_shardings(node).empty();
 }
 
 void Formulator::prepare_strategies() {
@@ -151,17 +151,30 @@ void Formulator::region(RegionId id) {
 
 void Formulator::visit(NodeId id) {
   const Node& node = graph_.node(id);
-  if (is<op::While>(node)) return visit_while(id);
-  if (is<op::Case, op::If>(node)) return visit_branches(id);
+  switch (flow_of(node)) {
+    case Flow::Loop:
+      return visit_while(id);
+    case Flow::Branches:
+      return visit_branches(id);
+    case Flow::Manual:
+      return visit_manual(id);
+    case Flow::Barrier:
+      return visit_barrier(id);
+    case Flow::Named:
+    case Flow::Call:
+      internal_check(false, "a flat module has no calls");
+      break;
+    case Flow::None:
+    case Flow::Scan:
+      break;
+  }
   if (is<op::ShardingGroup>(node)) return;
-  if (is<op::ManualComputation>(node)) return visit_manual(id);
+  if (is<op::PropagationBarrier>(node)) return visit_barrier(id);
   if (const std::vector<ShardingSpec> specs = own_shardings(node); !specs.empty()) {
     if (is_ignored(names_.values[node.results[0].index])) return visit_barrier(id);
     if (specs.size() == 1) return visit_constraint(id, specs[0]);
     return visit_fixed(id, specs, specs);
   }
-  if (node.def && node.def->has(kDataFlow)) return visit_barrier(id);
-  if (is<op::PropagationBarrier>(node)) return visit_barrier(id);
   visit_plain(id);
 }
 
@@ -199,9 +212,8 @@ void Formulator::visit_plain(NodeId id) {
       if (is_free(operands[i]) && (elementwise || !has_argument(from)))
         retarget(from, decision, picked(set, pick, i));
     }
-    const bool broadcasts =
-        is<op::BroadcastInDim>(node) || (node.def && node.def->has(kConstantLike));
-    free_[decision] = decision > 0 && broadcasts;
+    const bool fills = node.def && (node.def->has(kRepeats) || node.def->has(kConstantLike));
+    free_[decision] = decision > 0 && fills;
   }
   const int op = new_op(id, decision, &set, pick, operands);
   for (size_t i = 0; i < operands.size(); ++i)
@@ -226,7 +238,7 @@ int Formulator::join(NodeId id, const StrategySet& set, const std::vector<int>& 
   if (!node.def || node.results.size() != 1 || !is_ranked(node.results[0])) return -1;
   const Shape& shape = graph_.result_type(node).shape;
   const bool elementwise = node.def->has(kElementwise);
-  const bool view = node.def->has(kViewLike) && !is<op::BroadcastInDim>(node);
+  const bool view = node.def->has(kViewLike) && !node.def->has(kRepeats);
   if ((!elementwise && !view) || shape.empty()) return -1;
 
   // The decisions behind its tensors.

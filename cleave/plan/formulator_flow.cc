@@ -6,8 +6,7 @@
 #include "cleave/graph/op_def.h"
 #include "cleave/graph/op_rule.h"
 #include "cleave/graph/value_sharding.h"
-#include "cleave/ops/op.h"
-#include "cleave/ops/trip_count.h"
+#include "cleave/ops/control/trip_count.h"
 #include "cleave/plan/annotations.h"
 #include "cleave/plan/formulator.h"
 #include "cleave/spmd/manual_border.h"
@@ -23,7 +22,8 @@ void Formulator::number(RegionId region, double times, int branch) {
     branch_[id.index] = branch;
     out_.schedule.push_back(id);
     if (!is_planned_inside(node)) continue;
-    if (!is<op::While>(node)) {
+    const std::optional<LoopRegions> loop = loop_of(node);
+    if (!loop) {
       number_branches(node, id, times, branch);
       continue;
     }
@@ -33,8 +33,8 @@ void Formulator::number(RegionId region, double times, int branch) {
       out_.notes.push_back(
           fmt::format("{}: the number of trips is not known; counted as {} (give it with --trips)",
                       names_.nodes[id.index], trips == 1 ? "one" : std::to_string(options_.trips)));
-    number(node.regions[0], times * (trips + 1), branch);
-    number(node.regions[1], times * trips, branch);
+    number(loop->condition, times * (trips + 1), branch);
+    number(loop->body, times * trips, branch);
   }
 }
 
@@ -137,9 +137,10 @@ void Formulator::visit_barrier(NodeId id) {
 
 void Formulator::visit_while(NodeId id) {
   const Node& node = graph_.node(id);
-  for (RegionId body : node.regions)  // a carried value lies alike wherever it is seen
+  const LoopRegions loop = *loop_of(node);
+  for (RegionId seen : {loop.condition, loop.body})  // a carried value lies alike in all of them
     for (size_t i = 0; i < node.results.size(); ++i)
-      if (captured_[graph_.region(body).args[i].index]) captured_[node.results[i].index] = true;
+      if (captured_[graph_.region(seen).args[i].index]) captured_[node.results[i].index] = true;
   std::vector<Want> carry;
   for (ValueId result : node.results) {
     Want want{
@@ -157,17 +158,17 @@ void Formulator::visit_while(NodeId id) {
   for (size_t i = 0; i < node.results.size(); ++i)
     version_of_[node.results[i].index] =
         new_version(node.results[i], carry[i].decision, carry[i].list, position(id));
-  for (size_t r = 0; r < node.regions.size(); ++r) {
-    const std::vector<ValueId>& args = graph_.region(node.regions[r]).args;
+  for (RegionId inner : {loop.condition, loop.body}) {
+    const std::vector<ValueId>& args = graph_.region(inner).args;
     for (size_t i = 0; i < args.size(); ++i) {
       version_of_[args[i].index] =
           new_version(args[i], carry[i].decision, carry[i].list, position(id));
       out_.versions[version_of_[args[i].index]].takes_memory = false;
       share_copies(version_of_[args[i].index]);
     }
-    region(node.regions[r]);
-    const NodeId end = graph_.terminator(node.regions[r]);
-    new_taker(end, r == 1 ? carry : std::vector<Want>{{0, intern({layouts_.replicated(0)})}});
+    region(inner);
+    const std::vector<Want> whether{{0, intern({layouts_.replicated(0)})}};
+    new_taker(graph_.terminator(inner), inner == loop.body ? carry : whether);
   }
   for (ValueId result : node.results) share_copies(version_of_[result.index]);
 }
@@ -367,7 +368,7 @@ void Formulator::share_copies(int version) {
     if (position_[use.node.index] < 0) continue;
     NodeId at = use.node;
     while (graph_.node(at).parent != home) at = graph_.region(graph_.node(at).parent).owner;
-    if (at != use.node && is<op::While>(graph_.node(at)))
+    if (at != use.node && flow_of(graph_.node(at)) == Flow::Loop)
       loops[at.index].push_back(use);
     else if (at == use.node && contracts(graph_, use.node))
       matmuls.push_back(use);

@@ -6,16 +6,11 @@
 
 #include "cleave/core/error.h"
 #include "cleave/core/shard_layout.h"
+#include "cleave/core/units.h"
 #include "cleave/plan/annotations.h"
 
 namespace cleave::plan {
 namespace {
-
-std::string bytes_text(int64_t bytes) {
-  if (bytes < 1 << 20) return fmt::format("{} bytes", bytes);
-  if (bytes < 1 << 30) return fmt::format("{:.2f} MiB", static_cast<double>(bytes) / (1 << 20));
-  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1 << 30));
-}
 
 // A pin of the caller or an annotation of the module.
 struct Constraint {
@@ -28,7 +23,7 @@ using Constraints = std::vector<Constraint>;
 
 std::string holds(int64_t bytes, size_t values, bool open) {
   const std::string on = values == 1 ? "on each device" : fmt::format("of {} values", values);
-  return fmt::format("{}{} {}", open ? "at most " : "", bytes_text(bytes), on);
+  return fmt::format("{}{} {}", open ? "at most " : "", bytes_text(bytes, BytesStyle::Limit), on);
 }
 
 int64_t shard_bytes(const ShardingSpec& spec, const Type& type) {
@@ -177,13 +172,14 @@ Infeasibility explain_infeasible(const Graph& graph, const PlannerOptions& optio
 }
 
 std::string Infeasibility::text() const {
-  std::string text = fmt::format("no plan fits {}\n", bytes_text(limit));
+  std::string text = fmt::format("no plan fits {}\n", bytes_text(limit, BytesStyle::Limit));
   if (least > limit)
-    text +=
-        fmt::format("  proof: every plan holds at least {} at {}\n", bytes_text(least), least_at);
+    text += fmt::format("  proof: every plan holds at least {} at {}\n",
+                        bytes_text(least, BytesStyle::Limit), least_at);
   else
-    text += fmt::format("  every plan holds at least {} at {}\n", bytes_text(least), least_at);
-  if (enough) text += fmt::format("  {} is enough\n", bytes_text(*enough));
+    text += fmt::format("  every plan holds at least {} at {}\n",
+                        bytes_text(least, BytesStyle::Limit), least_at);
+  if (enough) text += fmt::format("  {} is enough\n", bytes_text(*enough, BytesStyle::Limit));
   if (conflict.size() == 1) {
     text += fmt::format(
         "  the {} ({}) does not fit, even alone; without pins and annotations there is a plan\n",

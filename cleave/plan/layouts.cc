@@ -250,7 +250,7 @@ std::vector<std::vector<double>> Layouts::tables(const std::vector<TableRequest>
   std::vector<std::vector<double>> tables(requests.size());
   std::vector<int> types;
   for (const TableRequest& request : requests) types.push_back(number(*request.type));
-  solver::run_parallel(kPricers, threads, [&](int p) {
+  run_parallel(kPricers, threads, [&](int p) {
     for (size_t i = 0; i < requests.size(); ++i) {
       if (pricer_of_[types[i]] != p) continue;
       if (stop && stop()) return;

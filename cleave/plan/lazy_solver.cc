@@ -19,16 +19,16 @@ constexpr int kMostLate = 3;
 
 }  // namespace
 
-Solution LazySolver::run(std::optional<int64_t> limit, const std::vector<int>& known,
-                         std::vector<int>& choice) {
+solver::Solution LazySolver::run(std::optional<int64_t> limit, const std::vector<int>& known,
+                                 std::vector<int>& choice) {
   const std::uint64_t whole =
-      options_.effort ? options_.effort : default_effort(options_.time_limit);
-  std::uint64_t effort = std::min(whole, default_effort(kFirstStage));
+      options_.effort ? options_.effort : solver::default_effort(options_.time_limit);
+  std::uint64_t effort = std::min(whole, solver::default_effort(kFirstStage));
   std::vector<int> best = known;
-  Int128 bound = 0;  // of any round: those to come have more rows
+  solver::Int128 bound = 0;  // of any round: those to come have more rows
   int late = 0;
   while (true) {
-    Solution solution = solve_once(tables_.problem(times_, limit), best, effort);
+    solver::Solution solution = solve_once(tables_.problem(times_, limit), best, effort);
     bound = std::max(bound, solution.lower_bound);
     const bool is_late = options_.stop.stop_requested() || clock_.seconds() > options_.time_limit;
     const bool is_last = is_late || effort >= whole || options_.solver == PlanSolver::Mip;
@@ -73,31 +73,31 @@ std::vector<int> LazySolver::smallest(int64_t limit) {
   std::map<int, double> weight;  // by time
   for (int round = 0; round < kRounds; ++round) {
     for (int time : times_) weight.try_emplace(time, 1.0);
-    Problem problem = tables_.problem(times_, limit);
+    solver::Problem problem = tables_.problem(times_, limit);
     std::vector<int> sorted = times_;
     std::sort(sorted.begin(), sorted.end());
-    for (ProblemNode& node : problem.nodes) {
+    for (solver::ProblemNode& node : problem.nodes) {
       double share = 0;
       for (int64_t t = node.live.lo; t < node.live.hi; ++t) share += weight[sorted[t]];
       for (size_t k = 0; k < node.costs.size(); ++k)
-        if (node.costs[k] < kForbidden)
+        if (node.costs[k] < solver::kForbidden)
           node.costs[k] =
               static_cast<int64_t>(kScale * share * static_cast<double>(node.usages[k]) /
                                    static_cast<double>(std::max<int64_t>(1, limit)));
       std::fill(node.usages.begin(), node.usages.end(), 0);
       node.live = {};
     }
-    for (ProblemEdge& edge : problem.edges)
+    for (solver::ProblemEdge& edge : problem.edges)
       for (int64_t& cost : edge.costs)
-        if (cost < kForbidden) cost = 0;
+        if (cost < solver::kForbidden) cost = 0;
     problem.usage_limit.reset();
-    SolveOptions how;
-    how.effort = default_effort(kFirstStage);
+    solver::SolveOptions how;
+    how.effort = solver::default_effort(kFirstStage);
     how.time_limit = 2 * kFirstStage;
     how.seed = options_.seed;
     how.threads = options_.threads;
     how.stop = options_.stop;
-    Solution found = solve(problem, how);
+    solver::Solution found = solver::solve(problem, how);
     ++stats_.solves;
     if (!found.feasible) return {};
     found.choice.resize(tables_.classes().count);
@@ -118,18 +118,20 @@ std::vector<int> LazySolver::smallest(int64_t limit) {
 }
 
 // What is known, as what the clock left.
-Solution LazySolver::as_solution(const Problem& problem, const std::vector<int>& known) const {
-  Solution solution;
+solver::Solution LazySolver::as_solution(const solver::Problem& problem,
+                                         const std::vector<int>& known) const {
+  solver::Solution solution;
   solution.effort_cut = true;
   if (known.empty()) return solution;
-  const Evaluation value = evaluate(problem, start(problem, known));
+  const solver::Evaluation value = solver::evaluate(problem, start(problem, known));
   solution.feasible = value.feasible();
   solution.cost = value.cost;
   return solution;
 }
 
 // What is known, by node of the problem; nodes that carry memory follow their classes.
-std::vector<int> LazySolver::start(const Problem& problem, const std::vector<int>& known) const {
+std::vector<int> LazySolver::start(const solver::Problem& problem,
+                                   const std::vector<int>& known) const {
   if (known.empty()) return {};
   std::vector<int> choice = known;
   const size_t classes = choice.size();
@@ -137,11 +139,11 @@ std::vector<int> LazySolver::start(const Problem& problem, const std::vector<int
   std::vector<std::vector<bool>> allowed(problem.nodes.size() - classes);
   for (size_t i = 0; i < allowed.size(); ++i)
     allowed[i].assign(problem.nodes[classes + i].costs.size(), true);
-  for (const ProblemEdge& edge : problem.edges) {
+  for (const solver::ProblemEdge& edge : problem.edges) {
     if (static_cast<size_t>(edge.b) < classes) continue;
     std::vector<bool>& ways = allowed[edge.b - classes];
     const int64_t* row = &edge.costs[static_cast<size_t>(choice[edge.a]) * ways.size()];
-    for (size_t k = 0; k < ways.size(); ++k) ways[k] = ways[k] && row[k] < kForbidden;
+    for (size_t k = 0; k < ways.size(); ++k) ways[k] = ways[k] && row[k] < solver::kForbidden;
   }
   for (size_t i = 0; i < allowed.size(); ++i) {
     const auto found = std::find(allowed[i].begin(), allowed[i].end(), true);
@@ -151,25 +153,26 @@ std::vector<int> LazySolver::start(const Problem& problem, const std::vector<int
   return choice;
 }
 
-Solution LazySolver::solve_once(const Problem& problem, const std::vector<int>& known,
-                                std::uint64_t effort) {
+solver::Solution LazySolver::solve_once(const solver::Problem& problem,
+                                        const std::vector<int>& known, std::uint64_t effort) {
   const Stopwatch watch;
-  Solution solution;
+  solver::Solution solution;
   const double left = std::max(kLeast, options_.time_limit - clock_.seconds());
   if (options_.solver == PlanSolver::Mip) {
-    solution = solve_mip(problem, {.time_limit = left, .lazy_rows = true, .stop = options_.stop});
+    solution =
+        solver::solve_mip(problem, {.time_limit = left, .lazy_rows = true, .stop = options_.stop});
   } else {
-    SolveOptions how;
+    solver::SolveOptions how;
     how.time_limit = left;
     how.seed = options_.seed;
     how.effort = effort;
-    how.first_effort = default_effort(kFirstStage);
+    how.first_effort = solver::default_effort(kFirstStage);
     how.gap = options_.gap;
     how.threads = options_.threads;
     how.stop = options_.stop;
     how.start = start(problem, known);
     if (options_.trace)
-      how.observer = [&](const Progress& now) {
+      how.observer = [&](const solver::Progress& now) {
         options_.trace(fmt::format(
             "  {} {:.2f} s, {:.0f}% of the effort: {} bound {:.6g} s", now.phase, now.seconds,
             100 * now.work,
@@ -177,7 +180,7 @@ Solution LazySolver::solve_once(const Problem& problem, const std::vector<int>& 
                          : "none",
             static_cast<double>(now.lower_bound) * kCostUnit));
       };
-    solution = solve(problem, how);
+    solution = solver::solve(problem, how);
   }
   stats_.solve_seconds += watch.seconds();
   ++stats_.solves;

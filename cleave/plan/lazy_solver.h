@@ -30,8 +30,8 @@ class LazySolver {
       : tables_(tables), options_(options), clock_(clock), stats_(stats) {}
 
   // The solution, with `choice` by decision. `known`: a choice by class that fits, or none.
-  Solution run(std::optional<int64_t> limit, const std::vector<int>& known,
-               std::vector<int>& choice);
+  solver::Solution run(std::optional<int64_t> limit, const std::vector<int>& known,
+                       std::vector<int>& choice);
 
   // Whether no time was ever above the limit: the last solution is one for any larger limit too,
   // with its bound.
@@ -40,9 +40,10 @@ class LazySolver {
   void give_up_early() { tried_smallest_ = true; }
 
  private:
-  Solution as_solution(const Problem& problem, const std::vector<int>& known) const;
-  std::vector<int> start(const Problem& problem, const std::vector<int>& known) const;
-  Solution solve_once(const Problem& problem, const std::vector<int>& known, std::uint64_t effort);
+  solver::Solution as_solution(const solver::Problem& problem, const std::vector<int>& known) const;
+  std::vector<int> start(const solver::Problem& problem, const std::vector<int>& known) const;
+  solver::Solution solve_once(const solver::Problem& problem, const std::vector<int>& known,
+                              std::uint64_t effort);
   // A choice by class that holds little: by weights on the times at which others held too much, not
   // by cost. None: it does not fit either.
   std::vector<int> smallest(int64_t limit);

@@ -5,8 +5,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
-#include "cleave/ops/dot_dims.h"
-#include "cleave/ops/op.h"
+#include "cleave/ops/dot/dot_dims.h"
 #include "cleave/plan/explain_plan.h"
 #include "cleave/plan/names.h"
 #include "cleave/spmd/transfer.h"
@@ -24,9 +23,8 @@ ValueId argument_behind(const Graph& graph, ValueId value) {
     const NodeId id = graph.value(value).producer;
     if (!id.valid()) return value;
     const Node& node = graph.node(id);
-    const bool renames =
-        is<op::Convert, op::Reshape, op::Transpose, op::Reshard, op::DynamicSlice, op::Slice>(node);
-    if (!renames) return {};
+    const OpDef* def = node.def;
+    if (!def || !(def->has(kSameValue) || def->has(kRelabels) || def->has(kWindow))) return {};
     value = node.operands[0];
   }
 }

@@ -4,7 +4,7 @@
 
 #include "cleave/analyze/program_cost.h"
 #include "cleave/core/shard_layout.h"
-#include "cleave/graph/copy.h"
+#include "cleave/graph/cloner.h"
 #include "cleave/graph/flow.h"
 #include "cleave/graph/op_def.h"
 
@@ -22,9 +22,8 @@ OpPrice::OpPrice(const Graph& graph, const Node& node, const MeshPtr& mesh,
   Function function;
   function.name = "op";
   function.body = alone.add_region();
-  ValueMap map(graph.num_values());
+  Cloner clone(graph, alone, ValueMap::sparse());
   std::vector<ValueId> operands;
-  std::vector<bool> inside;
   for (ValueId operand : node.operands) {
     const Type& type = graph.type(operand);
     function.arg_types.push_back(type);
@@ -33,32 +32,15 @@ OpPrice::OpPrice(const Graph& graph, const Node& node, const MeshPtr& mesh,
   // What a body takes from outside is whole on every device.
   for (ValueId captured : captured_values(graph, node.regions)) {
     function.arg_types.push_back(graph.type(captured));
-    map[captured.index] = alone.add_argument(function.body, graph.type(captured));
+    clone.map(captured, alone.add_argument(function.body, graph.type(captured)));
   }
   std::vector<Type> types;
   for (ValueId result : node.results) types.push_back(graph.type(result));
   function.result_types = types;
-  node_ = alone.add_node(node.name, operands, types, node.attrs);
+  node_ = alone.add_node_like(node, operands, types, node.attrs);
   alone.node(node_).attrs.erase("sdy.sharding");
   alone.append(function.body, node_);
-  // What regions see of outside is there as well.
-  auto capture = [&](auto&& self, RegionId region) -> void {
-    for (ValueId arg : graph.region(region).args) inside[arg.index] = true;
-    for (NodeId id : graph.region(region).nodes) {
-      const Node& inner = graph.node(id);
-      for (ValueId value : inner.operands)
-        if (!inside[value.index] && !map[value.index].valid()) {
-          function.arg_types.push_back(graph.type(value));
-          map[value.index] = alone.add_argument(function.body, graph.type(value));
-        }
-      for (ValueId result : inner.results) inside[result.index] = true;
-      for (RegionId nested : inner.regions) self(self, nested);
-    }
-  };
-  if (!node.regions.empty()) inside.resize(graph.num_values());
-  for (RegionId region : node.regions) capture(capture, region);
-  for (RegionId region : node.regions)
-    copy_region(graph, region, alone, alone.add_region(node_), map);
+  for (RegionId region : node.regions) clone.region(region, alone.add_region(node_));
   const NodeId end = alone.add_node("func.return", alone.node(node_).results, {});
   alone.append(function.body, end);
   alone.functions.push_back(std::move(function));

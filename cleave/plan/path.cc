@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cleave/graph/copy.h"
+#include "cleave/graph/cloner.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/ops/op.h"
 
@@ -29,63 +29,41 @@ class CountingInterpreter : public Interpreter {
 
 class ManualInliner {
  public:
-  ManualInliner(const Graph& from, Graph& to) : from_(from), to_(to), map_(from.num_values()) {}
+  ManualInliner(const Graph& from, Graph& to)
+      : from_(from), to_(to), clone_(from, to, ValueMap(from.num_values())) {
+    clone_.rewrite = [this](NodeId id, RegionId target) {
+      if (!is<op::ManualComputation>(from_.node(id))) return false;
+      manual(from_.node(id), target);
+      return true;
+    };
+  }
 
   void run() {
-    for (const Function& function : from_.functions) {
-      Function copy = function;
-      if (function.body.valid()) {
-        copy.body = to_.add_region();
-        region(function.body, copy.body);
-      }
-      to_.functions.push_back(std::move(copy));
-    }
+    for (const Function& function : from_.functions) clone_.function(function);
   }
 
  private:
-  void region(RegionId source, RegionId target) {
-    for (ValueId arg : from_.region(source).args)
-      map_[arg.index] = to_.add_argument(target, from_.type(arg), from_.value(arg).name);
-    for (NodeId id : from_.region(source).nodes) node(id, target);
-  }
-
-  void node(NodeId id, RegionId target) {
-    const Node& node = from_.node(id);
-    if (is<op::ManualComputation>(node)) return manual(node, target);
-    if (!(node.def && node.def->has(kDataFlow)) || node.regions.empty()) {
-      copy_node(from_, id, to_, target, map_);
-      return;
-    }
-    std::vector<Type> types;
-    for (ValueId result : node.results) types.push_back(from_.type(result));
-    const NodeId copy = to_.add_node(node.name, map_values(node.operands, map_), types, node.attrs);
-    to_.append(target, copy);
-    for (size_t i = 0; i < node.results.size(); ++i)
-      map_[node.results[i].index] = to_.node(copy).results[i];
-    for (RegionId inner : node.regions) region(inner, to_.add_region(copy));
-  }
-
   void manual(const Node& node, RegionId target) {
     const Region& body = from_.region(node.regions[0]);
     for (size_t i = 0; i < body.args.size(); ++i)
-      map_[body.args[i].index] =
-          border("cleave.enter_manual", node.operands[i], from_.type(body.args[i]), target);
-    for (size_t i = 0; i + 1 < body.nodes.size(); ++i) this->node(body.nodes[i], target);
+      clone_.map(body.args[i],
+                 border("cleave.enter_manual", node.operands[i], from_.type(body.args[i]), target));
+    clone_.nodes(node.regions[0], target);
     const Node& end = from_.node(body.nodes.back());
     for (size_t i = 0; i < node.results.size(); ++i)
-      map_[node.results[i].index] =
-          border("cleave.leave_manual", end.operands[i], from_.result_type(node, i), target);
+      clone_.map(node.results[i], border("cleave.leave_manual", end.operands[i],
+                                         from_.result_type(node, i), target));
   }
 
   ValueId border(const char* name, ValueId value, const Type& type, RegionId target) {
-    const NodeId id = to_.add_node(name, {map_[value.index]}, {type}, {});
+    const NodeId id = to_.add_node(name, {clone_.mapped(value)}, {type}, {});
     to_.append(target, id);
     return to_.node(id).results[0];
   }
 
   const Graph& from_;
   Graph& to_;
-  ValueMap map_;
+  Cloner clone_;
 };
 
 }  // namespace

@@ -2,14 +2,14 @@
 
 #include <fmt/format.h>
 
+#include "cleave/core/units.h"
+#include "cleave/graph/flow.h"
 #include "cleave/graph/value_sharding.h"
-#include "cleave/ops/op.h"
 #include "cleave/plan/formulator.h"
 #include "cleave/plan/heuristic.h"
-#include "cleave/rules/data_flow.h"
-#include "cleave/rules/propagation.h"
-#include "cleave/rules/sharding_passes.h"
-#include "cleave/runtime/comm_log.h"
+#include "cleave/rules/export/export_passes.h"
+#include "cleave/rules/import/import_passes.h"
+#include "cleave/rules/propagate/propagation.h"
 
 namespace cleave::plan {
 
@@ -26,7 +26,7 @@ bool states_layouts(const Graph& graph, ValueId value) {
   const NodeId producer = graph.value(value).producer;
   if (!producer.valid()) return false;
   const Node& node = graph.node(producer);
-  return is<op::ManualComputation>(node) || !own_sharding_attr(node).empty();
+  return flow_of(node) == Flow::Manual || !own_sharding_attr(node).empty();
 }
 
 // Whether a pin speaks of such a result: it holds for what the users see of it.
@@ -70,7 +70,7 @@ uint32_t propagate(Graph& graph) {
   std::vector<NodeId> nodes;
   graph.walk([&](NodeId id) { nodes.push_back(id); });
   for (NodeId id : nodes)
-    if (!is<op::ManualComputation>(graph.node(id))) graph.node(id).attrs = spread.node(id).attrs;
+    if (flow_of(graph.node(id)) != Flow::Manual) graph.node(id).attrs = spread.node(id).attrs;
   for (size_t f = 0; f < graph.functions.size(); ++f) {
     graph.functions[f].arg_attrs = spread.functions[f].arg_attrs;
     graph.functions[f].result_attrs = spread.functions[f].result_attrs;

@@ -6,8 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cleave/core/error.h"
-#include "cleave/core/output_file.h"
 #include "cleave/core/input_file.h"
+#include "cleave/core/output_file.h"
+#include "cleave/core/units.h"
 
 namespace cleave::plan {
 namespace {
@@ -151,12 +152,6 @@ std::string op_text(const PlannedOp& op) {
   text += " ->";
   for (const ShardingSpec& result : op.results) text += " " + spec_text(result);
   return text;
-}
-
-std::string size_text(int64_t bytes) {
-  if (bytes < 1 << 20) return fmt::format("{} bytes", bytes);
-  if (bytes < 1 << 30) return fmt::format("{:.2f} MiB", static_cast<double>(bytes) / (1 << 20));
-  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1 << 30));
 }
 
 void diff_times(const char* what, double before, double after, std::vector<std::string>& lines) {
@@ -305,13 +300,15 @@ std::vector<std::string> diff(const Plan& before, const Plan& after) {
   field("mesh", to_string(*before.mesh), to_string(*after.mesh));
   field("machine", before.machine, after.machine);
   auto limit = [](const Plan& plan) {
-    return plan.memory.limit ? size_text(*plan.memory.limit) : std::string("none");
+    return plan.memory.limit ? bytes_text(*plan.memory.limit, BytesStyle::Limit)
+                             : std::string("none");
   };
   field("memory limit", limit(before), limit(after));
   diff_times("step", before.totals.seconds, after.totals.seconds, lines);
   diff_times("compute", before.totals.compute_seconds, after.totals.compute_seconds, lines);
   diff_collectives(before.totals, after.totals, lines);
-  field("memory peak", size_text(before.memory.peak), size_text(after.memory.peak));
+  field("memory peak", bytes_text(before.memory.peak, BytesStyle::Limit),
+        bytes_text(after.memory.peak, BytesStyle::Limit));
   diff_lists(
       before.values, after.values, [](const PlannedValue& v) { return spec_text(v.spec); }, lines);
   diff_lists(

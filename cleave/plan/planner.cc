@@ -9,6 +9,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/core/parallel.h"
+#include "cleave/core/units.h"
 #include "cleave/plan/axis_parts.h"
 #include "cleave/plan/extract.h"
 #include "cleave/plan/lazy_solver.h"
@@ -16,12 +17,6 @@
 
 namespace cleave::plan {
 namespace {
-
-std::string size_text(int64_t bytes) {
-  if (bytes < 1 << 20) return fmt::format("{} bytes", bytes);
-  if (bytes < 1 << 30) return fmt::format("{:.2f} MiB", static_cast<double>(bytes) / (1 << 20));
-  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1 << 30));
-}
 
 // Of the weight of branches, to each that is not taken to be the dearest: so little that it does
 // not sway the others, and enough that all of them are planned well.
@@ -98,7 +93,7 @@ class Planning {
     trace("the clock ended the pricing");
     solution_.proven = false;
     solution_.effort_cut = true;
-    solution_.lower_bound = static_cast<Int128>(tables->weak_bound() / kCostUnit);
+    solution_.lower_bound = static_cast<solver::Int128>(tables->weak_bound() / kCostUnit);
     is_cut_ = true;
   }
 
@@ -114,7 +109,7 @@ class Planning {
     brief.time_limit =
         std::min(options_.time_limit, clock_.seconds() + kOfTime * options_.time_limit);
     const bool is_small = formulation_.decisions.size() <= kApartAnyway;
-    const std::uint64_t most = default_effort(is_small ? kSmall : kLarge);
+    const std::uint64_t most = solver::default_effort(is_small ? kSmall : kLarge);
     brief.effort = options_.effort ? std::min(options_.effort, most) : most;
     return brief;
   }
@@ -150,7 +145,7 @@ class Planning {
       const PlannerOptions brief = briefly();
       LazySolver low(*tables_, brief, clock_, stats());
       low.give_up_early();
-      Solution found = low.run(first, start(known.within_rung), choice);
+      solver::Solution found = low.run(first, start(known.within_rung), choice);
       if (found.feasible) {
         known.within_rung = known.within_limit = choice;
         if (apart_follows || (low.is_free() && found.gap() <= options_.gap)) {
@@ -190,7 +185,7 @@ class Planning {
     std::set<std::vector<int>> tried;
     std::vector<int> best;
     double best_seconds = 0;
-    Int128 bound = 0;
+    solver::Int128 bound = 0;
     bool proven = true, cut = false;
     for (int round = 0; round < kRounds; ++round) {
       solve();
@@ -281,10 +276,11 @@ class Planning {
       result_.reason = "no plan was found";
       return;
     }
-    result_.reason = fmt::format("{} {}; every plan holds at least {} at {}",
-                                 solution_.proven ? "no plan fits" : "no plan was found that fits",
-                                 size_text(*options_.memory), size_text(result_.least_memory),
-                                 result_.least_memory_at);
+    result_.reason =
+        fmt::format("{} {}; every plan holds at least {} at {}",
+                    solution_.proven ? "no plan fits" : "no plan was found that fits",
+                    bytes_text(*options_.memory, BytesStyle::Limit),
+                    bytes_text(result_.least_memory, BytesStyle::Limit), result_.least_memory_at);
   }
 
   std::string place_of(const std::vector<int64_t>& memory,
@@ -305,7 +301,7 @@ class Planning {
   std::vector<int> heavy_;  // by group of branches: the one that has most of the weight
   bool is_exact_ = false;   // or all of it
   std::unique_ptr<const Tables> tables_;
-  Solution solution_;
+  solver::Solution solution_;
   std::vector<int> choice_;  // by decision
   bool is_cut_ = false;
   bool is_alike_ = false;  // the solution has one choice for all layers that look alike
@@ -339,7 +335,7 @@ PlannerResult cheaper(PlannerResult a, PlannerResult b) {
 
 PlannedModule prepare(const Graph& graph, const std::string& entry) {
   PlannedModule module{graph.name, entry, flatten(graph, entry), {}, {}};
-  solver::run_parallel(2, 2, [&](int task) {
+  run_parallel(2, 2, [&](int task) {
     if (task == 0)
       module.names = name_everything(module.flat, entry);
     else

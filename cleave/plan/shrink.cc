@@ -68,48 +68,42 @@ class Sizes {
 
   void visit(const Node& node) {
     if (is_transfer(node)) return transfer(node);
-    if (is<op::While>(node)) return loop(node);
-    if (!node.regions.empty() && node.def && node.def->has(kDataFlow)) return branches(node);
-    if (node.def && node.def->has(kDataFlow)) {
-      for (size_t i = 0; i < node.results.size(); ++i) tie(node.operands[i], node.results[i]);
+    if (flow_of(node) != Flow::None && flow_of(node) != Flow::Scan) {
+      for (const FlowEdge& edge : flow_edges(graph_, node)) tie(edge.from, edge.to);
       return;
     }
     if (node.def && (node.def->has(kTerminator) || node.def->has(kConstantLike))) return;
-    if (is<op::Slice>(node)) return slice(node);
-    if (is<op::Pad>(node)) return pad(node);
-    if (is<op::DynamicSlice>(node)) return window_of(node.operands[0], node.results[0]);
-    if (is<op::DynamicUpdateSlice>(node)) {
-      tie(node.operands[0], node.results[0]);
-      return window_of(node.operands[0], node.operands[1]);
-    }
-    const std::optional<OpShardingRule> rule = execution_rule(graph_, node);
-    if (!rule || rule->operands.size() != node.operands.size() ||
-        rule->results.size() != node.results.size())
-      return freeze_all(node);
-    by_rule(node, *rule);
+    (this->*meaning_of(node).visit)(node);
+  }
+
+  // What the sizes of an op mean to it.
+  struct Meaning {
+    void (Sizes::*visit)(const Node&) = &Sizes::by_rule;
+    bool any_size = false;   // none, even along factors that it cannot be cut along
+    bool has_table = false;  // operand 0 has rows that indices choose from: an index beyond the end
+                             // is brought back, or dropped, by the op
+  };
+  static const Meaning& meaning_of(const Node& node) {
+    static const Meaning by_rule;
+    static const std::map<const OpDef*, Meaning> others = {
+        {&def_of<op::Slice>(), {.visit = &Sizes::slice}},
+        {&def_of<op::Pad>(), {.visit = &Sizes::pad}},
+        {&def_of<op::DynamicSlice>(), {.visit = &Sizes::dynamic_slice}},
+        {&def_of<op::DynamicUpdateSlice>(), {.visit = &Sizes::dynamic_update_slice}},
+        {&def_of<op::Convolution>(), {.visit = &Sizes::convolution}},
+        {&def_of<op::Sort>(), {.any_size = true}},
+        {&def_of<op::Reverse>(), {.any_size = true}},
+        {&def_of<op::Gather>(), {.has_table = true}},
+        {&def_of<op::Scatter>(), {.has_table = true}},
+    };
+    const auto it = others.find(node.def);
+    return it == others.end() ? by_rule : it->second;
   }
 
   void transfer(const Node& node) {
     tie(node.operands[0], node.results[0]);
     // Boxes of a halo are numbers of elements.
     if (program_.layout(node.results[0]).boxes) freeze(node.results[0]);
-  }
-
-  void loop(const Node& node) {
-    const Node& end = graph_.node(graph_.terminator(node.regions[1]));
-    for (size_t i = 0; i < node.results.size(); ++i) {
-      tie(node.operands[i], node.results[i]);
-      tie(node.operands[i], end.operands[i]);
-      for (RegionId region : node.regions) tie(node.operands[i], graph_.region(region).args[i]);
-    }
-  }
-
-  void branches(const Node& node) {
-    for (RegionId region : node.regions) {
-      const Node& end = graph_.node(graph_.terminator(region));
-      for (size_t i = 0; i < node.results.size() && i < end.operands.size(); ++i)
-        tie(node.results[i], end.operands[i]);
-    }
   }
 
   void near(int a, int b, bool with_offset) {
@@ -136,17 +130,35 @@ class Sizes {
     for (size_t d = 0; d < dims(whole).size(); ++d) near(dims(whole)[d], dims(part)[d], false);
   }
 
-  // Along factors that the op can't be cut along, sizes may mean something to it.
-  bool may_change(const Node& node, const Factor& factor) const {
-    if (factor.kind == FactorKind::PassThrough || factor.kind == FactorKind::Reduction) return true;
-    return is<op::Sort, op::Reverse>(node);
+  void dynamic_slice(const Node& node) { window_of(node.operands[0], node.results[0]); }
+  void dynamic_update_slice(const Node& node) {
+    tie(node.operands[0], node.results[0]);
+    window_of(node.operands[0], node.operands[1]);
+  }
+  void convolution(const Node& node) {
+    by_rule(node);
+    if (node.attrs.get_int("feature_group_count", 1) > 1) freeze_all(node);
   }
 
-  void by_rule(const Node& node, const OpShardingRule& rule) {
+  void by_rule(const Node& node) {
+    const std::optional<OpShardingRule> rule = execution_rule(graph_, node);
+    if (!rule || rule->operands.size() != node.operands.size() ||
+        rule->results.size() != node.results.size())
+      return freeze_all(node);
+    tie_factors(node, *rule, meaning_of(node));
+  }
+
+  // Along factors that the op can't be cut along, sizes may mean something to it.
+  static bool may_change(const Factor& factor, const Meaning& meaning) {
+    return factor.kind == FactorKind::PassThrough || factor.kind == FactorKind::Reduction ||
+           meaning.any_size;
+  }
+
+  void tie_factors(const Node& node, const OpShardingRule& rule, const Meaning& meaning) {
     std::vector<int> factors;
     for (const Factor& factor : rule.factors) {
       factors.push_back(classes_.add(factor.size));
-      if (!may_change(node, factor)) classes_.freeze(factors.back());
+      if (!may_change(factor, meaning)) classes_.freeze(factors.back());
     }
     for (size_t t = 0; t < rule.num_tensors(); ++t) {
       const ValueId value =
@@ -163,17 +175,10 @@ class Sizes {
           }
         if (product == classes_.size(dim) && !list.empty())
           classes_.tie({dim}, list);
-        else if (!is_table(node, t))
+        else if (t > 0 || !meaning.has_table)
           classes_.freeze(dim);
       }
     }
-    if (is<op::Convolution>(node) && node.attrs.get_int("feature_group_count", 1) > 1)
-      freeze_all(node);
-  }
-
-  // Rows that indices choose from: an index beyond the end is brought back, or dropped, by the op.
-  static bool is_table(const Node& node, size_t tensor) {
-    return tensor == 0 && (is<op::Gather, op::Scatter>(node));
   }
 
   const Program& program_;

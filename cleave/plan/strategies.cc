@@ -307,7 +307,7 @@ int StrategyBook::number(NodeId id, const std::vector<bool>& trivial) {
 
 void StrategyBook::prepare(int threads) {
   std::atomic<size_t> next = 0;
-  solver::run_parallel(threads, threads, [&](int) {
+  run_parallel(threads, threads, [&](int) {
     for (size_t i = next++; i < entries_.size(); i = next++) try {
         if (!entries_[i]->is_drafted) draft(*entries_[i]);
       } catch (const std::exception&) {

@@ -14,7 +14,8 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 int64_t units(double seconds) {
   const double count = seconds / kCostUnit;
-  return count < static_cast<double>(kForbidden) ? static_cast<int64_t>(count + 0.5) : kForbidden;
+  return count < static_cast<double>(solver::kForbidden) ? static_cast<int64_t>(count + 0.5)
+                                                         : solver::kForbidden;
 }
 
 }  // namespace
@@ -41,7 +42,7 @@ Tables::Tables(const Formulation& formulation, Layouts& layouts, Classes classes
 
 // What is not forbidden must not look as if it were.
 void Tables::check_countable() const {
-  const double most = static_cast<double>(kForbidden) * kCostUnit;
+  const double most = static_cast<double>(solver::kForbidden) * kCostUnit;
   for (const std::vector<double>& unary : unary_) {
     const double least = *std::min_element(unary.begin(), unary.end());
     if (least >= most && least < kNever)
@@ -206,7 +207,7 @@ int64_t Tables::temporary(const Demand& demand, SpecId from, SpecId to) const {
   return std::max<int64_t>(0, layouts_.bytes(to, type) - replaced);
 }
 
-void Tables::add_temporaries(int position, int64_t time, Problem& problem) const {
+void Tables::add_temporaries(int position, int64_t time, solver::Problem& problem) const {
   for (const Demand& demand : formulation_.demands) {
     if (demand.op < 0 || formulation_.ops[demand.op].position != position) continue;
     const Version& version = formulation_.versions[demand.version];
@@ -216,7 +217,7 @@ void Tables::add_temporaries(int position, int64_t time, Problem& problem) const
     std::map<std::pair<SpecId, int64_t>, size_t> ways;
     for (SpecId b : to)
       for (SpecId a : from) ways.try_emplace({b, temporary(demand, a, b)}, ways.size());
-    ProblemNode node;
+    solver::ProblemNode node;
     node.live = {time, time + 1};
     node.costs.assign(ways.size(), 0);
     node.usages.resize(ways.size());
@@ -227,10 +228,10 @@ void Tables::add_temporaries(int position, int64_t time, Problem& problem) const
     const int own = static_cast<int>(problem.nodes.size());
     problem.nodes.push_back(std::move(node));
     auto follow = [&](int other, auto&& agrees) {
-      ProblemEdge edge{other, own, {}};
+      solver::ProblemEdge edge{other, own, {}};
       for (size_t c = 0; c < static_cast<size_t>(counts_[other]); ++c) {
         const size_t row = edge.costs.size();
-        edge.costs.resize(row + ways.size(), kForbidden);
+        edge.costs.resize(row + ways.size(), solver::kForbidden);
         for (const auto& [way, k] : ways)
           if (agrees(c, way)) edge.costs[row + k] = 0;
       }
@@ -287,16 +288,16 @@ std::vector<int64_t> Tables::tie_breaks(ListId list) const {
   return penalties;
 }
 
-Problem Tables::problem(const std::vector<int>& times, std::optional<int64_t> limit) const {
-  Problem problem;
+solver::Problem Tables::problem(const std::vector<int>& times, std::optional<int64_t> limit) const {
+  solver::Problem problem;
   for (const std::vector<double>& unary : unary_) {
-    ProblemNode node;
+    solver::ProblemNode node;
     for (double seconds : unary) node.costs.push_back(units(seconds));
     node.usages.assign(unary.size(), 0);
     problem.nodes.push_back(std::move(node));
   }
   problem.edges.resize(edges_.size());
-  solver::run_parallel(static_cast<int>(edges_.size()), options_.threads, [&](int e) {
+  run_parallel(static_cast<int>(edges_.size()), options_.threads, [&](int e) {
     problem.edges[e].a = edges_[e].a;
     problem.edges[e].b = edges_[e].b;
     fill(edges_[e], problem.edges[e].costs);
@@ -305,9 +306,9 @@ Problem Tables::problem(const std::vector<int>& times, std::optional<int64_t> li
   for (const Version& version : formulation_.versions) {
     const auto [it, is_new] = penalties.try_emplace(version.list);
     if (is_new) it->second = tie_breaks(version.list);
-    ProblemNode& node = problem.nodes[classes_.of[version.decision]];
+    solver::ProblemNode& node = problem.nodes[classes_.of[version.decision]];
     for (size_t k = 0; k < node.costs.size(); ++k)
-      if (node.costs[k] < kForbidden) node.costs[k] += it->second[k];
+      if (node.costs[k] < solver::kForbidden) node.costs[k] += it->second[k];
   }
   if (!limit) return problem;
   problem.usage_limit = *limit;
@@ -315,7 +316,7 @@ Problem Tables::problem(const std::vector<int>& times, std::optional<int64_t> li
   return problem;
 }
 
-void Tables::add_memory(const std::vector<int>& times, Problem& problem) const {
+void Tables::add_memory(const std::vector<int>& times, solver::Problem& problem) const {
   // One node for each class and run of times at which it takes the same.
   std::vector<int> sorted = times;
   std::sort(sorted.begin(), sorted.end());
@@ -336,11 +337,11 @@ void Tables::add_memory(const std::vector<int>& times, Problem& problem) const {
   for (auto& [c, list] : runs)
     for (size_t r = 0; r < list.size(); ++r) {
       Run& run = list[r];
-      ProblemNode* node = &problem.nodes[c];
+      solver::ProblemNode* node = &problem.nodes[c];
       if (r > 0) {
         const size_t k = run.usage.size();
-        ProblemEdge same{c, static_cast<int>(problem.nodes.size()), {}};
-        same.costs.assign(k * k, kForbidden);
+        solver::ProblemEdge same{c, static_cast<int>(problem.nodes.size()), {}};
+        same.costs.assign(k * k, solver::kForbidden);
         for (size_t i = 0; i < k; ++i) same.costs[i * k + i] = 0;
         problem.edges.push_back(std::move(same));
         problem.nodes.push_back({{}, std::vector<int64_t>(k, 0), {}});

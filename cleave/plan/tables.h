@@ -45,7 +45,7 @@ class Tables {
   double weak_bound() const;
 
   // Nodes 0 .. classes - 1 are the classes; more follow that carry memory alone.
-  Problem problem(const std::vector<int>& times, std::optional<int64_t> limit) const;
+  solver::Problem problem(const std::vector<int>& times, std::optional<int64_t> limit) const;
 
   const Classes& classes() const { return classes_; }
   // By decision, from a choice by class.
@@ -96,8 +96,8 @@ class Tables {
   // the operand where that ends here.
   int64_t temporary(const Demand& demand, SpecId from, SpecId to) const;
   // Nodes that carry the temporaries of one position, tied to the choices that they follow from.
-  void add_temporaries(int position, int64_t time, Problem& problem) const;
-  void add_memory(const std::vector<int>& times, Problem& problem) const;
+  void add_temporaries(int position, int64_t time, solver::Problem& problem) const;
+  void add_memory(const std::vector<int>& times, solver::Problem& problem) const;
   // By class and choice: bytes at one time.
   std::map<int, std::vector<int64_t>> usages_at(int time) const;
   // What ops with layouts of their own hold inside, as changes by position.

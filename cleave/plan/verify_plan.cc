@@ -9,12 +9,13 @@
 #include "cleave/analyze/program_cost.h"
 #include "cleave/analyze/program_memory.h"
 #include "cleave/core/shard_layout.h"
+#include "cleave/core/units.h"
 #include "cleave/graph/rewrite.h"
 #include "cleave/graph/value_sharding.h"
 #include "cleave/kernels/elementwise.h"
+#include "cleave/ops/control/trip_count.h"
 #include "cleave/ops/cost.h"
 #include "cleave/ops/op.h"
-#include "cleave/ops/trip_count.h"
 #include "cleave/plan/apply.h"
 #include "cleave/plan/names.h"
 #include "cleave/plan/path.h"
@@ -217,7 +218,7 @@ RegionRuns with_trips_of(const RegionRuns& devices, RegionRuns runs, const Graph
   };
   graph.walk([&](NodeId id) {
     const Node& node = graph.node(id);
-    if (is<op::While>(node) && !trip_count(graph, node))
+    if (flow_of(node) == Flow::Loop && !trip_count(graph, node))
       for (RegionId region : node.regions) follow(follow, region);
   });
   return runs;
@@ -227,7 +228,7 @@ bool goes_one_way(const Graph& graph, const RegionRuns& runs) {
   bool one_way = true;
   graph.walk([&](NodeId id) {
     const Node& node = graph.node(id);
-    if (is<op::While>(node) || !is_planned_inside(node)) return;
+    if (flow_of(node) != Flow::Branches) return;
     one_way &= std::count_if(node.regions.begin(), node.regions.end(),
                              [&](RegionId region) { return runs[region.index] > 0; }) <= 1;
   });

@@ -1,11 +1,12 @@
 #include "cleave/core/error.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/registry/pass_families.h"
-#include "cleave/rules/data_flow.h"
 #include "cleave/rules/explain.h"
-#include "cleave/rules/propagation.h"
-#include "cleave/rules/sharding_groups.h"
-#include "cleave/rules/sharding_passes.h"
+#include "cleave/rules/export/export_passes.h"
+#include "cleave/rules/import/import_passes.h"
+#include "cleave/rules/pipelines.h"
+#include "cleave/rules/propagate/populate_sharding_rules.h"
+#include "cleave/rules/propagate/propagation.h"
 #include "cleave/spmd/reshard_passes.h"
 
 namespace cleave {
@@ -52,6 +53,45 @@ const std::vector<std::string> kPropagationOptions = {"keep-sharding-rules",
                                                       "debug-propagation-edge-sharding"};
 
 using PlainPass = void (*)(Graph&);
+
+void add_passes_with_options(PassRegistry& registry) {
+  registry.add({"sdy-import-func-calls",
+                {"add-data-flow-edges-on-named-computations"},
+                [](Graph& graph, const PassOptions& options, PassContext&) {
+                  import_function_calls(
+                      graph, options.get_bool("add-data-flow-edges-on-named-computations", true));
+                }});
+  registry.add({"sdy-unflatten-call-graph",
+                {"dedup-functions-fully"},
+                [](Graph& graph, const PassOptions& options, PassContext&) {
+                  unflatten_call_graph(graph, options.get_bool("dedup-functions-fully"));
+                }});
+  registry.add({"sdy-populate-op-sharding-rules",
+                {"conservative-propagation"},
+                [](Graph& graph, const PassOptions& options, PassContext& context) {
+                  for (const std::string& message :
+                       populate_sharding_rules(graph, options.get_bool("conservative-propagation")))
+                    context.emit_warning(message);
+                }});
+  registry.add({"sdy-import-pipeline",
+                {"dedup-functions-fully"},
+                [](Graph& graph, const PassOptions& options, PassContext&) {
+                  run_import_pipeline(graph, {options.get_bool("dedup-functions-fully")});
+                }});
+  registry.add({"sdy-propagation-pipeline",
+                {"dedup-functions-fully"},
+                [](Graph& graph, const PassOptions& options, PassContext& context) {
+                  PipelineOptions pipeline{options.get_bool("dedup-functions-fully")};
+                  pipeline.observe = [&,
+                                      names = value_names(graph)](const PropagationEngine& engine) {
+                    report(engine, names, context);
+                  };
+                  pipeline.verified = true;
+                  run_propagation_pipeline(graph, pipeline);
+                  insert_explicit_reshards(graph, /*full=*/false);
+                  remove_dead_ops(graph);
+                }});
+}
 
 }  // namespace
 
@@ -100,43 +140,7 @@ void register_propagation_passes(PassRegistry& registry) {
   add_plain("sdy-insert-func-call-reshards", insert_call_reshards);
   add_plain("symbol-dce", remove_unused_functions);
   add_plain("cleave-remove-dead-ops", remove_dead_ops);
-
-  registry.add({"sdy-import-func-calls",
-                {"add-data-flow-edges-on-named-computations"},
-                [](Graph& graph, const PassOptions& options, PassContext&) {
-                  import_function_calls(
-                      graph, options.get_bool("add-data-flow-edges-on-named-computations", true));
-                }});
-  registry.add({"sdy-unflatten-call-graph",
-                {"dedup-functions-fully"},
-                [](Graph& graph, const PassOptions& options, PassContext&) {
-                  unflatten_call_graph(graph, options.get_bool("dedup-functions-fully"));
-                }});
-  registry.add({"sdy-populate-op-sharding-rules",
-                {"conservative-propagation"},
-                [](Graph& graph, const PassOptions& options, PassContext& context) {
-                  for (const std::string& message :
-                       populate_sharding_rules(graph, options.get_bool("conservative-propagation")))
-                    context.emit_warning(message);
-                }});
-  registry.add({"sdy-import-pipeline",
-                {"dedup-functions-fully"},
-                [](Graph& graph, const PassOptions& options, PassContext&) {
-                  run_import_pipeline(graph, {options.get_bool("dedup-functions-fully")});
-                }});
-  registry.add({"sdy-propagation-pipeline",
-                {"dedup-functions-fully"},
-                [](Graph& graph, const PassOptions& options, PassContext& context) {
-                  PipelineOptions pipeline{options.get_bool("dedup-functions-fully")};
-                  pipeline.observe = [&,
-                                      names = value_names(graph)](const PropagationEngine& engine) {
-                    report(engine, names, context);
-                  };
-                  pipeline.verified = true;
-                  run_propagation_pipeline(graph, pipeline);
-                  insert_explicit_reshards(graph, /*full=*/false);
-                  remove_dead_ops(graph);
-                }});
+  add_passes_with_options(registry);
 }
 
 }  // namespace cleave

@@ -3,8 +3,9 @@
 
 #include "cleave/graph/local_op.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/ops/dot/dot_dims.h"
 #include "cleave/ops/op_table.h"
-#include "cleave/ops/reduction_body.h"
+#include "cleave/ops/reduce/reduction_body.h"
 #include "cleave/rewrite/rewriter.h"
 #include "cleave/rewrite/simplify.h"
 
@@ -146,11 +147,7 @@ void canonical_dot(Rewriter& r, const Node& node, const Type& type) {
   const Type& lhs = r.type(node.operands[0]);
   if (lhs.unranked || r.type(node.operands[1]).unranked || lhs.rank() == 0) return;
   AttrDict attrs = node.attrs;
-  StructAttr numbers{"stablehlo.dot", {}};
-  numbers.fields.push_back(
-      {"lhs_contracting_dimensions", ints_attr({static_cast<int64_t>(lhs.rank()) - 1})});
-  numbers.fields.push_back({"rhs_contracting_dimensions", ints_attr({0})});
-  attrs.set("dot_dimension_numbers", std::move(numbers));
+  attrs.set(kDotDims, dot_dims_attr(*dot_dims_of(r.graph(), node)));
   r.replace(node.results[0], r.emit("stablehlo.dot_general", node.operands, type, attrs));
 }
 

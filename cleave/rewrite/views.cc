@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "cleave/graph/op_def.h"
+#include "cleave/ops/dot/dot_dims.h"
 #include "cleave/ops/op_table.h"
 #include "cleave/rewrite/rewriter.h"
 #include "cleave/rewrite/simplify.h"
@@ -26,19 +27,6 @@ Shape without_ones(const Shape& shape) {
 
 bool contains(const Dims& dims, int64_t dim) {
   return std::find(dims.begin(), dims.end(), dim) != dims.end();
-}
-
-Attribute dot_numbers(const Dims& lhs_batch, const Dims& rhs_batch, const Dims& lhs_contract,
-                      const Dims& rhs_contract) {
-  StructAttr numbers{"stablehlo.dot", {}};
-  auto add = [&](const char* name, const Dims& dims) {
-    if (!dims.empty()) numbers.fields.push_back({name, ints_attr(dims)});
-  };
-  add("lhs_batching_dimensions", lhs_batch);
-  add("rhs_batching_dimensions", rhs_batch);
-  add("lhs_contracting_dimensions", lhs_contract);
-  add("rhs_contracting_dimensions", rhs_contract);
-  return numbers;
 }
 
 class Views {
@@ -112,12 +100,9 @@ class Views {
     const Node* found = inner<op::DotGeneral>();
     if (!found) return;
     const Node dot = *found;
-    const StructAttr* numbers = numbers_of(dot);
-    if (!numbers) return;
-    const Dims lhs_batch = numbers->get_ints_or_empty("lhs_batching_dimensions");
-    const Dims lhs_contract = numbers->get_ints_or_empty("lhs_contracting_dimensions");
-    const size_t batch = lhs_batch.size();
-    const size_t lhs_free = shape_of(dot.operands[0]).size() - batch - lhs_contract.size();
+    const DotDims dims = dot_dims(dot);
+    const size_t batch = dims.lhs_batch.size();
+    const size_t lhs_free = shape_of(dot.operands[0]).size() - batch - dims.lhs_contract.size();
     const size_t rank = permutation.size(), rhs_free = rank - batch - lhs_free;
     for (size_t d = 0; d < rank; ++d) {
       const size_t expected = d < batch ? d : d < batch + rhs_free ? d + lhs_free : d - rhs_free;
@@ -129,9 +114,8 @@ class Views {
     if (list && list->elements.size() == 2)
       attrs.set("precision_config", ArrayAttr{{list->elements[1], list->elements[0]}});
     if (attrs.has("algorithm")) return;
-    attrs.set("dot_dimension_numbers",
-              dot_numbers(numbers->get_ints_or_empty("rhs_batching_dimensions"), lhs_batch,
-                          numbers->get_ints_or_empty("rhs_contracting_dimensions"), lhs_contract));
+    attrs.set(kDotDims, dot_dims_attr({dims.rhs_batch, dims.lhs_batch, dims.rhs_contract,
+                                       dims.lhs_contract}));
     r_.replace(result_, r_.emit("stablehlo.dot_general", {dot.operands[1], dot.operands[0]},
                                 r_.type(result_), attrs));
   }
@@ -183,20 +167,12 @@ class Views {
     if (shape_of(in()) == shape()) keep(in());
   }
 
-  static const StructAttr* numbers_of(const Node& dot) {
-    const Attribute* attribute = dot.attrs.find("dot_dimension_numbers");
-    return attribute ? attribute->as<StructAttr>() : nullptr;
-  }
-
   // Operands that are transposes are read as they were, where their free dimensions keep their
   // order.
   void dot() {
-    const StructAttr* numbers = numbers_of(node_);
-    if (!numbers) return;
-    Dims batch[2] = {numbers->get_ints_or_empty("lhs_batching_dimensions"),
-                     numbers->get_ints_or_empty("rhs_batching_dimensions")};
-    Dims contract[2] = {numbers->get_ints_or_empty("lhs_contracting_dimensions"),
-                        numbers->get_ints_or_empty("rhs_contracting_dimensions")};
+    const DotDims dims = dot_dims(node_);
+    Dims batch[2] = {dims.lhs_batch, dims.rhs_batch};
+    Dims contract[2] = {dims.lhs_contract, dims.rhs_contract};
     bool changed = false;
     for (size_t i : {0, 1}) {
       const Node* node = r_.producer(node_.operands[i]);
@@ -214,8 +190,8 @@ class Views {
       changed = true;
     }
     if (!changed) return;
-    r_.graph().node(id_).attrs.set("dot_dimension_numbers",
-                                   dot_numbers(batch[0], batch[1], contract[0], contract[1]));
+    r_.graph().node(id_).attrs.set(kDotDims,
+                                   dot_dims_attr({batch[0], batch[1], contract[0], contract[1]}));
     r_.touch();
   }
 

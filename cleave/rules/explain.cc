@@ -274,7 +274,7 @@ std::vector<std::string> Explainer::warnings() const {
   std::vector<const ShardingSpec*> tensor_specs;
   for (size_t o = 0; o < tables.ops.size(); ++o) {
     const PropagationTables::Op& op = tables.ops[o];
-    if (op.erased || op.rule < 0 || op.manual_edge >= 0 || op.op_class == OpClass::Barrier)
+    if (op.erased || op.rule < 0 || op.manual_edge >= 0 || op.op_class == PropagationClass::Barrier)
       continue;
     const std::span<const int32_t> tensors = tables.tensors_of(op);
     tensor_specs.clear();

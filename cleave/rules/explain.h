@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cleave/rules/propagation.h"
+#include "cleave/rules/propagate/propagation.h"
 
 namespace cleave {
 

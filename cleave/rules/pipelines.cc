@@ -1,8 +1,9 @@
+#include "cleave/rules/pipelines.h"
+
 #include "cleave/graph/verify.h"
-#include "cleave/rules/data_flow.h"
-#include "cleave/rules/propagation.h"
-#include "cleave/rules/sharding_groups.h"
-#include "cleave/rules/sharding_passes.h"
+#include "cleave/rules/export/export_passes.h"
+#include "cleave/rules/import/import_passes.h"
+#include "cleave/rules/propagate/propagation.h"
 
 namespace cleave {
 

@@ -5,7 +5,7 @@
 
 #include "cleave/core/axis.h"
 #include "cleave/graph/op_def.h"
-#include "cleave/ops/process_groups.h"
+#include "cleave/ops/collective/process_groups.h"
 
 namespace cleave {
 namespace {

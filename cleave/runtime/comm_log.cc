@@ -1,4 +1,5 @@
 #include "cleave/runtime/comm_log.h"
+#include "cleave/core/units.h"
 
 #include <fmt/core.h>
 
@@ -53,12 +54,6 @@ int64_t CommLog::total_bytes() const {
   int64_t sum = 0;
   for (const CommEvent& event : events_) sum += event.total_bytes;
   return sum;
-}
-
-std::string bytes_text(int64_t bytes) {
-  if (bytes < 1024) return fmt::format("{} B", bytes);
-  if (bytes < 1024 * 1024) return fmt::format("{:.1f} KiB", static_cast<double>(bytes) / 1024);
-  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1024 * 1024));
 }
 
 std::string to_string(const CommLog& log) {

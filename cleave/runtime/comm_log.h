@@ -60,7 +60,5 @@ class CommLog {
 // One line for each kind, axes and asking op, in the order of first occurrence:
 //   all_reduce      "model"     x2      32.0 KiB  for stablehlo.tanh
 std::string to_string(const CommLog& log);
-// 1536 -> "1.5 KiB"
-std::string bytes_text(int64_t bytes);
 
 }  // namespace cleave

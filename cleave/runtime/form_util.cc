@@ -57,14 +57,6 @@ std::vector<int64_t> checked_dims(std::string_view op, std::vector<int64_t> dims
   return dims;
 }
 
-StructAttr struct_attr(std::string name,
-                       std::vector<std::pair<const char*, std::vector<int64_t>>> fields) {
-  StructAttr result{std::move(name), {}};
-  for (auto& [field, values] : fields)
-    if (!values.empty()) result.fields.push_back({field, ints_attr(std::move(values))});
-  return result;
-}
-
 std::vector<ValueId> emit_with_body(GraphBuilder& b, std::string_view op,
                                     std::vector<ValueId> operands, std::vector<Type> results,
                                     AttrDict attrs, const std::vector<DType>& args,

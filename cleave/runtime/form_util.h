@@ -9,6 +9,7 @@
 
 #include "cleave/graph/builder.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/kernels/dot.h"
 
 // What the forms of ops (see FormFn) are written with.
 namespace cleave {
@@ -43,15 +44,7 @@ int64_t checked_dim(std::string_view op, int64_t dim, int64_t rank);
 // The same for a list, which must not name a dimension twice; sorted.
 std::vector<int64_t> checked_dims(std::string_view op, std::vector<int64_t> dims, int64_t rank);
 
-// #stablehlo.dot<lhs_contracting_dimensions = [1], ...>; empty lists are left out.
-StructAttr struct_attr(std::string name,
-                       std::vector<std::pair<const char*, std::vector<int64_t>>> fields);
-
-// Which dimensions a dot_general pairs, as recording code writes it.
-struct PairedDims {
-  std::vector<int64_t> batch_a, batch_b, contract_a, contract_b;
-};
-ValueId emit_dot(GraphBuilder& b, ValueId x, ValueId y, const PairedDims& dims);  // ops_linalg.cc
+ValueId emit_dot(GraphBuilder& b, ValueId x, ValueId y, const DotDims& dims);  // ops_linalg.cc
 
 // An op with one region of scalar code, which `body` writes and ends by `finish`. Its arguments are
 // scalars of the given dtypes.

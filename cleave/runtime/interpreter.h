@@ -7,8 +7,8 @@
 
 #include "cleave/graph/graph.h"
 #include "cleave/kernels/array.h"
+#include "cleave/ops/collective/transport.h"
 #include "cleave/ops/eval.h"
-#include "cleave/ops/transport.h"
 #include "cleave/runtime/memory_meter.h"
 #include "cleave/runtime/schedule.h"
 

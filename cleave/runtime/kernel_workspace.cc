@@ -6,8 +6,8 @@
 #include "cleave/kernels/convolution_onednn.h"
 #include "cleave/kernels/dense.h"
 #include "cleave/kernels/workspace.h"
-#include "cleave/ops/conv_attr.h"
-#include "cleave/ops/dot_dims.h"
+#include "cleave/ops/convolution/conv_attr.h"
+#include "cleave/ops/dot/dot_dims.h"
 #include "cleave/ops/op.h"
 
 namespace cleave {

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "cleave/ops/transport.h"
+#include "cleave/ops/collective/transport.h"
 
 namespace cleave {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cleave/core/error.h"
-#include "cleave/graph/copy.h"
+#include "cleave/graph/cloner.h"
 #include "cleave/kernels/elementwise.h"
 #include "cleave/kernels/narrow.h"
 #include "cleave/ops/literal_array.h"
@@ -58,12 +58,12 @@ Graph wide_module(const Graph& graph, const Node& node) {
   Function main;
   main.name = "main";
   main.body = wide.add_region();
-  ValueMap map(graph.num_values());
+  Cloner clone(graph, wide, ValueMap::sparse());
   for (ValueId operand : node.operands) {
     main.arg_types.push_back(widened(graph.type(operand), bits));
-    map[operand.index] = wide.add_argument(main.body, main.arg_types.back());
+    clone.map(operand, wide.add_argument(main.body, main.arg_types.back()));
   }
-  const NodeId copy = copy_node(graph, graph.value(node.results[0]).producer, wide, main.body, map);
+  const NodeId copy = clone.copy(graph.value(node.results[0]).producer, main.body);
   for (uint32_t v = 0; v < wide.num_values(); ++v)
     wide.value({v}).type = widened(wide.type({v}), bits);
   for (uint32_t n = 0; n < wide.num_nodes(); ++n)

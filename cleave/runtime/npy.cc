@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "cleave/core/error.h"
+#include "cleave/core/input_file.h"
 #include "cleave/core/output_file.h"
 #include "cleave/kernels/narrow.h"
-#include "cleave/core/input_file.h"
 
 namespace cleave {
 namespace {

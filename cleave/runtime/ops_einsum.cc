@@ -78,7 +78,7 @@ Labelled sum_out(GraphBuilder& b, Labelled x, const std::string& needed) {
 Labelled contract(GraphBuilder& b, Labelled x, Labelled y, const std::string& needed) {
   x = sum_out(b, std::move(x), needed + y.labels);
   y = sum_out(b, std::move(y), needed + x.labels);
-  PairedDims dims;
+  DotDims dims;
   std::string batch, rest;
   for (size_t i = 0; i < x.labels.size(); ++i) {
     const char c = x.labels[i];
@@ -88,8 +88,8 @@ Labelled contract(GraphBuilder& b, Labelled x, Labelled y, const std::string& ne
       continue;
     }
     const bool stays = has(needed, c);
-    (stays ? dims.batch_a : dims.contract_a).push_back(static_cast<int64_t>(i));
-    (stays ? dims.batch_b : dims.contract_b).push_back(static_cast<int64_t>(j));
+    (stays ? dims.lhs_batch : dims.lhs_contract).push_back(static_cast<int64_t>(i));
+    (stays ? dims.rhs_batch : dims.rhs_contract).push_back(static_cast<int64_t>(j));
     if (stays) batch += c;
   }
   for (char c : y.labels)

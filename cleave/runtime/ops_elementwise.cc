@@ -4,7 +4,7 @@
 #include <numbers>
 
 #include "cleave/core/error.h"
-#include "cleave/ops/divisor.h"
+#include "cleave/ops/elementwise/divisor.h"
 #include "cleave/runtime/form_util.h"
 #include "cleave/runtime/record.h"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cleave/core/error.h"
+#include "cleave/ops/indexing/window_map.h"
 #include "cleave/runtime/form_util.h"
 #include "cleave/runtime/ops_elementwise.h"
 #include "cleave/runtime/ops_shape.h"
@@ -36,11 +37,6 @@ std::vector<int64_t> other_dims(int64_t rank, int64_t dim, int64_t index_rank) {
   return dims;
 }
 
-StructAttr with_vector_dim(StructAttr attr, int64_t dim) {
-  attr.fields.push_back({"index_vector_dim", int_attr(dim)});
-  return attr;
-}
-
 Values take_form(GraphBuilder& b, Params params) {
   const int64_t dim = params[0];
   const ValueId x = b.arg(0);
@@ -50,14 +46,13 @@ Values take_form(GraphBuilder& b, Params params) {
   Shape sizes = shape;
   sizes[static_cast<size_t>(dim)] = 1;
   AttrDict attrs;
-  attrs.set(
-      "dimension_numbers",
-      with_vector_dim(struct_attr("stablehlo.gather",
-                                  {{"offset_dims", other_dims(static_cast<int64_t>(shape.size()),
-                                                              dim, index_rank)},
-                                   {"collapsed_slice_dims", {dim}},
-                                   {"start_index_map", {dim}}}),
-                      index_rank));
+  attrs.set(kGatherDims,
+            gather_attr({other_dims(static_cast<int64_t>(shape.size()), dim, index_rank),
+                         {dim},
+                         {},
+                         {},
+                         {dim},
+                         index_rank}));
   attrs.set("slice_sizes", ints_attr(std::move(sizes)));
   return {b.emit("stablehlo.gather", {x, indices}, std::move(attrs))};
 }
@@ -75,12 +70,7 @@ Values take_along_form(GraphBuilder& b, Params params) {
   for (int64_t d = 0; d < rank; ++d)
     if (d != dim) batch.push_back(d);
   AttrDict attrs;
-  attrs.set("dimension_numbers",
-            with_vector_dim(struct_attr("stablehlo.gather", {{"collapsed_slice_dims", {dim}},
-                                                             {"operand_batching_dims", batch},
-                                                             {"start_indices_batching_dims", batch},
-                                                             {"start_index_map", {dim}}}),
-                            rank));
+  attrs.set(kGatherDims, gather_attr({{}, {dim}, batch, batch, {dim}, rank}));
   attrs.set("slice_sizes", ints_attr(std::vector<int64_t>(shape.size(), 1)));
   return {b.emit("stablehlo.gather", {x, expand(b, indices, rank)}, std::move(attrs))};
 }
@@ -98,14 +88,13 @@ Values scatter_form(GraphBuilder& b, Params params) {
   expected.insert(expected.end(), shape.begin() + dim + 1, shape.end());
   const ValueId updates = stretch(b, cast_to(b, b.arg(2), dtype), expected);
   AttrDict attrs;
-  attrs.set("scatter_dimension_numbers",
-            with_vector_dim(
-                struct_attr("stablehlo.scatter",
-                            {{"update_window_dims",
-                              other_dims(static_cast<int64_t>(shape.size()), dim, index_rank)},
-                             {"inserted_window_dims", {dim}},
-                             {"scatter_dims_to_operand_dims", {dim}}}),
-                index_rank));
+  attrs.set(kScatterDims,
+            scatter_attr({other_dims(static_cast<int64_t>(shape.size()), dim, index_rank),
+                          {dim},
+                          {},
+                          {},
+                          {dim},
+                          index_rank}));
   return emit_with_body(b, "stablehlo.scatter", {x, indices, updates}, {b.type(x)},
                         std::move(attrs), {dtype, dtype}, [&](GraphBuilder& r) {
                           const ValueId old = r.arg(0), update = r.arg(1);

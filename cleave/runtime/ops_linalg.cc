@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cleave/core/error.h"
+#include "cleave/ops/dot/dot_dims.h"
 #include "cleave/runtime/form_util.h"
 #include "cleave/runtime/promotion.h"
 #include "cleave/runtime/record.h"
@@ -15,25 +16,19 @@ using Params = std::span<const int64_t>;
 
 }  // namespace
 
-ValueId emit_dot(GraphBuilder& b, ValueId x, ValueId y, const PairedDims& dims) {
-  AttrDict attrs;
-  attrs.set("dot_dimension_numbers",
-            struct_attr("stablehlo.dot", {{"lhs_batching_dimensions", dims.batch_a},
-                                          {"rhs_batching_dimensions", dims.batch_b},
-                                          {"lhs_contracting_dimensions", dims.contract_a},
-                                          {"rhs_contracting_dimensions", dims.contract_b}}));
+ValueId emit_dot(GraphBuilder& b, ValueId x, ValueId y, const DotDims& dims) {
   Shape shape;
   const Shape &p = b.shape(x), &q = b.shape(y);
   auto is_in = [](int64_t d, const std::vector<int64_t>& list) {
     return std::find(list.begin(), list.end(), d) != list.end();
   };
-  for (int64_t d : dims.batch_a) shape.push_back(p[d]);
+  for (int64_t d : dims.lhs_batch) shape.push_back(p[d]);
   for (int64_t d = 0; d < static_cast<int64_t>(p.size()); ++d)
-    if (!is_in(d, dims.batch_a) && !is_in(d, dims.contract_a)) shape.push_back(p[d]);
+    if (!is_in(d, dims.lhs_batch) && !is_in(d, dims.lhs_contract)) shape.push_back(p[d]);
   for (int64_t d = 0; d < static_cast<int64_t>(q.size()); ++d)
-    if (!is_in(d, dims.batch_b) && !is_in(d, dims.contract_b)) shape.push_back(q[d]);
+    if (!is_in(d, dims.rhs_batch) && !is_in(d, dims.rhs_contract)) shape.push_back(q[d]);
   return b.emit_as(Type::tensor(b.dtype(x), std::move(shape)), "stablehlo.dot_general", {x, y},
-                   std::move(attrs));
+                   dot_attrs(dims));
 }
 
 namespace {

@@ -1,6 +1,8 @@
 #include "cleave/runtime/ops_stablehlo.h"
 
 #include "cleave/core/error.h"
+#include "cleave/ops/dot/dot_dims.h"
+#include "cleave/ops/indexing/window_map.h"
 #include "cleave/runtime/form_util.h"
 #include "cleave/runtime/ops_creation.h"
 #include "cleave/runtime/promotion.h"
@@ -172,13 +174,7 @@ Tensor transpose(const Tensor& x, const Ints& permutation) {
 
 Tensor dot_general(const Tensor& a, const Tensor& b, const Ints& batch_a, const Ints& batch_b,
                    const Ints& contract_a, const Ints& contract_b) {
-  AttrDict attrs;
-  attrs.set("dot_dimension_numbers",
-            struct_attr("stablehlo.dot", {{"lhs_batching_dimensions", batch_a},
-                                          {"rhs_batching_dimensions", batch_b},
-                                          {"lhs_contracting_dimensions", contract_a},
-                                          {"rhs_contracting_dimensions", contract_b}}));
-  return op("stablehlo.dot_general", {a, b}, std::move(attrs));
+  return op("stablehlo.dot_general", {a, b}, dot_attrs({batch_a, batch_b, contract_a, contract_b}));
 }
 Tensor convolution(const Tensor& x, const Tensor& kernel, AttrDict attrs) {
   return op("stablehlo.convolution", {x, kernel}, std::move(attrs));
@@ -186,7 +182,7 @@ Tensor convolution(const Tensor& x, const Tensor& kernel, AttrDict attrs) {
 Tensor gather(const Tensor& x, const Tensor& indices, StructAttr dims, const Ints& sizes,
               bool sorted) {
   AttrDict attrs;
-  attrs.set("dimension_numbers", std::move(dims));
+  attrs.set(kGatherDims, std::move(dims));
   attrs.set("slice_sizes", ints_attr(sizes));
   attrs.set("indices_are_sorted", sorted);
   return op("stablehlo.gather", {x, indices}, std::move(attrs));
@@ -270,7 +266,7 @@ Tensors reduce_window(std::span<const Tensor> inputs, std::span<const Tensor> in
 Tensors scatter(std::span<const Tensor> inputs, const Tensor& indices,
                 std::span<const Tensor> updates, StructAttr dims, const Body& body) {
   AttrDict attrs;
-  attrs.set("scatter_dimension_numbers", std::move(dims));
+  attrs.set(kScatterDims, std::move(dims));
   const Traced traced = scalar_body("stablehlo.scatter", twice(inputs), body);
   return with_bodies("stablehlo.scatter", join(join(inputs, {&indices, 1}), updates),
                      std::move(attrs), {}, {&traced, 1});

@@ -1,4 +1,5 @@
 #include "cleave/core/error.h"
+#include "cleave/ops/convolution/conv_attr.h"
 #include "cleave/runtime/form_util.h"
 #include "cleave/runtime/ops_elementwise.h"
 #include "cleave/runtime/ops_nn.h"
@@ -68,21 +69,11 @@ Values conv_form(GraphBuilder& b, Params params) {
   const auto last = static_cast<int64_t>(n) + 1;
   const DType dtype = promote(b.dtype(b.arg(0)), b.dtype(b.arg(1)));
   const bool first = window.first;
-  StructAttr dims{"stablehlo.conv", {}};
-  auto add = [&](const std::string& prefix, const char* a, int64_t at, const char* c,
-                 int64_t and_at, std::vector<int64_t> spatial) {
-    dims.fields.push_back({prefix + a, int_attr(at)});
-    dims.fields.push_back({prefix + c, int_attr(and_at)});
-    dims.fields.push_back({prefix + "spatial_dimensions", ints_attr(std::move(spatial))});
-  };
-  add("input_", "batch_dimension", 0, "feature_dimension", first ? 1 : last,
-      counted(first ? 2 : 1, n));
-  add("kernel_", "input_feature_dimension", first ? 1 : last - 1, "output_feature_dimension",
-      first ? 0 : last, counted(first ? 2 : 0, n));
-  add("output_", "batch_dimension", 0, "feature_dimension", first ? 1 : last,
-      counted(first ? 2 : 1, n));
+  const int64_t feature = first ? 1 : last;
+  const std::vector<int64_t> spatial = counted(first ? 2 : 1, n);
   AttrDict attrs;
-  attrs.set("dimension_numbers", std::move(dims));
+  attrs.set(kConvDims, conv_dims_attr({0, feature, spatial, first ? 1 : last - 1, first ? 0 : last,
+                                       counted(first ? 2 : 0, n), 0, feature, spatial}));
   attrs.set("window_strides", ints_attr(window.strides));
   attrs.set("padding", pairs_attr(window.padding));
   attrs.set("rhs_dilation", ints_attr(window.dilation));

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "cleave/ops/transport.h"
+#include "cleave/ops/collective/transport.h"
 #include "cleave/runtime/world.h"
 
 namespace cleave {

@@ -1,10 +1,11 @@
 #include "cleave/runtime/record.h"
 
 #include <algorithm>
-#include <unordered_map>
 #include <utility>
 
 #include "cleave/core/error.h"
+#include "cleave/graph/cloner.h"
+#include "cleave/graph/flow.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/ops/op.h"
 #include "cleave/runtime/device_memory.h"
@@ -158,88 +159,33 @@ std::vector<Array> take_values(const Tensor& tensor) {
 
 namespace {
 
-class Splicer {
+// Copies with calls and composites written out.
+class Splicer : public Cloner {
  public:
-  Splicer(const Graph& from, Graph& to) : from_(from), to_(to) {}
-
-  void bind(std::span<const ValueId> values, std::span<const ValueId> to) {
-    internal_check(values.size() == to.size(), "splice: wrong number of arguments");
-    for (size_t i = 0; i < values.size(); ++i) map_[values[i].index] = to[i];
+  Splicer(const Graph& from, Graph& to) : Cloner(from, to, ValueMap::sparse()) {
+    rewrite = [this, &from](NodeId id, RegionId target) {
+      if (flow_of(from.node(id)) != Flow::Call) return false;
+      inline_region(id, callee_with_body(from, from.node(id)).body, target);
+      return true;
+    };
   }
-
-  void nodes(RegionId source, RegionId target) {
-    for (NodeId id : from_.region(source).nodes)
-      if (!(from_.node(id).def && from_.node(id).def->has(kTerminator)))
-        copy(from_.node(id), target);
-  }
-
-  std::vector<ValueId> returned(RegionId source) const {
-    return mapped(from_.node(from_.terminator(source)).operands);
-  }
-
-  void copy(const Node& node, RegionId target) {
-    const bool composite = is<op::Composite>(node);
-    if (composite || is<op::Call>(node)) {
-      const auto callee = node.attrs.get_string(composite ? "decomposition" : "callee");
-      const Function* function = from_.find_function(callee);
-      if (!function || !function->body.valid())
-        throw_user("{}: the module has no function @{} with a body", node.name, callee);
-      bind(from_.region(function->body).args, mapped(node.operands));
-      nodes(function->body, target);
-      bind(node.results, returned(function->body));
-      return;
-    }
-    std::vector<Type> types;
-    for (ValueId result : node.results) types.push_back(from_.type(result));
-    const NodeId copy =
-        to_.add_node(node.name, mapped(node.operands), std::move(types), node.attrs);
-    to_.append(target, copy);
-    to_.node(copy).location = node.location;
-    bind(node.results, std::vector<ValueId>(to_.node(copy).results));
-    for (RegionId region : node.regions) {
-      const RegionId inner = to_.add_region(copy);
-      for (ValueId arg : from_.region(region).args)
-        map_[arg.index] = to_.add_argument(inner, from_.type(arg), from_.value(arg).name);
-      nodes(region, inner);
-      if (from_.region(region).nodes.empty()) continue;
-      const Node& end = from_.node(from_.terminator(region));
-      to_.append(inner, to_.add_node(end.name, mapped(end.operands), {}, end.attrs));
-    }
-  }
-
-  std::vector<ValueId> mapped(const std::vector<ValueId>& values) const {
-    std::vector<ValueId> result;
-    for (ValueId value : values) {
-      const auto it = map_.find(value.index);
-      internal_check(it != map_.end(), "a copied node uses a value that was not copied");
-      result.push_back(it->second);
-    }
-    return result;
-  }
-
- private:
-  const Graph& from_;
-  Graph& to_;
-  std::unordered_map<uint32_t, ValueId> map_;  // as large as what is copied, not as the graph
 };
 
 }  // namespace
 
 std::vector<ValueId> splice(const Graph& from, const Function& function, Graph& to, RegionId target,
                             std::span<const ValueId> args) {
-  Splicer splicer(from, to);
-  splicer.bind(from.region(function.body).args, args);
-  splicer.nodes(function.body, target);
-  return splicer.returned(function.body);
+  internal_check(from.region(function.body).args.size() == args.size(),
+                 "splice: wrong number of arguments");
+  return Splicer(from, to).inline_body(function.body, args, target);
 }
 
-std::vector<ValueId> splice_node(const Graph& from, const Node& node, Graph& to, RegionId target,
+std::vector<ValueId> splice_node(const Graph& from, NodeId node, Graph& to, RegionId target,
                                  std::span<const ValueId> inputs) {
   Splicer splicer(from, to);
-  const std::vector<ValueId> args = to.region(target).args;
-  splicer.bind(inputs, std::span(args).first(inputs.size()));
-  splicer.copy(node, target);
-  return splicer.mapped(node.results);
+  splicer.map(inputs, to.region(target).args);
+  splicer.node(node, target);
+  return splicer.mapped(from.node(node).results);
 }
 
 }  // namespace cleave

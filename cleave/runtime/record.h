@@ -95,7 +95,7 @@ std::vector<ValueId> splice(const Graph& from, const Function& function, Graph& 
                             std::span<const ValueId> args);
 // The same for one node: `inputs` are the values that it and its regions use from outside, and the
 // first arguments of `target` stand for them.
-std::vector<ValueId> splice_node(const Graph& from, const Node& node, Graph& to, RegionId target,
+std::vector<ValueId> splice_node(const Graph& from, NodeId node, Graph& to, RegionId target,
                                  std::span<const ValueId> inputs);
 
 }  // namespace cleave

@@ -49,7 +49,7 @@ class Replayer {
       bind(node.results,
            composite || is<op::Call>(node)
                ? run(callee(node, composite ? "decomposition" : "callee"), lookup(node.operands))
-               : record_node(node));
+               : record_node(id));
     }
     throw_user("function @{} does not return", function.name);
   }
@@ -81,7 +81,8 @@ class Replayer {
   }
 
   // A module that holds this op alone, its operands and what its regions use as arguments.
-  std::vector<Tensor> record_node(const Node& node) {
+  std::vector<Tensor> record_node(NodeId id) {
+    const Node& node = graph_.node(id);
     std::vector<ValueId> inputs;
     for (ValueId operand : node.operands)
       if (std::find(inputs.begin(), inputs.end(), operand) == inputs.end())
@@ -91,7 +92,7 @@ class Replayer {
     std::vector<Type> types;
     for (ValueId input : inputs) types.push_back(graph_.type(input));
     GraphBuilder builder = GraphBuilder::function(form, "main", std::move(types));
-    builder.finish(splice_node(graph_, node, form, builder.region(), inputs));
+    builder.finish(splice_node(graph_, id, form, builder.region(), inputs));
     std::vector<Tensor> results = record_function(std::move(form), lookup(inputs));
     if (plan_ && results.empty()) plan_->valid = false;
     if (plan_ && !results.empty())

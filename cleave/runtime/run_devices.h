@@ -4,7 +4,7 @@
 #include <functional>
 #include <span>
 
-#include "cleave/ops/transport.h"
+#include "cleave/ops/collective/transport.h"
 
 namespace cleave {
 

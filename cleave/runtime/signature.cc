@@ -209,7 +209,7 @@ class Comparison {
   bool define(const std::vector<ValueId>& x, const std::vector<ValueId>& y) {
     for (size_t i = 0; i < x.size(); ++i) {
       if (!(a_.type(x[i]) == b_.type(y[i]))) return false;
-      map_[x[i].index] = y[i];
+      map_.set(x[i], y[i]);
     }
     return true;
   }
@@ -219,7 +219,7 @@ class Comparison {
         p.results.size() != q.results.size() || p.regions.size() != q.regions.size())
       return false;
     for (size_t i = 0; i < p.operands.size(); ++i)
-      if (map_[p.operands[i].index] != q.operands[i]) return false;
+      if (map_[p.operands[i]] != q.operands[i]) return false;
     if (!(p.attrs == q.attrs) || !define(p.results, q.results)) return false;
     for (size_t i = 0; i < p.regions.size(); ++i)
       if (!regions(p.regions[i], q.regions[i])) return false;

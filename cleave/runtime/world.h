@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "cleave/core/mesh.h"
-#include "cleave/ops/transport.h"
+#include "cleave/ops/collective/transport.h"
 #include "cleave/runtime/packet.h"
 #include "cleave/runtime/session.h"
 #include "cleave/runtime/watch.h"

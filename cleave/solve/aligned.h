@@ -4,7 +4,7 @@
 #include <new>
 #include <vector>
 
-namespace cleave::plan::solver {
+namespace cleave::solver {
 
 // Tables are padded to rows of kLanes entries and start on cache lines, so that a row is a whole
 // number of vectors.
@@ -33,4 +33,4 @@ struct AlignedAllocator {
 template <class T>
 using AlignedVector = std::vector<T, AlignedAllocator<T>>;
 
-}  // namespace cleave::plan::solver
+}  // namespace cleave::solver

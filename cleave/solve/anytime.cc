@@ -8,7 +8,7 @@
 #include "cleave/core/parallel.h"
 #include "cleave/solve/dual.h"
 
-namespace cleave::plan::solver {
+namespace cleave::solver {
 namespace {
 
 constexpr double kThreshold = 0.01;     // by which the searches may get worse at first, at most
@@ -343,4 +343,4 @@ Findings run_anytime(const Model& model, const AnytimeOptions& options, Budget& 
   return Anytime<double>(model, options, budget).run();
 }
 
-}  // namespace cleave::plan::solver
+}  // namespace cleave::solver

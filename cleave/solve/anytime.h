@@ -8,7 +8,7 @@
 #include "cleave/solve/model.h"
 #include "cleave/solve/search.h"
 
-namespace cleave::plan::solver {
+namespace cleave::solver {
 
 // What the dual and the searches have found so far.
 struct Findings {
@@ -51,4 +51,4 @@ struct AnytimeOptions {
 // the budget is spent, the gap is closed, or patience is gone.
 Findings run_anytime(const Model& model, const AnytimeOptions& options, Budget& budget);
 
-}  // namespace cleave::plan::solver
+}  // namespace cleave::solver

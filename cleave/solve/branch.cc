@@ -10,7 +10,7 @@
 #include "cleave/solve/model.h"
 #include "cleave/solve/search.h"
 
-namespace cleave::plan::solver {
+namespace cleave::solver {
 namespace {
 
 constexpr int kBatch = 8;       // tree nodes taken at a time
@@ -364,4 +364,4 @@ BranchOutcome branch_and_bound(const Reduction& root, const std::vector<std::int
   return outcome;
 }
 
-}  // namespace cleave::plan::solver
+}  // namespace cleave::solver

@@ -7,7 +7,7 @@
 #include "cleave/solve/budget.h"
 #include "cleave/solve/reduction.h"
 
-namespace cleave::plan::solver {
+namespace cleave::solver {
 
 struct BranchOptions {
   std::uint64_t seed = 0;
@@ -34,4 +34,4 @@ BranchOutcome branch_and_bound(const Reduction& root, const std::vector<std::int
                                const std::vector<double>& prices, double upper,
                                const BranchOptions& options, Budget& budget);
 
-}  // namespace cleave::plan::solver
+}  // namespace cleave::solver

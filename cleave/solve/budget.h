@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <stop_token>
 
-namespace cleave::plan::solver {
+namespace cleave::solver {
 
 // How much work is left, and whether the clock or the caller wants to stop earlier. Only the clock
 // makes results depend on the machine, and then `cut` says so.
@@ -52,4 +52,4 @@ class Budget {
   bool hurried_ = false;  // the clock sets the pace
 };
 
-}  // namespace cleave::plan::solver
+}  // namespace cleave::solver

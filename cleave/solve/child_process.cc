@@ -14,7 +14,7 @@
 
 #include "cleave/core/error.h"
 
-namespace cleave::plan {
+namespace cleave::solver {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -115,4 +115,4 @@ std::optional<std::vector<double>> run_in_child(const std::function<std::vector<
   return numbers;
 }
 
-}  // namespace cleave::plan
+}  // namespace cleave::solver

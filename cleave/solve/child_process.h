@@ -5,7 +5,7 @@
 #include <stop_token>
 #include <vector>
 
-namespace cleave::plan {
+namespace cleave::solver {
 
 // Runs `task` in a child process and returns the numbers that it gives; nothing if it has not ended
 // after `seconds`, if a stop is asked for before that, or if it dies. The child is then killed: the
@@ -14,4 +14,4 @@ namespace cleave::plan {
 std::optional<std::vector<double>> run_in_child(const std::function<std::vector<double>()>& task,
                                                 double seconds, const std::stop_token& stop);
 
-}  // namespace cleave::plan
+}  // namespace cleave::solver

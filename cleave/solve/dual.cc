@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace cleave::plan::solver {
+namespace cleave::solver {
 namespace {
 
 constexpr int kWarmUp = 20;  // sweeps before the prices move
@@ -186,4 +186,4 @@ double Dual<Real>::certify(AlignedVector<double>* with) const {
 template class Dual<float>;
 template class Dual<double>;
 
-}  // namespace cleave::plan::solver
+}  // namespace cleave::solver

@@ -7,7 +7,7 @@
 #include "cleave/solve/messages.h"
 #include "cleave/solve/model.h"
 
-namespace cleave::plan::solver {
+namespace cleave::solver {
 
 // The lower bound: a price on memory at every time turns the limit into node costs; messages bound
 // the rest. Prices follow the usage that the messages' beliefs ask for, by steps in proportion to
@@ -69,4 +69,4 @@ class Dual {
   double work_ = 0;
 };
 
-}  // namespace cleave::plan::solver
+}  // namespace cleave::solver

@@ -5,7 +5,7 @@
 
 #include "cleave/solve/elimination.h"
 
-namespace cleave::plan::solver {
+namespace cleave::solver {
 namespace {
 
 // Eliminates in the order that Elimination takes, without the tables.
@@ -84,4 +84,4 @@ std::vector<int> eliminate_all(const Model& model, double width,
   return x;
 }
 
-}  // namespace cleave::plan::solver
+}  // namespace cleave::solver

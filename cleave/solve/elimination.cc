@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace cleave::plan::solver {
+namespace cleave::solver {
 namespace {
 
 constexpr std::size_t kChunk = std::size_t{1} << 20;
@@ -547,4 +547,4 @@ bool Elimination<Real>::run_whole(const std::vector<int>& free, const Real* cost
 template class Elimination<float>;
 template class Elimination<double>;
 
-}  // namespace cleave::plan::solver
+}  // namespace cleave::solver

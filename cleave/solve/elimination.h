@@ -9,7 +9,7 @@
 #include "cleave/solve/model.h"
 #include "cleave/solve/random.h"
 
-namespace cleave::plan::solver {
+namespace cleave::solver {
 
 // For each node of a set the strategies that it may take, the present one among them:
 // list[first[v]] ... list[first[v + 1] - 1] for the v-th.
@@ -137,4 +137,4 @@ class Elimination {
 std::vector<int> eliminate_all(const Model& model, double width,
                                const std::function<bool()>& expired);
 
-}  // namespace cleave::plan::solver
+}  // namespace cleave::solver

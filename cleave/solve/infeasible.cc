@@ -6,7 +6,7 @@
 #include <tuple>
 #include <vector>
 
-namespace cleave::plan::solver {
+namespace cleave::solver {
 namespace {
 
 std::string forbidden_node(const Problem& problem) {
@@ -90,4 +90,4 @@ std::string why_infeasible(const Problem& problem) {
   return {};
 }
 
-}  // namespace cleave::plan::solver
+}  // namespace cleave::solver

@@ -4,7 +4,7 @@
 
 #include "cleave/solve/problem.h"
 
-namespace cleave::plan::solver {
+namespace cleave::solver {
 
 // Why a problem has no solution, where one node, one edge or one time alone shows it; else empty.
 //
@@ -12,4 +12,4 @@ namespace cleave::plan::solver {
 //   "at time 2 the smallest usages of the 2 live nodes add up to 55; the limit is 54"
 std::string why_infeasible(const Problem& problem);
 
-}  // namespace cleave::plan::solver
+}  // namespace cleave::solver

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace cleave::plan::solver {
+namespace cleave::solver {
 namespace {
 
 // Takes the least of what may be chosen from all that may be, and returns it.
@@ -79,4 +79,4 @@ Solution solve_in_steps(const Problem& problem, const SolveOptions& options,
   return result;
 }
 
-}  // namespace cleave::plan::solver
+}  // namespace cleave::solver

@@ -5,7 +5,7 @@
 #include "cleave/solve/model.h"
 #include "cleave/solve/solve.h"
 
-namespace cleave::plan::solver {
+namespace cleave::solver {
 
 // Searches count in doubles, which tell whole numbers apart up to 2^53, and take kBig / 4 (see
 // model.h) for what is forbidden: costs that may add up to this or more are shifted, and solutions
@@ -26,4 +26,4 @@ using PlainSolve = std::function<Solution(const Problem&, const SolveOptions&)>;
 Solution solve_in_steps(const Problem& problem, const SolveOptions& options,
                         const PlainSolve& plainly);
 
-}  // namespace cleave::plan::solver
+}  // namespace cleave::solver

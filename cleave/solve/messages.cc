@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace cleave::plan::solver {
+namespace cleave::solver {
 namespace {
 
 template <class Real>
@@ -226,4 +226,4 @@ template class Messages<double>;
 template void Messages<double>::copy_from(const Messages<float>&);
 template void Messages<double>::copy_from(const Messages<double>&);
 
-}  // namespace cleave::plan::solver
+}  // namespace cleave::solver

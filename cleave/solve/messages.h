@@ -4,7 +4,7 @@
 
 #include "cleave/solve/model.h"
 
-namespace cleave::plan::solver {
+namespace cleave::solver {
 
 // Sequential tree-reweighted message passing (TRW-S). Messages move cost from edges to nodes; what
 // the nodes and edges then cost at least, each for itself, is a lower bound that never falls from
@@ -58,4 +58,4 @@ class Messages {
 std::vector<double> carry_over(const Model& from, const std::vector<double>& messages,
                                const Model& to);
 
-}  // namespace cleave::plan::solver
+}  // namespace cleave::solver

@@ -12,7 +12,7 @@
 #include "cleave/core/error.h"
 #include "cleave/solve/child_process.h"
 
-namespace cleave::plan {
+namespace cleave::solver {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -262,4 +262,4 @@ Solution solve_mip(const Problem& problem, const MipOptions& options) {
   return MipSolve(problem, options).run();
 }
 
-}  // namespace cleave::plan
+}  // namespace cleave::solver

@@ -5,7 +5,7 @@
 #include "cleave/solve/problem.h"
 #include "cleave/solve/solve.h"
 
-namespace cleave::plan {
+namespace cleave::solver {
 
 struct MipOptions {
   double time_limit = 60;
@@ -26,4 +26,4 @@ struct MipOptions {
 // shortly after the time limit; what it has found by the limit comes back, if it stops by itself.
 Solution solve_mip(const Problem& problem, const MipOptions& options = {});
 
-}  // namespace cleave::plan
+}  // namespace cleave::solver

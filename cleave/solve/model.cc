@@ -8,7 +8,7 @@
 
 #include "cleave/solve/timeline.h"
 
-namespace cleave::plan::solver {
+namespace cleave::solver {
 namespace {
 
 double real_cost(std::int64_t cost) { return cost >= kInfinite ? kBig : static_cast<double>(cost); }
@@ -292,4 +292,4 @@ std::vector<double> prices_for(const Model& model, const std::vector<double>& by
   return result;
 }
 
-}  // namespace cleave::plan::solver
+}  // namespace cleave::solver

@@ -8,7 +8,7 @@
 #include "cleave/solve/aligned.h"
 #include "cleave/solve/reduction.h"
 
-namespace cleave::plan::solver {
+namespace cleave::solver {
 
 // Stands for "forbidden" in tables of reals: larger than any real cost, and harmless to add.
 inline constexpr double kBig = 1e16;
@@ -97,4 +97,4 @@ std::vector<int> from_choice(const Reduction& reduction, const Model& model,
 std::vector<double> prices_by_name(const Model& model, const std::vector<double>& prices);
 std::vector<double> prices_for(const Model& model, const std::vector<double>& by_name);
 
-}  // namespace cleave::plan::solver
+}  // namespace cleave::solver

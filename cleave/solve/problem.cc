@@ -5,7 +5,7 @@
 
 #include "cleave/core/error.h"
 
-namespace cleave::plan {
+namespace cleave::solver {
 namespace {
 
 void check_entries(const std::vector<std::int64_t>& values, const char* what, const char* kind,
@@ -102,4 +102,4 @@ Evaluation evaluate(const Problem& problem, const std::vector<int>& choice) {
 
 std::string to_string(Int128 value) { return fmt::format("{}", value); }
 
-}  // namespace cleave::plan
+}  // namespace cleave::solver

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace cleave::plan {
+namespace cleave::solver {
 
 __extension__ using Int128 = __int128;
 
@@ -32,7 +32,7 @@ struct ProblemEdge {
   std::vector<std::int64_t> costs;
 };
 
-// The planner's problem, and that of the public IOPDDL benchmark, as plain data: choose one
+// A problem of choices, as in the public IOPDDL benchmark, as plain data: choose one
 // strategy for each node so that the sum of node and edge costs is least, while at every time the
 // usages of the live nodes add up to at most the limit.
 //
@@ -77,4 +77,4 @@ void write_problem(const Problem& problem, const std::string& path);
 // Int128 in decimal.
 std::string to_string(Int128 value);
 
-}  // namespace cleave::plan
+}  // namespace cleave::solver

@@ -11,9 +11,10 @@
 #include "cleave/core/available_memory.h"
 #include "cleave/core/error.h"
 #include "cleave/core/input_file.h"
+#include "cleave/core/units.h"
 #include "cleave/solve/problem.h"
 
-namespace cleave::plan {
+namespace cleave::solver {
 namespace {
 
 namespace ondemand = simdjson::ondemand;
@@ -36,7 +37,7 @@ std::string read_text(const std::string& path) {
       const std::size_t next = std::max<std::size_t>(1u << 22, text.size() * 2);
       if (next > kMostText)
         throw_user("{}: more than {} of text; a problem has less", path,
-                   memory_text(static_cast<int64_t>(kMostText)));
+                   bytes_text(kMostText, BytesStyle::Estimate));
       check_fits(static_cast<int64_t>(next), path);
       text.resize(next);
     }
@@ -257,4 +258,4 @@ void write_problem(const Problem& problem, const std::string& path) {
   if (gzclose(file.release()) != Z_OK) throw_user("{}: cannot be written", path);
 }
 
-}  // namespace cleave::plan
+}  // namespace cleave::solver

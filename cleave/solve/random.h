@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace cleave::plan::solver {
+namespace cleave::solver {
 
 // SplitMix64: the same stream on every machine.
 class Random {
@@ -25,4 +25,4 @@ class Random {
   std::uint64_t state_;
 };
 
-}  // namespace cleave::plan::solver
+}  // namespace cleave::solver

@@ -7,7 +7,7 @@
 #include "cleave/core/error.h"
 #include "cleave/solve/large_costs.h"
 
-namespace cleave::plan::solver {
+namespace cleave::solver {
 
 Reduction::Reduction(const Problem& problem) : n_(static_cast<int>(problem.nodes.size())) {
   const Int128 total = sum_of_largest(problem);
@@ -280,4 +280,4 @@ std::vector<int> Reduction::expand(const std::vector<int>& picked) const {
   return choice;
 }
 
-}  // namespace cleave::plan::solver
+}  // namespace cleave::solver

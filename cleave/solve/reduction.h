@@ -8,7 +8,7 @@
 
 #include "cleave/solve/problem.h"
 
-namespace cleave::plan::solver {
+namespace cleave::solver {
 
 // Larger than any sum of allowed costs, small enough that two of them add up.
 inline constexpr std::int64_t kInfinite = std::int64_t{1} << 61;
@@ -157,4 +157,4 @@ class Reduction {
   double work_ = 0;
 };
 
-}  // namespace cleave::plan::solver
+}  // namespace cleave::solver

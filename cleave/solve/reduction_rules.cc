@@ -5,7 +5,7 @@
 #include "cleave/solve/reduction.h"
 #include "cleave/solve/timeline.h"
 
-namespace cleave::plan::solver {
+namespace cleave::solver {
 namespace {
 
 constexpr int kDominanceSize = 512;       // nodes with more strategies are not compared pairwise
@@ -460,4 +460,4 @@ bool Reduction::prune_times(const std::function<bool()>& expired) {
   return changed;
 }
 
-}  // namespace cleave::plan::solver
+}  // namespace cleave::solver

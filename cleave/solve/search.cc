@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace cleave::plan::solver {
+namespace cleave::solver {
 namespace {
 
 constexpr double kFade = 0.998;  // of the gains, per step
@@ -337,4 +337,4 @@ void Search<Real>::fuse(const std::vector<int>& other) {
 template class Search<float>;
 template class Search<double>;
 
-}  // namespace cleave::plan::solver
+}  // namespace cleave::solver

@@ -8,7 +8,7 @@
 #include "cleave/solve/random.h"
 #include "cleave/solve/state.h"
 
-namespace cleave::plan::solver {
+namespace cleave::solver {
 
 // A solution of the model; empty x: none.
 struct Incumbent {
@@ -91,4 +91,4 @@ class Search {
   double work_ = 0;
 };
 
-}  // namespace cleave::plan::solver
+}  // namespace cleave::solver

@@ -13,10 +13,8 @@
 #include "cleave/solve/model.h"
 #include "cleave/solve/reduction.h"
 
-namespace cleave::plan {
+namespace cleave::solver {
 namespace {
-
-using namespace solver;
 
 constexpr double kUnit = 1e6;          // elementary operations in a unit of effort
 constexpr double kReduceShare = 0.5;   // of the time, that the reduction may take
@@ -349,8 +347,8 @@ Solution solve(const Problem& problem, const SolveOptions& options) {
   if (!(options.time_limit > 0))
     throw_user("solve: the time limit is {} s; it must be positive", options.time_limit);
   const auto plainly = [](const Problem& p, const SolveOptions& o) { return Solve(p, o).run(); };
-  if (solver::sum_of_largest(problem) < solver::kMostTotal) return plainly(problem, options);
-  return solver::solve_in_steps(problem, options, plainly);
+  if (sum_of_largest(problem) < kMostTotal) return plainly(problem, options);
+  return solve_in_steps(problem, options, plainly);
 }
 
-}  // namespace cleave::plan
+}  // namespace cleave::solver

@@ -8,7 +8,7 @@
 
 #include "cleave/solve/problem.h"
 
-namespace cleave::plan {
+namespace cleave::solver {
 
 // What an observer hears while a solve runs. It is called from the thread that called solve().
 struct Progress {
@@ -70,4 +70,4 @@ struct Solution {
 //   if (!s.feasible) fmt::print("{}\n", s.proven ? "there is no solution" : "none found");
 Solution solve(const Problem& problem, const SolveOptions& options = {});
 
-}  // namespace cleave::plan
+}  // namespace cleave::solver

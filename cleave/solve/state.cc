@@ -4,7 +4,7 @@
 #include <numeric>
 #include <queue>
 
-namespace cleave::plan::solver {
+namespace cleave::solver {
 namespace {
 
 constexpr int kBuckets = 512;
@@ -298,4 +298,4 @@ void State::descend(bool everywhere, Random& random) {
   for (int i : queue_) queued_[i] = 0;
 }
 
-}  // namespace cleave::plan::solver
+}  // namespace cleave::solver

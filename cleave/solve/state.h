@@ -6,7 +6,7 @@
 #include "cleave/solve/model.h"
 #include "cleave/solve/random.h"
 
-namespace cleave::plan::solver {
+namespace cleave::solver {
 
 // Maxima of an array under additions to ranges.
 class RangeMax {
@@ -88,4 +88,4 @@ class State {
   double work_ = 0;
 };
 
-}  // namespace cleave::plan::solver
+}  // namespace cleave::solver

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace cleave::plan::solver {
+namespace cleave::solver {
 namespace {
 
 constexpr int kReach = 300;  // how far a time looks for others that it makes redundant
@@ -115,4 +115,4 @@ std::vector<char> binding_times(const std::vector<std::int64_t>& base, std::int6
   return kept;
 }
 
-}  // namespace cleave::plan::solver
+}  // namespace cleave::solver

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace cleave::plan::solver {
+namespace cleave::solver {
 
 // Memory of decision `node` during [begin, end), one usage per strategy.
 struct TimedUsage {
@@ -27,4 +27,4 @@ std::vector<char> binding_times(const std::vector<std::int64_t>& base, std::int6
                                 const std::vector<int>& sizes,
                                 const std::function<bool()>& expired = {});
 
-}  // namespace cleave::plan::solver
+}  // namespace cleave::solver

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "cleave/rules/projection.h"
+#include "cleave/rules/propagate/projection.h"
 
 namespace cleave {
 

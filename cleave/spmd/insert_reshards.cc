@@ -8,8 +8,8 @@
 #include "cleave/graph/value_sharding.h"
 #include "cleave/ops/op.h"
 #include "cleave/rules/data_flow.h"
-#include "cleave/rules/projection.h"
-#include "cleave/rules/propagation_tables.h"
+#include "cleave/rules/propagate/projection.h"
+#include "cleave/rules/propagate/propagation_tables.h"
 #include "cleave/spmd/common_axes.h"
 #include "cleave/spmd/reshard_passes.h"
 

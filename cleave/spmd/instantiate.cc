@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "cleave/core/error.h"
+#include "cleave/graph/cloner.h"
 #include "cleave/graph/local_op.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/ops/op.h"
@@ -20,23 +21,30 @@ class Instantiator {
         device_(device),
         with_transfers_(with_transfers),
         planners_(planners),
-        map_(whole_.num_values()) {}
+        clone_(whole_, local_, ValueMap(whole_.num_values())) {
+    clone_.type = [this](ValueId value) { return local_type(value); };
+    clone_.rewrite = [this](NodeId id, RegionId to) {
+      const size_t first = local_.num_nodes();
+      node(id, to);
+      result_.origin.resize(local_.num_nodes());
+      for (size_t i = first; i < local_.num_nodes(); ++i)
+        if (!result_.origin[i].valid()) result_.origin[i] = id;
+      return true;
+    };
+  }
 
   Instance run() {
     local_.name = whole_.name;
     local_.attrs = whole_.attrs;
     local_.meshes = whole_.meshes;
     for (const Function& function : whole_.functions) {
-      Function copy = function;
-      copy.body = local_.add_region();
-      arguments(function.body, copy.body);
+      clone_.function(function);
+      Function& copy = local_.functions.back();
       for (size_t i = 0; i < copy.arg_types.size(); ++i)
         copy.arg_types[i] = local_.type(local_.region(copy.body).args[i]);
-      nodes(function.body, copy.body);
       const Node& end = local_.node(local_.terminator(copy.body));
       for (size_t i = 0; i < copy.result_types.size(); ++i)
         copy.result_types[i] = local_.operand_type(end, i);
-      local_.functions.push_back(std::move(copy));
     }
     result_.graph = std::move(local_);
     result_.entry = program_.entry;
@@ -57,39 +65,27 @@ class Instantiator {
     return type;
   }
 
-  void arguments(RegionId from, RegionId to) {
-    for (ValueId arg : whole_.region(from).args)
-      map_[arg.index] = local_.add_argument(to, local_type(arg), whole_.value(arg).name);
-  }
-
-  void nodes(RegionId from, RegionId to) {
-    for (NodeId id : whole_.region(from).nodes) {
-      const size_t first = local_.num_nodes();
-      node(id, to);
-      result_.origin.resize(local_.num_nodes());
-      for (size_t i = first; i < local_.num_nodes(); ++i)
-        if (!result_.origin[i].valid()) result_.origin[i] = id;
-    }
-  }
-
   void node(NodeId id, RegionId to) {
     const Node& node = whole_.node(id);
     if (node.name == "cleave.enter_manual" || node.name == "cleave.leave_manual") {
-      map_[node.results[0].index] = map_[node.operands[0].index];
+      clone_.map(node.results[0], clone_.mapped(node.operands[0]));
       return;
     }
     if (is_transfer(node)) return transfer(node, to);
-    if (node.def && node.def->has(kDataFlow) && !node.regions.empty()) return flow(node, to);
+    if (node.def && node.def->has(kDataFlow) && !node.regions.empty()) {
+      clone_.copy(id, to);
+      return;
+    }
 
-    LocalOp op(whole_, node, local_, to, map_);
+    LocalOp op(whole_, node, local_, to, clone_.values());
     op.device = device_;
-    op.operands = map_values(node.operands, map_);
+    op.operands = clone_.mapped(node.operands);
     for (ValueId operand : node.operands) op.operand_boxes.push_back(box(operand));
     for (ValueId result : node.results) op.result_boxes.push_back(box(result));
     for (ValueId operand : node.operands) op.counts.push_back(counts(node, operand));
     const std::vector<ValueId> results = local_form(op);
     for (size_t i = 0; i < node.results.size(); ++i) {
-      map_[node.results[i].index] = results[i];
+      clone_.map(node.results[i], results[i]);
       std::string& name = local_.value(results[i]).name;
       if (name.empty()) name = whole_.value(node.results[i]).name;
     }
@@ -142,12 +138,12 @@ class Instantiator {
     const ValueId from = node.operands[0], result = node.results[0];
     const Type& type = whole_.type(from);
     const NodeId id =
-        local_.add_node("cleave.transfer", {map_[from.index]}, {local_type(result)}, node.attrs);
+        local_.add_node("cleave.transfer", {clone_.mapped(from)}, {local_type(result)}, node.attrs);
     local_.append(to, id);
     result_.transfers.resize(local_.num_nodes());
     if (with_transfers_)
       result_.transfers[id.index] = std::make_shared<Transfer>(plan(result, from, type));
-    map_[result.index] = local_.node(id).results[0];
+    clone_.map(result, local_.node(id).results[0]);
   }
 
   Transfer plan(ValueId result, ValueId from, const Type& type) const {
@@ -158,31 +154,13 @@ class Instantiator {
     return it->second.plan(device_);
   }
 
-  void flow(const Node& node, RegionId to) {
-    std::vector<Type> types;
-    for (ValueId result : node.results) types.push_back(local_type(result));
-    const NodeId id =
-        local_.add_node(node.name, map_values(node.operands, map_), std::move(types), node.attrs);
-    local_.append(to, id);
-    local_.node(id).location = node.location;
-    for (RegionId region : node.regions) {
-      const RegionId inner = local_.add_region(id);
-      arguments(region, inner);
-      nodes(region, inner);
-    }
-    for (size_t i = 0; i < node.results.size(); ++i) {
-      map_[node.results[i].index] = local_.node(id).results[i];
-      local_.value(local_.node(id).results[i]).name = whole_.value(node.results[i]).name;
-    }
-  }
-
   const Program& program_;
   const Graph& whole_;
   int64_t device_;
   bool with_transfers_;
   TransferPlanners* planners_;
-  ValueMap map_;
   Graph local_;
+  Cloner clone_;
   Instance result_;
 };
 

@@ -28,9 +28,10 @@ struct OpPartition {
   bool halo = false;  // operands are to hold the boxes of OpDef::needs
 };
 
-// The one place that decides how an op runs sharded: eager execution, manual regions and the
-// whole-graph pass call it. `wanted` may ask for layouts of results; they decide between ways that
-// are equally near to the operands, and the caller reshards where they are not met.
+// Decides how one op runs sharded. `partition` calls it for every op of a graph, inside manual
+// regions too, and eager execution partitions what was recorded, so that both get the same answer.
+// `wanted` may ask for layouts of results; they decide between ways that are equally near to the
+// operands, and the caller reshards results that lie otherwise.
 //
 // Factors that can't run sharded are gathered, and only they; where two factors ask for one axis,
 // the one on more bytes gets it. Operands keep pending reductions that the op carries to its

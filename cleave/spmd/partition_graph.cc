@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cleave/core/error.h"
+#include "cleave/graph/cloner.h"
 #include "cleave/graph/flow.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/graph/verify.h"
@@ -117,12 +118,9 @@ void Partitioner::copy_scalar_functions() {
   for (size_t i = 0; i < names.size(); ++i) {
     const Function* function = source_.find_function(names[i]);
     if (!function || !function->body.valid() || program_.graph.find_function(names[i])) continue;
-    Function copy = *function;
-    copy.body = program_.graph.add_region();
-    copy_region(source_, function->body, program_.graph, copy.body, latest_);
-    remove_identities(program_.graph, copy.body);
+    Cloner(source_, program_.graph, &latest_).function(*function);
+    remove_identities(program_.graph, program_.graph.functions.back().body);
     collect(function->body);
-    program_.graph.functions.push_back(std::move(copy));
   }
   program_.layouts.resize(program_.graph.num_values());
 }
@@ -430,19 +428,20 @@ NodeId Partitioner::emit(const Node& like, std::vector<ValueId> operands,
 
 void Partitioner::copy_regions(const Node& like, NodeId to) {
   const std::vector<ValueId> captured = captured_values(source_, like.regions);
-  ValueMap before;
+  std::vector<ValueId> before;
+  Cloner clone(source_, program_.graph, &latest_);
   for (ValueId value : captured) {
-    before.push_back(latest_[value.index]);
+    before.push_back(latest_[value]);
     const ShardingSpec whole = replicated(source_.type(value));
     for (ValueId version : versions_[value.index])
-      if (!whole.mesh || spec_of(version).same_layout(whole)) latest_[value.index] = version;
+      if (!whole.mesh || spec_of(version).same_layout(whole)) latest_.set(value, version);
   }
   for (RegionId region : like.regions) {
     const RegionId copy = program_.graph.add_region(to);
-    copy_region(source_, region, program_.graph, copy, latest_);
+    clone.region(region, copy);
     remove_identities(program_.graph, copy);  // a scalar has no layout
   }
-  for (size_t i = 0; i < captured.size(); ++i) latest_[captured[i].index] = before[i];
+  latest_.set(captured, before);
   program_.layouts.resize(program_.graph.num_values());
 }
 
@@ -467,7 +466,7 @@ ValueId Partitioner::add_argument(RegionId region, ValueId source, const Shardin
 
 void Partitioner::define(ValueId source, ValueId value) {
   versions_[source.index] = {value};
-  latest_[source.index] = value;
+  latest_.set(source, value);
 }
 
 void Partitioner::set_layout(ValueId value, ShardingSpec spec) {

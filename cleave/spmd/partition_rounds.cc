@@ -1,9 +1,9 @@
 #include <algorithm>
 
-#include "cleave/ops/local_rounds.h"
-#include "cleave/ops/local_windows.h"
+#include "cleave/ops/indexing/window_map.h"
 #include "cleave/ops/op.h"
-#include "cleave/ops/window_map.h"
+#include "cleave/ops/reduce/local_windows.h"
+#include "cleave/ops/sort/local_rounds.h"
 #include "cleave/spmd/partitioner.h"
 
 namespace cleave {
@@ -184,7 +184,7 @@ std::vector<ValueId> Partitioner::second_round(const Node& node, std::vector<Val
   for (int64_t d = 0; d + 1 < rank; ++d) rows.push_back(d);
   const WindowMap map{{}, {rank - 1}, rows, rows, {rank - 1}, rank};
   AttrDict gather;
-  gather.set("dimension_numbers", gather_attr(map));
+  gather.set(kGatherDims, gather_attr(map));
   gather.set("slice_sizes", ints_attr(std::vector<int64_t>(static_cast<size_t>(rank), 1)));
   gather.set("indices_are_sorted", false);
   const ValueId starts = one("stablehlo.reshape", {places}, indices, {});

@@ -5,7 +5,7 @@
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/ops/op.h"
-#include "cleave/ops/reducer.h"
+#include "cleave/ops/reduce/reducer.h"
 #include "cleave/spmd/partitioner.h"
 
 namespace cleave {

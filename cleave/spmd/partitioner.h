@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cleave/graph/copy.h"
+#include "cleave/graph/cloner.h"
 #include "cleave/reshard/reshard.h"
 #include "cleave/spmd/partition.h"
 

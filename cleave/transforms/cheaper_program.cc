@@ -4,8 +4,9 @@
 
 #include "cleave/analyze/program_cost.h"
 #include "cleave/reshard/reshard.h"
+#include "cleave/rules/export/export_passes.h"
+#include "cleave/rules/pipelines.h"
 #include "cleave/rules/sharding_groups.h"
-#include "cleave/rules/sharding_passes.h"
 #include "cleave/spmd/combine_reductions.h"
 
 namespace cleave {

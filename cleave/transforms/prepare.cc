@@ -5,9 +5,9 @@
 #include "cleave/core/error.h"
 #include "cleave/graph/flow.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/ops/control/trip_count.h"
 #include "cleave/ops/expr.h"
 #include "cleave/ops/op.h"
-#include "cleave/ops/trip_count.h"
 #include "cleave/transforms/activity.h"
 #include "cleave/transforms/scan_node.h"
 
@@ -62,7 +62,7 @@ class Preparer {
     }
     if (is_named(node, kCustomVjp) && mode_ == DiffMode::Reverse) return plain(id, target, table);
     if (is_named(node, kCheckpoint) && mode_ == DiffMode::Reverse)
-      return with_regions(node, operands, target, table);
+      return with_regions(id, target, table);
     switch (flow_of(node)) {
       case Flow::Call:
         return inline_body(node, callee_with_body(graph_, node).body, operands, target, table);
@@ -72,10 +72,10 @@ class Preparer {
         return scan(node, operands, target, table);
       case Flow::Loop:
         if (mode_ == DiffMode::Reverse && counted(node, operands, target, table)) return;
-        return with_regions(node, operands, target, table);
+        return with_regions(id, target, table);
       case Flow::Branches:
       case Flow::Manual:
-        return with_regions(node, operands, target, table);
+        return with_regions(id, target, table);
       case Flow::None:
       case Flow::Barrier:
         break;
@@ -105,34 +105,21 @@ class Preparer {
 
   void inline_body(const Node& node, RegionId body, const std::vector<ValueId>& operands,
                    RegionId target, ValueTable& table) {
-    ValueTable inner = table;
-    const std::vector<ValueId> args = graph_.region(body).args;
-    for (size_t i = 0; i < args.size(); ++i) inner.set(args[i], operands[i]);
-    const std::vector<ValueId> returned = region(body, target, inner);
-    for (size_t i = 0; i < node.results.size(); ++i) table.set(node.results[i], returned[i]);
+    table.set(graph_.region(body).args, operands);
+    table.set(node.results, region(body, target, table));
   }
 
   // Regions with their arguments; conservative: what flows in anywhere may flow anywhere.
-  void with_regions(const Node& node, const std::vector<ValueId>& operands, RegionId target,
-                    ValueTable& table) {
-    std::vector<Type> types;
-    for (ValueId result : node.results) types.push_back(graph_.type(result));
-    const NodeId copy = graph_.add_node(node.name, operands, std::move(types), node.attrs);
+  void with_regions(NodeId id, RegionId target, ValueTable& table) {
+    const Node node = graph_.node(id);
+    Cloner clone(graph_, &table);
+    const NodeId copy = clone.shell(id);
     graph_.append(target, copy);
-    graph_.node(copy).location = node.location;
-    for (size_t i = 0; i < node.results.size(); ++i) {
-      const ValueId result = graph_.node(copy).results[i];
-      table.set(node.results[i], result);
-      mark(result);
-    }
+    for (ValueId result : graph_.node(copy).results) mark(result);
     for (RegionId source : node.regions) {
       const RegionId inner = graph_.add_region(copy);
-      const std::vector<ValueId> args = graph_.region(source).args;
-      for (ValueId arg : args) {
-        const Type type = graph_.type(arg);
-        table.set(arg, graph_.add_argument(inner, type));
-        mark(table[arg]);
-      }
+      clone.arguments(source, inner);
+      for (ValueId arg : graph_.region(inner).args) mark(arg);
       const std::string end = graph_.node(graph_.terminator(source)).name;
       std::vector<ValueId> returned = region(source, inner, table);
       end_region(graph_, inner, end, std::move(returned));
@@ -282,11 +269,7 @@ RegionId prepare(Graph& graph, std::string_view function, const std::vector<size
   const RegionId target = graph.add_region();
   ValueTable table;
   Preparer preparer(graph, mode);
-  const std::vector<ValueId> source_args = graph.region(source).args;
-  for (ValueId arg : source_args) {
-    const Value value = graph.value(arg);
-    table.set(arg, graph.add_argument(target, value.type, value.name));
-  }
+  Cloner(graph, &table).arguments(source, target);
   for (size_t i : args) preparer.mark(graph.region(target).args[i]);
   std::vector<ValueId> returned = preparer.region(source, target, table);
   end_region(graph, target, "func.return", std::move(returned));

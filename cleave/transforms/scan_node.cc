@@ -25,18 +25,15 @@ void close_body(Graph& graph, ScanBody& body, std::vector<ValueId>& carries) {
   const std::vector<ValueId> captured = captured_values(graph, {region});
   graph.region(region).nodes.pop_back();
   ValueTable inner;
+  Cloner clone(graph, &inner);
   std::vector<NodeId> constants;
   for (ValueId value : captured) {
     const NodeId producer = graph.value(value).producer;
     const bool constant = producer.valid() && graph.node(producer).def &&
                           graph.node(producer).def->has(kConstantLike);
     if (constant) {
-      const Node source = graph.node(producer);
-      const Type type = graph.type(value);
-      const NodeId copy = graph.add_node(source.name, {}, {type}, source.attrs);
-      graph.node(copy).parent = region;
-      constants.push_back(copy);
-      inner.set(value, graph.node(copy).results[0]);
+      constants.push_back(clone.shell(producer));
+      graph.node(constants.back()).parent = region;
     } else {
       const Type type = graph.type(value);
       const ValueId arg = graph.add_argument(region, type);
@@ -87,56 +84,44 @@ std::vector<ValueId> write_scan(GraphBuilder& b, std::vector<ValueId> inputs,
   return results;
 }
 
-void copy_closed(Graph& graph, NodeId source, RegionId target, ValueTable& table) {
+namespace {
+
+// A scan whose body takes values from outside, closed.
+void copy_open_scan(Graph& graph, Cloner& clone, NodeId source, RegionId target) {
   const Node node = graph.node(source);
-  if (node.regions.empty()) {
-    copy_within(graph, source, target, table);
-    return;
-  }
-  auto copy_region = [&](RegionId from, RegionId to) {
-    const std::vector<ValueId> args = graph.region(from).args;
-    for (ValueId arg : args) {
-      const Value value = graph.value(arg);
-      table.set(arg, graph.add_argument(to, value.type, value.name));
-    }
-    const std::vector<NodeId> nodes = graph.region(from).nodes;
-    for (NodeId inner : nodes) copy_closed(graph, inner, to, table);
+  const ScanParts parts = scan_parts(node);
+  const RegionId scratch = graph.add_region();
+  clone.region(node.regions[0], scratch);
+  const std::vector<ValueId> returned = graph.node(graph.terminator(scratch)).operands;
+  auto split = [](const std::vector<ValueId>& all, size_t at) {
+    const auto middle = all.begin() + static_cast<ptrdiff_t>(at);
+    return std::pair(std::vector<ValueId>(all.begin(), middle),
+                     std::vector<ValueId>(middle, all.end()));
   };
-  if (is<op::Scan>(node) && !captured_values(graph, node.regions).empty()) {
-    const ScanParts parts = scan_parts(node);
-    const RegionId scratch = graph.add_region();
-    copy_region(node.regions[0], scratch);
-    const std::vector<ValueId> returned = graph.node(graph.terminator(scratch)).operands;
-    auto split = [](const std::vector<ValueId>& all, size_t at) {
-      const auto middle = all.begin() + static_cast<ptrdiff_t>(at);
-      return std::pair(std::vector<ValueId>(all.begin(), middle),
-                       std::vector<ValueId>(middle, all.end()));
-    };
-    ScanBody body;
-    body.args = graph.region(scratch).args;
-    body.nodes = graph.region(scratch).nodes;
-    body.nodes.pop_back();
-    std::tie(body.outputs, body.carries) = split(returned, parts.outputs);
-    auto [inputs, carries] = split(table.map(node.operands), parts.inputs);
-    GraphBuilder b(graph, target);
-    const std::vector<ValueId> results =
-        write_scan(b, std::move(inputs), std::move(carries), std::move(body),
-                   node.attrs.get_bool("is_reverse", false));
-    for (size_t i = 0; i < results.size(); ++i) table.set(node.results[i], results[i]);
-    return;
-  }
-  std::vector<Type> types;
-  for (ValueId result : node.results) types.push_back(graph.type(result));
-  const NodeId copy =
-      graph.add_node(node.name, table.map(node.operands), std::move(types), node.attrs);
-  graph.node(copy).location = node.location;
-  for (RegionId region : node.regions) copy_region(region, graph.add_region(copy));
-  graph.append(target, copy);
-  for (size_t i = 0; i < node.results.size(); ++i) {
-    const ValueId result = graph.node(copy).results[i];
-    graph.value(result).name = graph.value(node.results[i]).name;
-    table.set(node.results[i], result);
-  }
+  ScanBody body;
+  body.args = graph.region(scratch).args;
+  body.nodes = graph.region(scratch).nodes;
+  body.nodes.pop_back();
+  std::tie(body.outputs, body.carries) = split(returned, parts.outputs);
+  auto [inputs, carries] = split(clone.mapped(node.operands), parts.inputs);
+  GraphBuilder b(graph, target);
+  const std::vector<ValueId> results =
+      write_scan(b, std::move(inputs), std::move(carries), std::move(body),
+                 node.attrs.get_bool("is_reverse", false));
+  clone.map(node.results, results);
+}
+
+}  // namespace
+
+void copy_closed(Graph& graph, NodeId source, RegionId target, ValueTable& table) {
+  Cloner clone(graph, &table);
+  clone.rewrite = [&](NodeId id, RegionId to) {
+    const Node& node = graph.node(id);
+    if (!is<op::Scan>(node) || captured_values(graph, node.regions).empty()) return false;
+    copy_open_scan(graph, clone, id, to);
+    return true;
+  };
+  clone.node(source, target);
 }
 
 }  // namespace cleave

@@ -5,7 +5,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/core/shard_layout.h"
-#include "cleave/rules/sharding_passes.h"
+#include "cleave/rules/pipelines.h"
 #include "cleave/runtime/collective_listener.h"
 #include "cleave/runtime/ops_creation.h"
 #include "cleave/runtime/record.h"

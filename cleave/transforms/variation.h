@@ -7,7 +7,7 @@
 
 #include "cleave/core/mesh.h"
 #include "cleave/graph/graph.h"
-#include "cleave/ops/process_groups.h"
+#include "cleave/ops/collective/process_groups.h"
 
 namespace cleave {
 

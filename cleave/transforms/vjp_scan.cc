@@ -105,6 +105,7 @@ void VjpWriter::forward_scan(NodeId id, RegionId target) {
       if (std::ranges::find(needed, value) == needed.end()) needed.push_back(value);
   const Cheap cheap(graph_, inside);
   ValueTable here;
+  Cloner clone(graph_, &here);
   std::vector<NodeId> again;
   auto make_again = [&](auto& self, ValueId value) -> void {
     if (here[value].valid()) return;
@@ -112,11 +113,7 @@ void VjpWriter::forward_scan(NodeId id, RegionId target) {
     const std::vector<ValueId> operands = graph_.node(producer).operands;
     for (ValueId operand : operands)
       if (inside.contains(operand)) self(self, operand);
-    const Node source = graph_.node(producer);
-    const Type type = graph_.type(value);
-    const NodeId copy = graph_.add_node(source.name, here.map(operands), {type}, source.attrs);
-    again.push_back(copy);
-    here.set(value, graph_.node(copy).results[0]);
+    again.push_back(clone.shell(producer));
   };
   std::vector<ValueId> back_args, kept_slices;
   for (ValueId value : needed) {

@@ -193,8 +193,7 @@ std::vector<Batched> Batcher::copy(GraphBuilder& b, const Node& node) {
   for (ValueId operand : node.operands) operands.push_back(find(operand).value);
   std::vector<Type> types;
   for (ValueId result : node.results) types.push_back(graph_.type(result));
-  const NodeId id = graph_.add_node(node.name, std::move(operands), std::move(types), node.attrs);
-  graph_.node(id).location = node.location;
+  const NodeId id = graph_.add_node_like(node, std::move(operands), std::move(types), node.attrs);
   copy_regions(node, id);
   graph_.append(b.region(), id);
   std::vector<Batched> results;

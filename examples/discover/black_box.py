@@ -4,7 +4,7 @@
     serve(lambda a, b, dim: numpy.cross(a, b, axis=dim))
 
 The function takes and returns NumPy arrays (one, or a list) and gets the attributes as keywords. What it raises is
-"the operator does not accept these operands". Lines go over standard input and output as JSON; docs/discovery.md.
+"the operator does not accept these operands". Lines go over standard input and output as JSON; docs/guide/discovery.md.
 """
 
 import json

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <string>
 
+#include "tests/support/temp_path.h"
+
 namespace cleave {
 namespace {
 
@@ -65,7 +67,7 @@ func.func @main(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
   return %z : tensor<8x8xf32>
 })";
   }
-  const std::string file_ = testing::TempDir() + "annotated_mesh.mlir";
+  const std::string file_ = temp_path("annotated_mesh.mlir");
 };
 
 TEST_F(AnnotatedMesh, APlanOnAnotherIsRefused) {
@@ -80,7 +82,7 @@ TEST_F(AnnotatedMesh, APlanOnAnotherIsRefused) {
 }
 
 TEST_F(AnnotatedMesh, APlanWithoutAnnotationsCanBeVerified) {
-  const std::string plan = testing::TempDir() + "annotated_mesh.json";
+  const std::string plan = temp_path("annotated_mesh.json");
   ASSERT_EQ(command("plan " + file_ + " --mesh x=4 --ignore-annotations --out " + plan).status, 0);
   EXPECT_THAT(command("verify " + file_ + " --plan " + plan).text, HasSubstr("\nverified\n"));
 }

@@ -10,6 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tests/support/temp_path.h"
+
 // Whatever a user passes ends with one line and status 1: no signal, no "bug in cleave", no hang.
 namespace cleave {
 namespace {
@@ -45,8 +47,7 @@ void expect_refused(const std::string& arguments, const std::string& message) {
 class HostileInputs : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::path(testing::TempDir()) /
-              testing::UnitTest::GetInstance()->current_test_info()->name();
+    folder_ = temp_path(testing::UnitTest::GetInstance()->current_test_info()->name());
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
   }

@@ -7,12 +7,14 @@
 #include <fstream>
 #include <string>
 
+#include "tests/support/temp_path.h"
+
 namespace cleave {
 namespace {
 
 // A file of pins that has none is told as such, in one line.
 TEST(PinFiles, EmptyOnesAreNotTakenForModules) {
-  const std::string module = std::filesystem::temp_directory_path() / "pin_files_test.mlir";
+  const std::string module = temp_path("pin_files_test.mlir");
   std::ofstream(module) << "func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {\n"
                            "  return %x : tensor<8xf32>\n}\n";
   const std::string command =

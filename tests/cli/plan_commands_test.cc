@@ -7,6 +7,8 @@
 #include <fstream>
 #include <string>
 
+#include "tests/support/temp_path.h"
+
 // plan, verify, explain and calibrate as a user runs them, one after the other.
 namespace cleave {
 namespace {
@@ -43,8 +45,8 @@ func.func @main(%x: tensor<512x1024xf32>, %w: tensor<1024x4096xf32>, %v: tensor<
         cleave("plan " + module_ + " --mesh data=2,model=2 --machine h100 --out " + plan_);
     ASSERT_EQ(made.status, 0) << made.text;
   }
-  const std::string module_ = testing::TempDir() + "plan_commands.mlir";
-  const std::string plan_ = testing::TempDir() + "plan_commands.json";
+  const std::string module_ = temp_path("plan_commands.mlir");
+  const std::string plan_ = temp_path("plan_commands.json");
 };
 
 TEST_F(PlanCommands, VerifyRunsThePlan) {
@@ -53,7 +55,7 @@ TEST_F(PlanCommands, VerifyRunsThePlan) {
   EXPECT_THAT(good.text, HasSubstr("\nverified\n"));
   EXPECT_THAT(good.text, HasSubstr("memory of a device: measured"));
   // Of another module.
-  const std::string other = testing::TempDir() + "plan_commands_other.mlir";
+  const std::string other = temp_path("plan_commands_other.mlir");
   std::ofstream(other) << "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n"
                           "  return %x : tensor<4xf32>\n}";
   EXPECT_EQ(cleave("verify " + other + " --plan " + plan_).status, 1);
@@ -87,7 +89,7 @@ TEST_F(PlanCommands, PinsForbidAndReplicate) {
   EXPECT_EQ(outcome.status, 0) << outcome.text;
   EXPECT_THAT(outcome.text, HasSubstr("P(),  # w\n"));
   EXPECT_THAT(outcome.text, Not(HasSubstr("P(\"model\"")));
-  const std::string file = testing::TempDir() + "plan_commands_pins.txt";
+  const std::string file = temp_path("plan_commands_pins.txt");
   std::ofstream(file)
       << "# all of the weights\nreplicate w\n\nforbid v=data\nx=[{\"data\"}, {?}]\n";
   const Outcome read = cleave(plan + "--pin @" + file + " --export jax");
@@ -116,7 +118,7 @@ TEST_F(PlanCommands, WhatMakesNoSenseIsSaid) {
   says("--mesh x=2 --machine z100", "unknown machine 'z100'");
   says("--mesh x=2 --out /nonexistent/plan.json", "/nonexistent/plan.json: cannot be written");
   EXPECT_EQ(cleave("plan --diff " + plan_ + " " + plan_).text, "no difference\n");
-  const std::string broken = testing::TempDir() + "plan_commands_broken.json";
+  const std::string broken = temp_path("plan_commands_broken.json");
   std::ofstream(broken) << "{\"format\": \"cleave-plan\", \"version\": 1, ";
   for (const std::string& command : {"verify " + module_ + " --plan " + broken, "explain " + broken,
                                      "plan --diff " + broken + " " + plan_}) {
@@ -127,14 +129,14 @@ TEST_F(PlanCommands, WhatMakesNoSenseIsSaid) {
 }
 
 TEST_F(PlanCommands, SubAxesArePlannedAndVerified) {
-  const std::string module = testing::TempDir() + "plan_commands_sub.mlir";
+  const std::string module = temp_path("plan_commands_sub.mlir");
   std::ofstream(module) << R"(
 func.func @main(%x: tensor<2x4x64xf32>) -> tensor<2x4x64xf32> {
   %0 = stablehlo.reverse %x, dims = [2] : tensor<2x4x64xf32>
   %1 = stablehlo.tanh %0 : tensor<2x4x64xf32>
   return %1 : tensor<2x4x64xf32>
 })";
-  const std::string made = testing::TempDir() + "plan_commands_sub.json";
+  const std::string made = temp_path("plan_commands_sub.json");
   const Outcome planned = cleave(
       "plan " + module +
       " --mesh model=8 --sub-axes --pin 'x=[{\"model\":(1)2}, {\"model\":(2)4}, {}]' --out " +
@@ -148,7 +150,7 @@ func.func @main(%x: tensor<2x4x64xf32>) -> tensor<2x4x64xf32> {
 
 // An unwritable place is noticed before the work.
 TEST(SolveCommand, WritesTheChoiceWhereItCan) {
-  const std::string instance = testing::TempDir() + "solve_command.json";
+  const std::string instance = temp_path("solve_command.json");
   std::ofstream file(instance);
   file
       << R"({"problem": {"name": "p", "nodes": {"intervals": [[0, 2], [1, 3]], "costs": [[1, 2], [3, 4]],)"
@@ -157,8 +159,9 @@ TEST(SolveCommand, WritesTheChoiceWhereItCan) {
   file.close();
   const Outcome nowhere = cleave("solve " + instance + " --solution /nonexistent/s.json");
   EXPECT_EQ(nowhere.status, 1);
-  EXPECT_EQ(nowhere.text, "error: /nonexistent/s.json: cannot be written: No such file or directory\n");
-  const std::string solution = testing::TempDir() + "solve_command.txt";
+  EXPECT_EQ(nowhere.text,
+            "error: /nonexistent/s.json: cannot be written: No such file or directory\n");
+  const std::string solution = temp_path("solve_command.txt");
   const Outcome solved = cleave("solve " + instance + " --quiet --solution " + solution);
   EXPECT_THAT(solved.text, HasSubstr("\"cost\": 6, \"lower_bound\": 6"));
   std::string text;
@@ -167,7 +170,7 @@ TEST(SolveCommand, WritesTheChoiceWhereItCan) {
 }
 
 TEST(Calibrate, WritesAProfileThatPlansUse) {
-  const std::string profile = testing::TempDir() + "plan_commands_host.json";
+  const std::string profile = temp_path("plan_commands_host.json");
   const Outcome outcome = cleave("calibrate --seconds 3 --devices 2 --out " + profile);
   EXPECT_EQ(outcome.status, 0) << outcome.text;
   EXPECT_THAT(outcome.text, HasSubstr("measured  predicted"));

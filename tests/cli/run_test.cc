@@ -9,6 +9,7 @@
 
 #include "cleave/kernels/array_text.h"
 #include "cleave/runtime/npy.h"
+#include "tests/support/temp_path.h"
 
 namespace cleave {
 namespace {
@@ -22,7 +23,7 @@ struct Outcome {
 
 // Runs `cleave run` on a module with the given options.
 Outcome run(const std::string& module, const std::string& options = "") {
-  const std::string file = testing::TempDir() + "cleave_run_test.mlir";
+  const std::string file = temp_path("cleave_run_test.mlir");
   std::ofstream(file) << module;
   const std::string command =
       std::string(CLEAVE_COMMAND) + " run " + file + " " + options + " 2>&1";
@@ -61,7 +62,7 @@ func.func @main(%x: tensor<4xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}
 }
 
 TEST(Run, ReadsAndWritesNpy) {
-  const std::filesystem::path dir = std::filesystem::path(testing::TempDir()) / "cleave_run_out";
+  const std::filesystem::path dir = temp_path("cleave_run_out");
   std::filesystem::create_directories(dir);
   const int32_t values[] = {1, 2, 3, 4};
   save_npy(dir / "x.npy", Array::from_bytes(DType::I32, {2, 2}, values));

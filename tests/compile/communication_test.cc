@@ -3,11 +3,11 @@
 
 #include <functional>
 
-#include "cleave/cleave.h"
 #include "cleave/discover/certify.h"
 #include "cleave/runtime/compare.h"
 #include "cleave/runtime/fill.h"
 #include "cleave/runtime/record.h"
+#include "cleave/tensors.h"
 #include "cleave/transforms.h"
 
 namespace cleave {

@@ -11,6 +11,7 @@
 #include "cleave/kernels/gemm.h"
 #include "cleave/runtime/compare.h"
 #include "cleave/runtime/fill.h"
+#include "tests/support/arguments.h"
 
 namespace cleave {
 namespace {
@@ -21,13 +22,6 @@ std::string with_dtype(std::string text, const std::string& dtype) {
   for (size_t at = 0; (at = text.find("<D>", at)) != std::string::npos; ++at)
     text.replace(at, 3, "<" + dtype + ">");
   return text;
-}
-
-std::vector<Array> arguments(const Graph& graph) {
-  std::vector<Array> args;
-  for (const Type& type : graph.find_function("main")->arg_types)
-    args.push_back(make_array(type, "random:" + std::to_string(args.size() + 1)));
-  return args;
 }
 
 // Runs twice, with one thread and with three; gives the statistics of the latter.

@@ -11,6 +11,7 @@
 #include "cleave/kernels/gemm.h"
 #include "cleave/runtime/compare.h"
 #include "cleave/runtime/fill.h"
+#include "tests/support/arguments.h"
 
 namespace cleave {
 namespace {
@@ -78,13 +79,6 @@ func.func @main(%x: tensor<6x20x40xD>, %w: tensor<40x72xD>, %b: tensor<72xD>, %r
   replace("-> T", "-> tensor<6x20x72xD>");
   replace("xD>", "x" + dtype + ">");
   return text;
-}
-
-std::vector<Array> arguments(const Graph& graph) {
-  std::vector<Array> args;
-  for (const Type& type : graph.find_function("main")->arg_types)
-    args.push_back(make_array(type, "random:" + std::to_string(args.size() + 1)));
-  return args;
 }
 
 double largest_difference(const Array& a, const Array& b) {

@@ -7,22 +7,17 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/text/text.h"
-#include "cleave/rules/sharding_passes.h"
+#include "cleave/rules/export/export_passes.h"
+#include "cleave/rules/pipelines.h"
 #include "cleave/runtime/compare.h"
 #include "cleave/runtime/fill.h"
 #include "cleave/spmd/partition.h"
 #include "cleave/spmd/random_shardings.h"
 #include "tests/compile/count_allocations.h"
+#include "tests/support/arguments.h"
 
 namespace cleave {
 namespace {
-
-std::vector<Array> arguments(const Graph& graph) {
-  std::vector<Array> args;
-  for (const Type& type : graph.find_function("main")->arg_types)
-    args.push_back(make_array(type, "random:" + std::to_string(args.size() + 1)));
-  return args;
-}
 
 void expect_same(const std::vector<Array>& actual, const std::vector<Array>& expected) {
   ASSERT_EQ(actual.size(), expected.size());

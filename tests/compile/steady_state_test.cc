@@ -6,7 +6,7 @@
 
 #include "cleave/compile/executable.h"
 #include "cleave/models/registry.h"
-#include "cleave/rules/sharding_passes.h"
+#include "cleave/rules/pipelines.h"
 #include "cleave/spmd/partition.h"
 #include "tests/compile/count_allocations.h"
 

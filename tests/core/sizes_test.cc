@@ -4,6 +4,7 @@
 #include "cleave/core/available_memory.h"
 #include "cleave/core/mesh.h"
 #include "cleave/core/shape.h"
+#include "cleave/core/units.h"
 #include "tests/support/error_of.h"
 
 namespace cleave {
@@ -35,9 +36,9 @@ TEST(Sizes, BytesThatDoNotFitAreRefusedWithWhatThereIs) {
   EXPECT_THAT(error_of([] { check_fits(INT64_MAX, "a tensor"); }),
               testing::AllOf(HasSubstr("a tensor: 8 EiB are needed, and "),
                              HasSubstr(" of memory are available")));
-  EXPECT_EQ(memory_text(1000), "1000 bytes");
-  EXPECT_EQ(memory_text(int64_t{1} << 30), "1 GiB");
-  EXPECT_EQ(memory_text(3998000000000), "3.64 TiB");
+  EXPECT_EQ(bytes_text(1000, BytesStyle::Estimate), "1000 bytes");
+  EXPECT_EQ(bytes_text(int64_t{1} << 30, BytesStyle::Estimate), "1 GiB");
+  EXPECT_EQ(bytes_text(3998000000000, BytesStyle::Estimate), "3.64 TiB");
 }
 
 TEST(Sizes, MeshesHaveADeviceAtLeastAndAMillionAtMost) {

@@ -13,18 +13,12 @@
 #include "cleave/discover/replay.h"
 #include "cleave/graph/text/text.h"
 #include "tests/support/error_of.h"
+#include "tests/support/rules_of.h"
 
 namespace cleave {
 namespace {
 
 using testing::HasSubstr;
-
-std::set<std::string> rules_of(const Discovery& discovery) {
-  std::set<std::string> rules;
-  for (const DiscoveredRule& rule : discovery.rules)
-    if (!rule.implied) rules.insert(to_string(rule));
-  return rules;
-}
 
 DiscoverOptions quick() {
   DiscoverOptions options;

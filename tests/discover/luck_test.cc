@@ -6,6 +6,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/discover/discover.h"
+#include "tests/support/rules_of.h"
 
 namespace cleave {
 namespace {
@@ -20,12 +21,7 @@ DiscoverOptions quick(uint64_t seed = 0) {
   return options;
 }
 
-Rules rules_of(const Operator& op) {
-  Rules rules;
-  for (const DiscoveredRule& rule : discover(op, quick()).rules)
-    if (!rule.implied) rules.insert(to_string(rule));
-  return rules;
-}
+Rules rules_of(const Operator& op) { return rules_of(discover(op, quick())); }
 
 // On the rows of a matrix; `f` gets the numbers and how many rows and columns there are.
 template <typename F>

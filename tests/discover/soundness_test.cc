@@ -14,6 +14,7 @@
 #include "cleave/kernels/combine.h"
 #include "cleave/kernels/dispatch.h"
 #include "tests/support/error_of.h"
+#include "tests/support/rules_of.h"
 
 namespace cleave {
 namespace {
@@ -44,10 +45,7 @@ DiscoverOptions quick() {
 }
 
 std::set<std::string> rules_of(const Operator& op, DiscoverOptions options = quick()) {
-  std::set<std::string> rules;
-  for (const DiscoveredRule& rule : discover(op, options).rules)
-    if (!rule.implied) rules.insert(to_string(rule));
-  return rules;
+  return rules_of(discover(op, options));
 }
 
 VerdictKind verdict_of(const Operator& op, const std::string& text) {

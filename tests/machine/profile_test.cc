@@ -14,6 +14,7 @@
 #include "cleave/machine/host_profile.h"
 #include "h200_measured.h"
 #include "tests/support/error_of.h"
+#include "tests/support/temp_path.h"
 
 namespace cleave {
 namespace {
@@ -183,7 +184,7 @@ std::string load_error(const std::string& name) {
 }
 
 TEST(Profile, FilesAreNamedInErrors) {
-  const std::string path = testing::TempDir() + "bad_profile.json";
+  const std::string path = temp_path("bad_profile.json");
   std::ofstream(path) << R"({"launch_us": -1})";
   EXPECT_EQ(load_error(path), path + ": machine profile: launch_us must not be negative");
   EXPECT_EQ(load_error("/"), "cannot read '/': it is a folder");
@@ -191,7 +192,7 @@ TEST(Profile, FilesAreNamedInErrors) {
 }
 
 TEST(Profile, TheHostIsWhatWasCalibrated) {
-  const std::string path = testing::TempDir() + "cleave_host/host.json";
+  const std::string path = temp_path("cleave_host/host.json");
   std::remove(path.c_str());
   setenv("CLEAVE_HOST_PROFILE", path.c_str(), 1);
   EXPECT_THAT(load_error("host"), testing::StartsWith("this host has not been measured"));

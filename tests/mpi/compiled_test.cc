@@ -7,11 +7,10 @@
 #include <fstream>
 #include <numeric>
 
-#include "cleave/cleave.h"
 #include "cleave/compile/executable.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/text/text.h"
-#include "cleave/rules/sharding_passes.h"
+#include "cleave/rules/pipelines.h"
 #include "cleave/runtime/compare.h"
 #include "cleave/runtime/fill.h"
 #include "cleave/runtime/rank_transport.h"
@@ -19,6 +18,7 @@
 #include "cleave/runtime/run_devices.h"
 #include "cleave/spmd/partition.h"
 #include "cleave/spmd/random_shardings.h"
+#include "cleave/tensors.h"
 #include "cleave/transforms/compile.h"
 #include "cleave/transforms/grad.h"
 #include "tests/compile/count_allocations.h"
@@ -29,7 +29,6 @@ namespace cleave {
 namespace {
 
 using testing::HasSubstr;
-using testing_ranks::arguments;
 using testing_ranks::meshes;
 
 constexpr const char* kPasses = "cleave-simplify,cleave-fuse";

@@ -6,6 +6,7 @@
 #include "cleave/graph/graph.h"
 #include "cleave/runtime/fill.h"
 #include "cleave/runtime/world.h"
+#include "tests/support/arguments.h"
 
 // What the tests that ranks run share.
 namespace cleave::testing_ranks {
@@ -22,13 +23,6 @@ inline std::vector<std::string> meshes() {
     default:
       return {"x=8", "x=3,y=3", "x=2,y=2,z=2"};
   }
-}
-
-inline std::vector<Array> arguments(const Graph& graph) {
-  std::vector<Array> args;
-  for (const Type& type : graph.find_function("main")->arg_types)
-    args.push_back(make_array(type, "random:" + std::to_string(args.size() + 1)));
-  return args;
 }
 
 }  // namespace cleave::testing_ranks

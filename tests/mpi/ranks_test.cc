@@ -9,7 +9,6 @@
 #include <numeric>
 #include <set>
 
-#include "cleave/cleave.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/runtime/executor.h"
@@ -19,13 +18,13 @@
 #include "cleave/runtime/run_devices.h"
 #include "cleave/spmd/partition.h"
 #include "cleave/spmd/random_shardings.h"
+#include "cleave/tensors.h"
 #include "tests/mpi/rank_inputs.h"
 
 namespace cleave {
 namespace {
 
 using testing::HasSubstr;
-using testing_ranks::arguments;
 using testing_ranks::meshes;
 
 std::string read(const std::filesystem::path& path) {

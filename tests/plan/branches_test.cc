@@ -6,16 +6,10 @@
 #include "cleave/plan/heuristic.h"
 #include "cleave/plan/planner.h"
 #include "cleave/plan/verify_plan.h"
+#include "tests/support/planning.h"
 
 namespace cleave::plan {
 namespace {
-
-PlannerOptions options_for(const char* mesh) {
-  PlannerOptions options;
-  options.mesh = std::make_shared<const Mesh>(parse_mesh(mesh));
-  options.profile = &builtin_profile("h100");
-  return options;
-}
 
 // One branch is a matmul, the other one is elementwise; both are split over "x".
 constexpr const char* kBranches = R"(
@@ -92,15 +86,7 @@ TEST(Branches, InsideOthers) {
       return %r#1 : tensor<128x128xf32>
     })");
   for (const char* pin : {"x=[{\"x\"}, {}]", "x=[{}, {\"x\"}]"}) {
-    PlannerOptions options = options_for("x=2");
-    options.pins.push_back(parse_pin(pin, options.mesh));
-    for (const PlannerResult& result :
-         {make_plan(graph, options), plan_by_propagation(graph, options),
-          plan_by_heuristic(graph, options)}) {
-      ASSERT_TRUE(result.plan);
-      const PlanVerification v = verify_plan(*result.plan, graph, *options.profile);
-      EXPECT_TRUE(v.good()) << result.plan->bound.solver << "\n" << to_string(v);
-    }
+    expect_verified_plans(graph, options_for("x=2", {pin}));
   }
 }
 

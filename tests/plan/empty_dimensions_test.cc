@@ -7,7 +7,8 @@
 #include "cleave/plan/heuristic.h"
 #include "cleave/plan/planner.h"
 #include "cleave/plan/verify_plan.h"
-#include "cleave/rules/propagation.h"
+#include "cleave/rules/propagate/propagation.h"
+#include "tests/support/planning.h"
 
 namespace cleave::plan {
 namespace {
@@ -36,16 +37,7 @@ TEST(EmptyDimensions, PropagationLeavesThemWhole) {
 
 TEST(EmptyDimensions, PlansAreVerified) {
   const Graph graph = parse_module(kEmpty);
-  PlannerOptions options;
-  options.mesh = std::make_shared<const Mesh>(parse_mesh("x=4"));
-  options.profile = &builtin_profile("h100");
-  for (const PlannerResult& result :
-       {make_plan(graph, options), plan_by_propagation(graph, options),
-        plan_by_heuristic(graph, options)}) {
-    ASSERT_TRUE(result.plan);
-    const PlanVerification v = verify_plan(*result.plan, graph, *options.profile);
-    EXPECT_TRUE(v.good()) << result.plan->bound.solver << "\n" << to_string(v);
-  }
+  expect_verified_plans(graph, options_for("x=4"));
 }
 
 }  // namespace

@@ -4,17 +4,10 @@
 #include "cleave/plan/heuristic.h"
 #include "cleave/plan/planner.h"
 #include "cleave/plan/verify_plan.h"
+#include "tests/support/planning.h"
 
 namespace cleave::plan {
 namespace {
-
-PlannerOptions options_for(const char* mesh, const std::vector<std::string>& pins = {}) {
-  PlannerOptions options;
-  options.mesh = std::make_shared<const Mesh>(parse_mesh(mesh));
-  options.profile = &builtin_profile("h100");
-  for (const std::string& pin : pins) options.pins.push_back(parse_pin(pin, options.mesh));
-  return options;
-}
 
 void expect_verified(const char* text, const PlannerOptions& options) {
   const Graph graph = parse_module(text);

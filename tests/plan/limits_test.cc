@@ -1,22 +1,14 @@
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "cleave/models/registry.h"
 #include "cleave/plan/heuristic.h"
 #include "cleave/plan/mesh_search.h"
 #include "cleave/plan/verify_plan.h"
 #include "cleave/solve/child_process.h"
+#include "tests/support/planning.h"
 
 namespace cleave::plan {
 namespace {
-
-PlannerOptions options_for(const char* mesh) {
-  PlannerOptions options;
-  options.mesh = std::make_shared<const Mesh>(parse_mesh(mesh));
-  options.profile = &builtin_profile("h100");
-  return options;
-}
 
 MeshCandidate candidate(const MeshPtr& mesh, int64_t limit, double seconds, double bound) {
   MeshCandidate c{mesh, limit, {}};
@@ -72,20 +64,6 @@ TEST(Limits, HeuristicPlansOfConvolutions) {
     const PlanVerification v = verify_plan(*result.plan, graph, *options.profile);
     EXPECT_TRUE(v.good()) << name << "\n" << to_string(v);
   }
-}
-
-TEST(ChildProcess, GivesNumbersOrIsEnded) {
-  const auto numbers = run_in_child([] { return std::vector<double>{1, 2.5}; }, 60, {});
-  ASSERT_TRUE(numbers);
-  EXPECT_THAT(*numbers, testing::ElementsAre(1, 2.5));
-  const auto forever = []() -> std::vector<double> {
-    while (true) pause();
-  };
-  EXPECT_FALSE(run_in_child(forever, 0.05, {}));
-  std::stop_source stop;
-  stop.request_stop();
-  EXPECT_FALSE(run_in_child(forever, 60, stop.get_token()));
-  EXPECT_FALSE(run_in_child([]() -> std::vector<double> { throw 1; }, 60, {}));
 }
 
 }  // namespace

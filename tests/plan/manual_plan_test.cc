@@ -7,16 +7,10 @@
 #include "cleave/plan/planner.h"
 #include "cleave/plan/verify_plan.h"
 #include "tests/support/error_of.h"
+#include "tests/support/planning.h"
 
 namespace cleave::plan {
 namespace {
-
-PlannerOptions options_for(const char* mesh) {
-  PlannerOptions options;
-  options.mesh = std::make_shared<const Mesh>(parse_mesh(mesh));
-  options.profile = &builtin_profile("h100");
-  return options;
-}
 
 // What shard_map writes: the rows of a matmul by hand over "x", and a sum over all devices of "x".
 std::string by_hand(const char* mesh, const char* free) {

@@ -11,11 +11,13 @@
 #include "cleave/models/registry.h"
 #include "cleave/plan/apply.h"
 #include "cleave/plan/planner.h"
-#include "cleave/rules/sharding_passes.h"
+#include "cleave/rules/pipelines.h"
 #include "cleave/runtime/executor.h"
 #include "cleave/runtime/fill.h"
 #include "cleave/spmd/partition.h"
 #include "cleave/spmd/random_shardings.h"
+#include "tests/support/arguments.h"
+#include "tests/support/mesh_of.h"
 
 namespace cleave::plan {
 namespace {
@@ -23,12 +25,6 @@ namespace {
 // A step of AdamW of five models that differ in kind.
 const char* const kModels[] = {"mlp?layers=2", "gpt?layers=2", "moe?layers=1", "resnet?batch=8",
                                "unet?batch=8"};
-
-MeshPtr mesh_of(const char* text) {
-  Mesh mesh = parse_mesh(text);
-  mesh.name = "mesh";
-  return std::make_shared<const Mesh>(mesh);
-}
 
 // Weights and optimizer state are given away, as every training loop does.
 void donate_states(Graph& graph) {
@@ -48,13 +44,6 @@ Graph train_step(const std::string& model, const std::string& sharding, const Me
                                     mesh.get())
                     .graph;
   return graph;
-}
-
-std::vector<Array> arguments(const Program& program) {
-  std::vector<Array> args;
-  for (const Type& type : program.entry_function().arg_types)
-    args.push_back(make_array(type, "random:" + std::to_string(args.size() + 1)));
-  return args;
 }
 
 TEST(ModelAccounts, PeakMemoryIsWhatTheRuntimeMeasures) {

@@ -3,11 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "cleave/graph/text/text.h"
-#include "cleave/ops/comparator.h"
-#include "cleave/ops/reduction_body.h"
+#include "cleave/ops/reduce/reduction_body.h"
+#include "cleave/ops/sort/comparator.h"
 #include "cleave/plan/heuristic.h"
 #include "cleave/plan/planner.h"
 #include "cleave/plan/verify_plan.h"
+#include "tests/support/planning.h"
 
 namespace cleave::plan {
 namespace {
@@ -59,16 +60,7 @@ TEST(PartlyManual, ScalarCodeIsKnownBehindConstraints) {
 
 TEST(PartlyManual, PlansAreVerified) {
   const Graph graph = parse_module(kPartlyManual);
-  PlannerOptions options;
-  options.mesh = std::make_shared<const Mesh>(parse_mesh("x=2,y=2"));
-  options.profile = &builtin_profile("h100");
-  for (const PlannerResult& result :
-       {make_plan(graph, options), plan_by_propagation(graph, options),
-        plan_by_heuristic(graph, options)}) {
-    ASSERT_TRUE(result.plan);
-    const PlanVerification v = verify_plan(*result.plan, graph, *options.profile);
-    EXPECT_TRUE(v.good()) << result.plan->bound.solver << "\n" << to_string(v);
-  }
+  expect_verified_plans(graph, options_for("x=2,y=2"));
 }
 
 }  // namespace

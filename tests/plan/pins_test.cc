@@ -9,22 +9,14 @@
 #include "cleave/plan/verify_plan.h"
 #include "models.h"
 #include "tests/support/error_of.h"
+#include "tests/support/mesh_of.h"
+#include "tests/support/planning.h"
 
 namespace cleave::plan {
 namespace {
 
 using namespace test;
 using testing::HasSubstr;
-
-MeshPtr mesh_of(const char* text) { return std::make_shared<const Mesh>(parse_mesh(text)); }
-
-PlannerOptions options_for(const char* mesh, const std::vector<const char*>& pins) {
-  PlannerOptions options;
-  options.mesh = mesh_of(mesh);
-  options.profile = &builtin_profile("h100");
-  for (const char* pin : pins) options.pins.push_back(parse_pin(pin, options.mesh));
-  return options;
-}
 
 TEST(Pins, AreReadFromText) {
   const MeshPtr mesh = mesh_of("data=2,model=4");

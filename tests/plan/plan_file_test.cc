@@ -8,6 +8,7 @@
 #include "cleave/plan/mesh_search.h"
 #include "cleave/plan/names.h"
 #include "models.h"
+#include "tests/support/planning.h"
 
 namespace cleave::plan {
 namespace {
@@ -15,13 +16,6 @@ namespace {
 using namespace test;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-PlannerOptions options_for(const char* mesh) {
-  PlannerOptions options;
-  options.mesh = std::make_shared<const Mesh>(parse_mesh(mesh));
-  options.profile = &builtin_profile("h100");
-  return options;
-}
 
 Plan plan_of(const Graph& graph, const PlannerOptions& options) {
   return make_plan(graph, options).plan.value();

@@ -8,13 +8,12 @@
 #include "cleave/plan/apply.h"
 #include "cleave/plan/infeasible.h"
 #include "models.h"
+#include "tests/support/mesh_of.h"
 
 namespace cleave::plan {
 namespace {
 
 using namespace test;
-
-MeshPtr mesh_of(const char* text) { return std::make_shared<const Mesh>(parse_mesh(text)); }
 
 struct Case {
   Graph graph;

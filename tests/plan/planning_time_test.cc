@@ -37,7 +37,7 @@ TEST(PlanningTime, TheCapCutsWithAValidPlanAndBound) {
     EXPECT_GT(cut.plan->bound.lower_bound, 0);
     EXPECT_LE(cut.plan->bound.lower_bound, whole.plan->totals.seconds * (1 + 1e-9));
     EXPECT_GE(cut.plan->totals.seconds, whole.plan->bound.lower_bound * (1 - 1e-9));
-    EXPECT_LT(cut.stats.solve_seconds, whole.stats.solve_seconds + 1);
+    EXPECT_LE(cut.stats.solves, whole.stats.solves);
   }
 }
 

@@ -7,13 +7,12 @@
 #include "cleave/graph/text/text.h"
 #include "cleave/graph/verify.h"
 #include "cleave/plan/size_classes.h"
-#include "cleave/rules/sharding_passes.h"
 #include "cleave/runtime/compare.h"
 #include "cleave/runtime/executor.h"
 #include "cleave/runtime/fill.h"
 #include "cleave/spmd/partition.h"
 #include "cleave/spmd/random_shardings.h"
-#include "memory_models.h"
+#include "tests/support/memory_models.h"
 
 namespace cleave::plan {
 namespace {

@@ -10,6 +10,7 @@
 #include "cleave/plan/verify_plan.h"
 #include "models.h"
 #include "random_module.h"
+#include "tests/support/planning.h"
 
 namespace cleave::plan {
 namespace {
@@ -20,13 +21,6 @@ struct Solved {
   std::string solver;
   Plan plan;
 };
-
-PlannerOptions options_for(const char* mesh) {
-  PlannerOptions options;
-  options.mesh = std::make_shared<const Mesh>(parse_mesh(mesh));
-  options.profile = &builtin_profile("h100");
-  return options;
-}
 
 // What every solver makes of it; those that find nothing are left out.
 std::vector<Solved> solve_all(const Graph& graph, PlannerOptions options, bool with_mip) {

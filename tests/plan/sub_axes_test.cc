@@ -9,14 +9,13 @@
 #include "cleave/plan/planner.h"
 #include "cleave/plan/verify_plan.h"
 #include "models.h"
+#include "tests/support/mesh_of.h"
 
 namespace cleave::plan {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-MeshPtr mesh_of(const char* text) { return std::make_shared<const Mesh>(parse_mesh(text)); }
 
 PlannerOptions options_for(const char* mesh, bool sub_axes) {
   PlannerOptions options;

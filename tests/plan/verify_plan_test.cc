@@ -8,7 +8,7 @@
 #include "cleave/models/registry.h"
 #include "cleave/plan/explain_plan.h"
 #include "cleave/plan/planner.h"
-#include "memory_models.h"
+#include "tests/support/memory_models.h"
 
 namespace cleave::plan {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "cleave/graph/text/text.h"
 #include "cleave/graph/verify.h"
-#include "cleave/rules/sharding_passes.h"
+#include "cleave/rules/export/export_passes.h"
 
 namespace cleave {
 namespace {

@@ -1,16 +1,15 @@
-#include "cleave/rules/projection.h"
+#include "cleave/rules/propagate/projection.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
 #include <numeric>
 
-#include "cleave/rules/factor_propagation.h"
+#include "cleave/rules/propagate/factor_propagation.h"
+#include "tests/support/mesh_of.h"
 
 namespace cleave {
 namespace {
-
-MeshPtr mesh_of(std::string_view text) { return std::make_shared<const Mesh>(parse_mesh(text)); }
 
 std::shared_ptr<const OpShardingRule> rule_of(std::vector<TensorFactors> operands,
                                               std::vector<TensorFactors> results,

@@ -1,4 +1,4 @@
-#include "cleave/rules/propagation.h"
+#include "cleave/rules/propagate/propagation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,6 @@
 #include "cleave/graph/text/text.h"
 #include "cleave/rewrite/pass.h"
 #include "cleave/rules/explain.h"
-#include "cleave/rules/sharding_passes.h"
 #include "random_graphs.h"
 
 namespace cleave {

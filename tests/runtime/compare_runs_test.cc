@@ -10,7 +10,7 @@
 #include "cleave/graph/text/text.h"
 #include "cleave/kernels/elementwise.h"
 #include "cleave/models/registry.h"
-#include "cleave/rules/sharding_passes.h"
+#include "cleave/rules/export/export_passes.h"
 #include "cleave/runtime/compare.h"
 #include "cleave/runtime/executor.h"
 #include "cleave/runtime/fill.h"

@@ -1,8 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cleave/cleave.h"
 #include "cleave/core/error.h"
+#include "cleave/tensors.h"
 #include "cleave/transforms.h"
 
 // A Tensor that was never assigned is named by the op or function that is given it.

@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "cleave/cleave.h"
+#include "cleave/tensors.h"
 
 // Sums of 16-bit floats over devices against double precision: rounded once, at the end, wherever
 // the contraction is cut. The numbers are such that parts which are rounded on each device fail.

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <complex>
 
-#include "cleave/cleave.h"
 #include "cleave/core/error.h"
+#include "cleave/tensors.h"
 #include "cleave/transforms.h"
 
 // What comes from the host, and goes there, is what the caller says it is.

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <random>
 
-#include "cleave/cleave.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/runtime/record.h"
+#include "cleave/tensors.h"
 #include "cleave/transforms.h"
 
 // The layout of a tensor is known when it is recorded, and never changes.

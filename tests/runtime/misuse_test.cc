@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cleave/cleave.h"
+#include "cleave/tensors.h"
 #include "tests/support/error_of.h"
 
 // Calls that used to end the program, or to name what is inside.

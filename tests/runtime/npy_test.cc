@@ -11,13 +11,12 @@
 #include "cleave/kernels/array_text.h"
 #include "cleave/runtime/fill.h"
 #include "tests/support/error_of.h"
+#include "tests/support/temp_path.h"
 
 namespace cleave {
 namespace {
 
-std::filesystem::path temporary(const char* name) {
-  return std::filesystem::path(testing::TempDir()) / name;
-}
+std::filesystem::path temporary(const char* name) { return temp_path(name); }
 
 RC_GTEST_PROP(Npy, RoundTripsEveryDtype, ()) {
   const auto dtype = static_cast<DType>(*rc::gen::inRange(0, 15));

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "cleave/cleave.h"
+#include "cleave/tensors.h"
 #include "tests/support/error_of.h"
 
 // Numbers of a program are what they say: none is wrapped into a dtype that does not hold it.

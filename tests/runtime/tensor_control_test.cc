@@ -1,11 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cleave/cleave.h"
 #include "cleave/core/error.h"
 #include "cleave/runtime/compare.h"
 #include "cleave/runtime/ops_stablehlo.h"
 #include "cleave/runtime/trace_scope.h"
+#include "cleave/tensors.h"
 #include "cleave/transforms/flow.h"
 #include "tests/support/error_of.h"
 

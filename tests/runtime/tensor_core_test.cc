@@ -6,12 +6,12 @@
 #include <filesystem>
 #include <numeric>
 
-#include "cleave/cleave.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/runtime/program_cache.h"
 #include "cleave/runtime/record.h"
 #include "cleave/runtime/trace_scope.h"
+#include "cleave/tensors.h"
 #include "tests/support/error_of.h"
 
 namespace cleave {

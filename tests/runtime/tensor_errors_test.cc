@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "cleave/cleave.h"
+#include "cleave/tensors.h"
 #include "tests/support/error_of.h"
 
 // Calls that mean nothing are refused where they are made, in the name of the function.

@@ -4,10 +4,10 @@
 #include <filesystem>
 #include <fstream>
 
-#include "cleave/cleave.h"
 #include "cleave/runtime/compare.h"
 #include "cleave/runtime/fill.h"
 #include "cleave/runtime/npy.h"
+#include "cleave/tensors.h"
 
 // Every function of the library: sharded in many ways against unsharded here, and unsharded against
 // NumPy and JAX in tests/reference/test_tensor_ops.py, which runs this test with CLEAVE_DUMP set to

@@ -1,8 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cleave/cleave.h"
 #include "cleave/runtime/compare.h"
+#include "cleave/tensors.h"
 
 // What goes over the wire, and what comes out: every scenario is compared with the same program on
 // one device, and its collectives are counted with their bytes.

@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "cleave/cleave.h"
+#include "cleave/tensors.h"
 #include "tests/support/error_of.h"
 
 namespace cleave {

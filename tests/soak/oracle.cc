@@ -12,7 +12,7 @@
 #include "cleave/graph/verify.h"
 #include "cleave/kernels/difference.h"
 #include "cleave/kernels/elementwise.h"
-#include "cleave/rules/sharding_passes.h"
+#include "cleave/rules/export/export_passes.h"
 #include "cleave/runtime/executor.h"
 #include "cleave/runtime/fill.h"
 #include "cleave/runtime/interpreter.h"

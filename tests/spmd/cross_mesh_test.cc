@@ -16,7 +16,7 @@ MeshPtr mesh(const char* text) { return std::make_shared<const Mesh>(parse_mesh(
 
 constexpr int64_t kMiB = 1 << 20;
 
-// The numbers of docs/cross-mesh.md: 64 MiB from four loading hosts to eight GPUs.
+// The numbers of docs/internals/cross-mesh.md: 64 MiB from four loading hosts to eight GPUs.
 TEST(CrossMesh, LoadingMeshToTrainingMesh) {
   const MeshPtr hosts = mesh("host=4"), gpus = mesh("data=2,model=4");
   const ShardingSpec from = parse_sharding(R"([{"host"}, {}])", hosts);

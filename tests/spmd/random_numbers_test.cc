@@ -1,6 +1,6 @@
 #include <fmt/core.h>
 
-#include "cleave/rules/sharding_passes.h"
+#include "cleave/rules/pipelines.h"
 #include "tests/spmd/sharded_run.h"
 
 namespace cleave {

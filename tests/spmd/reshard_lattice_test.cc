@@ -7,11 +7,10 @@
 
 #include "cleave/reshard/reshard.h"
 #include "cleave/reshard/simulate.h"
+#include "tests/support/mesh_of.h"
 
 namespace cleave {
 namespace {
-
-MeshPtr mesh_of(const char* text) { return std::make_shared<const Mesh>(parse_mesh(text)); }
 
 // Whole axes anywhere, in any order; some of them pending.
 ShardingSpec random_spec(const MeshPtr& mesh, size_t rank) {

@@ -4,11 +4,10 @@
 
 #include "cleave/core/error.h"
 #include "tests/support/error_of.h"
+#include "tests/support/mesh_of.h"
 
 namespace cleave {
 namespace {
-
-MeshPtr mesh_of(std::string_view text) { return std::make_shared<const Mesh>(parse_mesh(text)); }
 
 std::string plan_text(std::string_view mesh, const Shape& shape, std::string_view from,
                       std::string_view to, const char* machine = "h100",

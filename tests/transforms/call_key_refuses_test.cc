@@ -6,12 +6,13 @@
 #include <fstream>
 #include <string>
 
+#include "tests/support/temp_path.h"
+
 // What can not be compared does not compile, and the compiler says why.
 namespace {
 
 std::string errors_of(const std::string& code) {
-  const std::filesystem::path file =
-      std::filesystem::path(testing::TempDir()) / "call_key_refuses.cc";
+  const std::filesystem::path file = cleave::temp_path("call_key_refuses.cc");
   std::ofstream(file) << code;
   const std::string command =
       "c++ -std=c++20 -fsyntax-only -I" CLEAVE_SOURCE_DIR " " + file.string() + " 2>&1";

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "cleave/cleave.h"
+#include "cleave/tensors.h"
 #include "cleave/transforms.h"
 
 // What a transformed function writes to variables that it captured is seen by its caller, also

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "cleave/cleave.h"
+#include "cleave/tensors.h"
 #include "cleave/transforms.h"
 
 // CommLog counts every collective that runs, whoever asked for it.

@@ -6,9 +6,9 @@
 #include <limits>
 #include <set>
 
-#include "cleave/cleave.h"
 #include "cleave/core/error.h"
 #include "cleave/models/training.h"
+#include "cleave/tensors.h"
 #include "cleave/transforms.h"
 
 // A compiled function depends on everything that its arguments say, not on its Tensors alone.

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "cleave/cleave.h"
+#include "cleave/tensors.h"
 #include "cleave/transforms.h"
 
 // Long chains of ops: nothing recurses along them, and each op costs the same in a graph of any

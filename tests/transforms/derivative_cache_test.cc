@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cleave/cleave.h"
+#include "cleave/tensors.h"
 #include "cleave/transforms.h"
 
 // Derivatives of a function that is called again are not derived again, and never those of another.

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cleave/cleave.h"
+#include "cleave/tensors.h"
 #include "cleave/transforms.h"
 #include "tests/support/error_of.h"
 

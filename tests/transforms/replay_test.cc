@@ -3,11 +3,11 @@
 
 #include <cmath>
 
-#include "cleave/cleave.h"
 #include "cleave/models/training.h"
 #include "cleave/models/transformer.h"
 #include "cleave/runtime/compare.h"
 #include "cleave/runtime/fill.h"
+#include "cleave/tensors.h"
 #include "cleave/transforms.h"
 #include "tests/support/error_of.h"
 

@@ -3,10 +3,10 @@
 
 #include <cmath>
 
-#include "cleave/cleave.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/rules/explain.h"
-#include "cleave/rules/sharding_passes.h"
+#include "cleave/rules/pipelines.h"
+#include "cleave/tensors.h"
 #include "cleave/transforms.h"
 
 // Small graphs of the shapes that break propagation: a transformer block, attention, a residual, a

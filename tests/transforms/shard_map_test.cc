@@ -3,10 +3,11 @@
 
 #include <cmath>
 
-#include "cleave/cleave.h"
 #include "cleave/core/error.h"
+#include "cleave/tensors.h"
 #include "cleave/transforms.h"
 #include "tests/support/error_of.h"
+#include "tests/support/tensor_checks.h"
 
 // What specs mean, and what the check of a manual function finds and lets pass.
 namespace cleave {
@@ -17,17 +18,6 @@ using testing::HasSubstr;
 
 const Mesh kMesh{{"data", 2}, {"model", 3}};
 
-Tensor ramp(Shape shape, double start = 0.1) {
-  std::vector<double> values(static_cast<size_t>(num_elements(shape)));
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = std::sin(start + 0.7 * static_cast<double>(i * i % 31));
-  return Tensor::from(DType::F64, std::move(shape), values);
-}
-void expect_near(const Tensor& a, const Tensor& b, double tolerance = 1e-10) {
-  ASSERT_EQ(a.shape(), b.shape());
-  const auto x = a.to_vector<double>(), y = b.to_vector<double>();
-  for (size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(x[i], y[i], tolerance) << i;
-}
 std::string layout(const Tensor& x) { return x.mesh() ? to_string(x.sharding()) : "none"; }
 
 TEST(ShardMapAuto, AbsentMeansYouChooseAndEmptyMeansReplicated) {

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "cleave/cleave.h"
 #include "cleave/runtime/compare.h"
 #include "cleave/runtime/fill.h"
+#include "cleave/tensors.h"
 #include "cleave/transforms/flow.h"
 #include "cleave/transforms/grad.h"
 #include "tests/support/error_of.h"

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "cleave/graph/op_def.h"
+
+namespace cleave {
+
+// The parts of the family: definitions of ops, and what is added to them.
+void register_control_flow_ops(OpRegistry& registry);
+void register_fusion_ops(OpRegistry& registry);
+void add_control_flow_batch_rules(OpRegistry& registry);
+
+}  // namespace cleave

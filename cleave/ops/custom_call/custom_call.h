@@ -1,0 +1,33 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "cleave/graph/graph.h"
+#include "cleave/kernels/array.h"
+
+namespace cleave {
+
+class EvalContext;
+
+// Marks on values, for compilers: the result is the operand.
+bool is_identity_call(std::string_view target);
+
+// LAPACK as JAX calls it on CPU: "lapack_spotrf_ffi", "lapack_zheevd_ffi", ...; and the names under
+// which it calls the same things on GPU: "cusolver_potrf_ffi", "hipsolver_syevd_ffi", ...; and on
+// TPU: "Qr", "Eigh", "LuDecomposition", ...
+bool is_linalg_call(std::string_view target);
+// "lapack_spotrf_ffi" and "cusolver_potrf_ffi" -> "potrf"; complex names are those of the real
+// routines: "lapack_cunmqr_ffi" -> "ormqr".
+std::string_view linalg_routine(std::string_view target);
+// Throws UserError if operands or results are not those of the routine.
+void verify_linalg_call(const Graph& graph, const Node& node, std::string_view target);
+std::vector<Array> eval_linalg_call(const Graph& graph, const Node& node, std::string_view target,
+                                    std::span<const Array> operands);
+
+// Whether a dimension of an operand or result (operands first) stands before the matrices or counts
+// right-hand sides, each of which is solved on its own.
+bool is_linalg_batch_dim(const Graph& graph, const Node& node, size_t tensor, size_t dim);
+
+}  // namespace cleave

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string_view>
+
+#include "cleave/graph/graph.h"
+#include "cleave/kernels/gather_scatter.h"
+
+namespace cleave {
+
+// The dimension numbers of gather and scatter, and back: empty lists are left out. Throw UserError
+// if they are missing.
+inline constexpr std::string_view kGatherDims = "dimension_numbers";
+inline constexpr std::string_view kScatterDims = "scatter_dimension_numbers";
+WindowMap gather_map(const Node& node);
+WindowMap scatter_map(const Node& node);
+Attribute gather_attr(const WindowMap& map);
+Attribute scatter_attr(const WindowMap& map);
+
+}  // namespace cleave

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "cleave/graph/op_def.h"
+
+namespace cleave {
+
+// The parts of the family: definitions of ops, and what is added to them.
+void register_random_ops(OpRegistry& registry);
+void add_random_batch_rules(OpRegistry& registry);
+
+}  // namespace cleave
