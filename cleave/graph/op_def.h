@@ -85,6 +85,17 @@ using ElementLoopFn = ElementLoop (*)(const Graph&, const Node&);
 // Whether the kernel writes its result into the memory of an operand that nobody else holds.
 enum class InPlace : uint8_t { Never, FirstOperand, AnyOperand };
 
+// Who asks for the ops that an op consists of.
+enum ExpandUse : uint8_t {
+  kInPrograms = 1 << 0,     // the compiler: the parts are fused and planned, instead of the whole
+  kInDerivatives = 1 << 1,  // derivatives: an op without a rule, or with none for this node
+};
+// Writes the ops that a node consists of, and gives the values of its results; gives nothing if
+// this node has no such form. `node` is a copy, because the graph grows; `operands` stand for the
+// node's own. In programs the nodes inside its regions may be moved, since the node goes.
+using ExpandFn = std::vector<ValueId> (*)(GraphBuilder& b, const Node& node,
+                                          std::span<const ValueId> operands, ExpandUse use);
+
 // Everything known about one op, in one place: its family's file in cleave/ops. A null slot means
 // that the op has no such thing (no kernel, carries no partials); a null cost means the bytes of
 // operands and results, and one flop per result element where the op is elementwise.
@@ -126,7 +137,14 @@ struct OpDef {
   const char* samples = nullptr;
   const char* why_no_sample = nullptr;
 
+  ExpandFn expand = nullptr;  // the ops that it consists of
+  uint8_t expand_uses = 0;    // the ExpandUses that `expand` is for
+  // Why it needs no derivative ("integers", "token", ...); transforms/derivative_support.h explains
+  // the words.
+  const char* no_derivative = nullptr;
+
   bool has(Trait trait) const { return traits & trait; }
+  bool expands_in(ExpandUse use) const { return expand && (expand_uses & use); }
 };
 
 // A PropagationClassFn for ops that are of one class, whatever their attributes:
