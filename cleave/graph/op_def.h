@@ -32,6 +32,12 @@ enum Trait : uint32_t {
   kCall = 1 << 7,
   kViewLike = 1 << 8,  // moves elements, computes none: reshape, transpose, broadcast, slice
   kIsolated = 1 << 9,  // its regions see only their own arguments, and no value from around it
+
+  kReadsBits = 1 << 10,     // sees the bits of an integer and not its value: popcnt
+  kReadsWidth = 1 << 11,    // a wider type gives another result: next_after, bitcast_convert
+  kSmooth = 1 << 12,        // has all derivatives: functions made of few such ops do not agree on
+                            // many points by chance
+  kSlowFunction = 1 << 13,  // takes longer than reading its operands: fusions repeat few of them
 };
 
 using InferFn = std::vector<Type> (*)(const Graph&, const Node&);
@@ -42,8 +48,16 @@ using CostFn = OpCost (*)(const Graph&, const Node&);
 // Whether a device can run its part along a factor. Null: as the kind of the factor says.
 using ShardableFn = bool (*)(const Graph&, const Node&, const OpShardingRule&, FactorIndex);
 using EvalFn = std::vector<Array> (*)(EvalContext&, const Node&, std::span<const Array>);
+// Bytes that the kernel takes for itself and gives back, from the shapes and strides of the
+// operands: no element is read.
+using WorkspaceFn = int64_t (*)(const Graph&, const Node&, std::span<const Array>);
+// The results, if they are views of operands whatever the elements are; empty if a kernel runs.
+using AliasFn = std::vector<Array> (*)(const Graph&, const Node&, std::span<const Array>);
 // The loop that computes an elementwise op on contiguous elements; a null one where there is none.
 using ElementLoopFn = ElementLoop (*)(const Graph&, const Node&);
+
+// Whether the kernel writes its result into the memory of an operand that nobody else holds.
+enum class InPlace : uint8_t { Never, FirstOperand, AnyOperand };
 
 // Everything known about one op, in one place: its family's file in cleave/ops. A null slot means
 // that the op has no such thing (no kernel, carries no partials); a null cost means the bytes of
@@ -69,6 +83,11 @@ struct OpDef {
   JvpFn jvp = nullptr;      // forward derivative; see transform_rule.h
   VjpFn vjp = nullptr;      // reverse derivative
   BatchFn batch = nullptr;  // many at once; null with kElementwise: along a leading dimension
+
+  InPlace in_place = InPlace::Never;
+  WorkspaceFn workspace = nullptr;  // null: the operands that an elementwise loop packs
+  AliasFn alias = nullptr;          // null: a kernel makes the results
+  bool forwards = false;            // its results are its operands under other names
 
   bool has(Trait trait) const { return traits & trait; }
 };

@@ -4,6 +4,7 @@
 
 #include "cleave/core/kernel_classes.h"
 #include "cleave/kernels/elementwise.h"
+#include "cleave/kernels/workspace.h"
 #include "cleave/ops/conv_attr.h"
 #include "cleave/ops/eval.h"
 #include "cleave/ops/families.h"
@@ -225,6 +226,13 @@ bool dynamic_conv_shardable(const Graph&, const Node& node, const OpShardingRule
          !holds(rule.results[0], dims.output_spatial);
 }
 
+int64_t workspace_of_convolution(const Graph& graph, const Node& node, std::span<const Array> in) {
+  const ConvDims dims = conv_dims(node);
+  const Type& result = graph.result_type(node);
+  return convolution_workspace(in[0], in[1], dims, conv_window(node, dims, in[1].shape()),
+                               result.dtype, result.shape);
+}
+
 }  // namespace
 
 void register_convolution_ops(OpRegistry& registry) {
@@ -235,7 +243,8 @@ void register_convolution_ops(OpRegistry& registry) {
                 .rule = convolution_rule,
                 .partial = convolution_partial,
                 .cost = convolution_cost,
-                .eval = eval_convolution});
+                .eval = eval_convolution,
+                .workspace = workspace_of_convolution});
   registry.add({.name = "stablehlo.dynamic_conv",
                 .traits = kPure,
                 .infer = infer_dynamic_conv,

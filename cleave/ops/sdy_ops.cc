@@ -267,28 +267,33 @@ void register_sdy_ops(OpRegistry& registry) {
                 .rule = pointwise_rule,
                 .partial = view_partial,
                 .cost = no_cost,
-                .eval = eval_identity});
+                .eval = eval_identity,
+                .forwards = true});
   registry.add({.name = "sdy.reshard",
                 .traits = kPure,
                 .infer = infer_identity,
                 .verify = verify_constraint,
                 .cost = no_cost,
-                .eval = eval_identity});
+                .eval = eval_identity,
+                .forwards = true});
   registry.add({.name = "sdy.propagation_barrier",
                 .traits = kPure,
                 .infer = infer_identity,
                 .verify = verify_barrier,
                 .cost = no_cost,
-                .eval = eval_identity});
+                .eval = eval_identity,
+                .forwards = true});
   registry.add({.name = "sdy.data_flow_edge",
                 .infer = infer_identity,
                 .verify = verify_edge,
                 .cost = no_cost,
-                .eval = eval_identity});
+                .eval = eval_identity,
+                .forwards = true});
   registry.add({.name = "sdy.func_data_flow_edge",
                 .infer = infer_identity,
                 .cost = no_cost,
-                .eval = eval_identity});
+                .eval = eval_identity,
+                .forwards = true});
   registry.add({.name = "sdy.sharding_group", .infer = infer_no_result, .eval = eval_no_result});
   registry.add({.name = "sdy.constant",
                 .traits = kPure | kConstantLike,
@@ -313,7 +318,8 @@ void register_sdy_ops(OpRegistry& registry) {
                   .traits = kCollective,
                   .infer = infer_identity,
                   .verify = verify_collective,
-                  .eval = eval_identity});
+                  .eval = eval_identity,
+                  .forwards = true});
 }
 
 }  // namespace cleave
