@@ -68,7 +68,7 @@ class Sizes {
 
   void visit(const Node& node) {
     if (is_transfer(node)) return transfer(node);
-    if (flow_of(node) != Flow::None && flow_of(node) != Flow::Scan) {
+    if (node.def && node.def->has(kDataFlow)) {
       for (const FlowEdge& edge : flow_edges(graph_, node)) tie(edge.from, edge.to);
       return;
     }

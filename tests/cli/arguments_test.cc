@@ -56,6 +56,32 @@ TEST(Arguments, UnknownWordsAreNamedWithANearOne) {
   }
 }
 
+// None is accepted and ignored.
+TEST(IdleOptions, AreRefused) {
+  for (const char* arguments : {
+           "plan model:mlp --mesh x=2 --axes 1",
+           "plan model:mlp --mesh x=2 --json --export jax",
+           "plan model:mlp --devices 2 --json",
+           "plan model:mlp --mesh x=2 --plan plan.json",
+           "plan --diff a.json b.json --mesh x=2",
+           "run model:mlp --quiet --no-compile --timing",
+           "run model:mlp --quiet --narrow-sums",
+           "run model:mlp --quiet --split-input-file",
+           "discover relu --diff",
+           "discover relu --mesh 2x2 --emit cleave",
+           "discover relu --format markdown",
+           "discover relu --every-witness",
+           "discover --all relu",
+           "ops --tested FILE",
+           "reshard --mesh x=2 --shape 8 --from '[{}]' --to '[{\"x\"}]' --memory 1GiB --via "
+           "all_slice='[{\"x\"}]'",
+       }) {
+    const CommandEnd end = command(arguments);
+    EXPECT_THAT(end.status, testing::AnyOf(1, 2)) << arguments << ": " << end.text;
+    EXPECT_THAT(end.text, HasSubstr("--")) << arguments;
+  }
+}
+
 class AnnotatedMesh : public testing::Test {
  protected:
   void SetUp() override {

@@ -7,10 +7,8 @@
 // takes for itself, what loops carry.
 namespace cleave::plan {
 
-inline std::map<std::string, std::string> memory_models() {
-  std::map<std::string, std::string> models;
-  // Two layers, squared error, momentum.
-  models["mlp"] = R"(
+// Two layers, squared error, momentum.
+inline constexpr const char* kMlpModel = R"(
     func.func @main(%w1: tensor<32x96xf32>, %w2: tensor<96x12xf32>,
                     %m1: tensor<32x96xf32>, %m2: tensor<96x12xf32>,
                     %x: tensor<48x32xf32>, %y: tensor<48x12xf32>)
@@ -41,8 +39,9 @@ inline std::map<std::string, std::string> memory_models() {
       %v2 = stablehlo.subtract %w2, %u2 : tensor<96x12xf32>
       return %v1, %v2, %n1, %n2 : tensor<32x96xf32>, tensor<96x12xf32>, tensor<32x96xf32>, tensor<96x12xf32>
     })";
-  // Attention with heads split out of a projection and merged again, softmax, residual.
-  models["attention"] = R"(
+
+// Attention with heads split out of a projection and merged again, softmax, residual.
+inline constexpr const char* kAttentionModel = R"(
     func.func @main(%x: tensor<4x16x32xf32>, %q: tensor<32x32xf32>, %k: tensor<32x32xf32>,
                     %v: tensor<32x32xf32>, %o: tensor<32x32xf32>) -> tensor<4x16x32xf32> {
       %low = stablehlo.constant dense<-1.0e30> : tensor<f32>
@@ -68,8 +67,9 @@ inline std::map<std::string, std::string> memory_models() {
       %r = stablehlo.add %x, %p : tensor<4x16x32xf32>
       return %r : tensor<4x16x32xf32>
     })";
-  // Two convolutions, one with a stride, and the mean over the picture.
-  models["conv net"] = R"(
+
+// Two convolutions, one with a stride, and the mean over the picture.
+inline constexpr const char* kConvNetModel = R"(
     func.func @main(%x: tensor<6x16x16x4xf32>, %k1: tensor<3x3x4x16xf32>, %k2: tensor<3x3x16x32xf32>,
                     %h: tensor<32x10xf32>) -> tensor<6x10xf32> {
       %zero = stablehlo.constant dense<0.0> : tensor<f32>
@@ -81,8 +81,9 @@ inline std::map<std::string, std::string> memory_models() {
       %4 = stablehlo.dot %3, %h : (tensor<6x32xf32>, tensor<32x10xf32>) -> tensor<6x10xf32>
       return %4 : tensor<6x10xf32>
     })";
-  // Tokens to experts and back by masks.
-  models["experts"] = R"(
+
+// Tokens to experts and back by masks.
+inline constexpr const char* kExpertsModel = R"(
     func.func @main(%x: tensor<48x16xf32>, %r: tensor<16x6xf32>, %up: tensor<6x16x24xf32>,
                     %down: tensor<6x24x16xf32>) -> tensor<48x16xf32> {
       %zero = stablehlo.constant dense<0.0> : tensor<f32>
@@ -100,8 +101,9 @@ inline std::map<std::string, std::string> memory_models() {
       %y = stablehlo.reduce(%o init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<6x48x16xf32>, tensor<f32>) -> tensor<48x16xf32>
       return %y : tensor<48x16xf32>
     })";
-  // A scan over stacked layers that also stacks what each layer gives.
-  models["scan"] = R"(
+
+// A scan over stacked layers that also stacks what each layer gives.
+inline constexpr const char* kScanModel = R"(
     func.func @main(%x: tensor<24x32xf32>, %w: tensor<5x32x32xf32>) -> (tensor<24x32xf32>, tensor<5x24x32xf32>) {
       %c0 = stablehlo.constant dense<0> : tensor<i32>
       %f0 = stablehlo.constant dense<0.0> : tensor<f32>
@@ -125,7 +127,13 @@ inline std::map<std::string, std::string> memory_models() {
         }
       return %0#1, %0#2 : tensor<24x32xf32>, tensor<5x24x32xf32>
     })";
-  return models;
+
+inline std::map<std::string, std::string> memory_models() {
+  return {{"mlp", kMlpModel},
+          {"attention", kAttentionModel},
+          {"conv net", kConvNetModel},
+          {"experts", kExpertsModel},
+          {"scan", kScanModel}};
 }
 
 }  // namespace cleave::plan
