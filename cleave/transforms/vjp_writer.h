@@ -38,8 +38,15 @@ class VjpWriter {
     bool is_reverse = false;
   };
 
+  struct OpenScan;  // vjp_scan.cc
+
   void forward_node(NodeId id, RegionId target);
   void forward_scan(NodeId id, RegionId target);
+  void write_both_parts(OpenScan& scan, SavedScan& saved);
+  // The scan that is read, with further outputs for values to keep; gives those along the steps.
+  std::vector<ValueId> write_forward_scan(const OpenScan& scan, ScanBody body,
+                                          const std::vector<ValueId>& kept, bool is_reverse,
+                                          RegionId target);
   void backward_node(NodeId id, RegionId target);
   void backward_by_rule(const Node& node, RegionId target);
   void backward_scan(NodeId id, RegionId target);

@@ -61,7 +61,7 @@ std::string batched_rules(std::string_view text, const std::vector<Batched>& res
 
 // What all functions of one call of vmap share: callees are batched once for each combination of
 // batch dimensions.
-struct Session {
+struct VmapSession {
   Graph& graph;
   int64_t size;
   std::string spmd_axis;
@@ -72,7 +72,7 @@ class Batcher : public BatchTransform {
  public:
   // `outer` knows values from around the regions that this one batches; their dimensions are those
   // of another number of examples, so they must have none.
-  explicit Batcher(Session& session, int64_t size, const Batcher* outer = nullptr)
+  explicit Batcher(VmapSession& session, int64_t size, const Batcher* outer = nullptr)
       : session_(session), graph_(session.graph), size_(size), outer_(outer) {}
 
   std::string_view spmd_axis() const override { return session_.spmd_axis; }
@@ -93,7 +93,7 @@ class Batcher : public BatchTransform {
   bool uses_batched(const Node& node) const;
   Batched find(ValueId value) const;
 
-  Session& session_;
+  VmapSession& session_;
   Graph& graph_;
   int64_t size_;
   const Batcher* outer_;
@@ -309,8 +309,9 @@ AttrDict batched_attrs(const Graph& graph, AttrDict attrs, int64_t dim, size_t r
 
 // Writes a function of batched arguments. `out_dims` is what is asked of the results; without it
 // they stay as they come.
-BatchedFunction write_function(Session& session, const Function& source, const std::string& name,
-                               const std::string& visibility, const std::vector<int64_t>& in_dims,
+BatchedFunction write_function(VmapSession& session, const Function& source,
+                               const std::string& name, const std::string& visibility,
+                               const std::vector<int64_t>& in_dims,
                                const std::vector<int64_t>* out_dims) {
   Graph& graph = session.graph;
   std::vector<Type> types;
@@ -388,7 +389,7 @@ BatchedFunction Batcher::batch_function(std::string_view name, std::vector<int64
 }
 
 // Loops are batched again until it is known what they carry; callees of the tries before stay.
-void drop_unused(Graph& graph, const Session& session, const std::string& entry) {
+void drop_unused(Graph& graph, const VmapSession& session, const std::string& entry) {
   std::set<std::string> used{entry};
   std::vector<std::string> todo{entry};
   while (!todo.empty()) {
@@ -441,7 +442,7 @@ std::string vmap(Graph& graph, std::string_view name, const VmapOptions& options
   for (size_t i = 0; i < options.out_dims.size(); ++i)
     out.push_back(checked_dim(options.out_dims[i], source.result_types[i].rank(),
                               source.result_types[i], "result", i));
-  Session session{graph, options.size, options.spmd_axis};
+  VmapSession session{graph, options.size, options.spmd_axis};
   const std::string made =
       fresh_name(graph, options.name.empty() ? source.name + "_vmap" : options.name);
   const size_t functions = graph.functions.size();
