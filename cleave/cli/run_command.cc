@@ -216,10 +216,8 @@ void add_run_command(CLI::App& app) {
   command->add_flag("!--narrow-sums", options->sharding.wide_sums,
                     "reduce 16-bit floats in 16 bits: half the bytes, parts rounded first");
   command->add_flag("!--no-compile", options->sharding.compile, "run op by op");
-  command->add_option(
-      "--passes", options->sharding.passes,
-      "what the compiler does (default: cleave-expand,cleave-simplify,cleave-fuse-epilogues,"
-      "cleave-fuse,cleave-recompute,cleave-overlap)");
+  command->add_option("--passes", options->sharding.passes,
+                      "what the compiler does (default: " + CompileOptions().passes + ")");
   command->add_flag("--timing", options->timing, "times of the compiler's passes, and its plan");
   command->add_flag("--verify", options->sharding.verify,
                     "also run on one device, and compare; what is beyond the tolerance must be no "

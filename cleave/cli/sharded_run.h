@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "cleave/compile/executable.h"
 #include "cleave/graph/graph.h"
 #include "cleave/kernels/array.h"
 #include "cleave/runtime/interpreter.h"
@@ -15,10 +16,7 @@ struct ShardingOptions {
   std::string shard;  // "annotations", "replicated" or "random:SEED"; empty: not sharded
   bool verify = false;
   bool compile = true;  // else op by op
-  // Of the compiler.
-  std::string passes =
-      "cleave-expand,cleave-simplify,cleave-fuse-epilogues,cleave-fuse,cleave-recompute,"
-      "cleave-overlap";
+  std::string passes = CompileOptions().passes;
   bool describe = false;       // print what was compiled, and the memory plan
   bool wide_sums = true;       // pending sums of 16-bit floats in 32 bits
   bool communication = false;  // print what was sent, and for which ops

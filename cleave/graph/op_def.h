@@ -33,8 +33,13 @@ enum Trait : uint32_t {
   kConstantLike = 1 << 5,  // no operands, known value: constant, iota
   kDataFlow = 1 << 6,  // values flow through it and its regions: while, case, optimization_barrier
   kCall = 1 << 7,
-  kViewLike = 1 << 8,  // moves elements, computes none: reshape, transpose, broadcast, slice
-  kIsolated = 1 << 9,  // its regions see only their own arguments, and no value from around it
+  kViewLike = 1 << 8,       // moves elements, computes none: reshape, transpose, broadcast, slice
+  kIsolated = 1 << 9,       // its regions see only their own arguments, and no value from around it
+  kReadsBits = 1 << 10,     // sees the bits of an integer and not its value: popcnt
+  kReadsWidth = 1 << 11,    // a wider type gives another result: next_after, bitcast_convert
+  kSmooth = 1 << 12,        // has all derivatives: functions made of few such ops do not agree on
+                            // many points by chance
+  kSlowFunction = 1 << 13,  // takes longer than reading its operands: fusions repeat few of them
   // The result is operand 0, with another layout or name: sdy.reshard, sdy.all_gather, edges.
   kSameValue = 1 << 18,
   // Of constants it is an expression that every user may have a copy of (split_constants); so are
@@ -69,8 +74,27 @@ using EvalFn = std::vector<Array> (*)(EvalContext&, const Node&, std::span<const
 using PropagationClassFn = PropagationClass (*)(const Graph&, const Node&);
 // Takes from the rule what conservative propagation leaves out.
 using ConservativeFn = void (*)(const Graph&, const Node&, OpShardingRule&);
+// Bytes that the kernel takes for itself and gives back, from the shapes and strides of the
+// operands: no element is read.
+using WorkspaceFn = int64_t (*)(const Graph&, const Node&, std::span<const Array>);
+// The results, if they are views of operands whatever the elements are; empty if a kernel runs.
+using AliasFn = std::vector<Array> (*)(const Graph&, const Node&, std::span<const Array>);
 // The loop that computes an elementwise op on contiguous elements; a null one where there is none.
 using ElementLoopFn = ElementLoop (*)(const Graph&, const Node&);
+
+// Whether the kernel writes its result into the memory of an operand that nobody else holds.
+enum class InPlace : uint8_t { Never, FirstOperand, AnyOperand };
+
+// Who asks for the ops that an op consists of.
+enum ExpandUse : uint8_t {
+  kInPrograms = 1 << 0,     // the compiler: the parts are fused and planned, instead of the whole
+  kInDerivatives = 1 << 1,  // derivatives: an op without a rule, or with none for this node
+};
+// Writes the ops that a node consists of, and gives the values of its results; gives nothing if
+// this node has no such form. `node` is a copy, because the graph grows; `operands` stand for the
+// node's own. In programs the nodes inside its regions may be moved, since the node goes.
+using ExpandFn = std::vector<ValueId> (*)(GraphBuilder& b, const Node& node,
+                                          std::span<const ValueId> operands, ExpandUse use);
 
 // Everything known about one op, in one place: its family's file in cleave/ops. A null slot means
 // that the op has no such thing (no kernel, carries no partials); a null cost means the bytes of
@@ -97,6 +121,11 @@ struct OpDef {
   VjpFn vjp = nullptr;      // reverse derivative
   BatchFn batch = nullptr;  // many at once; null with kElementwise: along a leading dimension
 
+  InPlace in_place = InPlace::Never;
+  WorkspaceFn workspace = nullptr;  // null: the operands that an elementwise loop packs
+  AliasFn alias = nullptr;          // null: a kernel makes the results
+  bool forwards = false;            // its results are its operands under other names
+
   // Null: Elementwise with kElementwise, else Other.
   PropagationClassFn propagation_class = nullptr;
   // Null: nothing propagates along permutation factors.
@@ -108,7 +137,14 @@ struct OpDef {
   const char* samples = nullptr;
   const char* why_no_sample = nullptr;
 
+  ExpandFn expand = nullptr;  // the ops that it consists of
+  uint8_t expand_uses = 0;    // the ExpandUses that `expand` is for
+  // Why it needs no derivative ("integers", "token", ...); transforms/derivative_support.h explains
+  // the words.
+  const char* no_derivative = nullptr;
+
   bool has(Trait trait) const { return traits & trait; }
+  bool expands_in(ExpandUse use) const { return expand && (expand_uses & use); }
 };
 
 // A PropagationClassFn for ops that are of one class, whatever their attributes:

@@ -2,6 +2,7 @@
 
 #include "cleave/kernels/array_text.h"
 #include "cleave/kernels/difference.h"
+#include "cleave/ops/diff_util.h"
 #include "cleave/ops/eval.h"
 #include "cleave/ops/families.h"
 #include "cleave/ops/infer_util.h"
@@ -179,8 +180,15 @@ void register_check_ops(OpRegistry& registry) {
       {.name = "interpreter.run_parallel", .infer = infer_declared, .eval = eval_run_parallel});
 }
 
+void exempt_checks(OpRegistry& registry) {
+  set_no_derivative(registry, "test",
+                    {"check.expect_almost_eq", "check.expect_almost_eq_const", "check.expect_close",
+                     "check.expect_eq", "check.expect_eq_const", "check.expect_serialized_eq",
+                     "interpreter.print", "interpreter.probe", "interpreter.run_parallel"});
+}
+
 }  // namespace
 
-const OpFamily kCheckFamily{.define = register_check_ops};
+const OpFamily kCheckFamily{.define = register_check_ops, .extend = exempt_checks};
 
 }  // namespace cleave

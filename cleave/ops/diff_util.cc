@@ -55,4 +55,10 @@ void set_zero(OpRegistry& registry, const char* name) {
   });
 }
 
+void set_no_derivative(OpRegistry& registry, const char* why,
+                       std::initializer_list<std::string_view> ops) {
+  for (std::string_view name : ops)
+    registry.extend(name, [&](OpDef& def) { def.no_derivative = why; });
+}
+
 }  // namespace cleave

@@ -82,5 +82,8 @@ std::vector<ValueId> diff_identity(const DiffContext& c, std::span<const ValueId
 
 void set_linear(OpRegistry& registry, const char* name, VjpFn vjp);
 void set_zero(OpRegistry& registry, const char* name);
+// Ops that need no derivative, and why: a word that transforms/derivative_support.h explains.
+void set_no_derivative(OpRegistry& registry, const char* why,
+                       std::initializer_list<std::string_view> ops);
 
 }  // namespace cleave

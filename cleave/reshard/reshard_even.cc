@@ -7,7 +7,7 @@
 namespace cleave::reshard {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kUnreached = std::numeric_limits<double>::infinity();
 // Between ways of equal cost the one with fewer steps: each counts this much more, in seconds.
 constexpr double kPerStep = 1e-13;
 
@@ -153,10 +153,10 @@ const EvenReshards::Row& EvenReshards::row(Sized& sized, int32_t source) const {
   if (row) return *row;
   row = std::make_unique<Row>();
   const Lattice& lattice = *sized.lattice;
-  row->seconds.assign(lattice.size(), kInfinity);
+  row->seconds.assign(lattice.size(), kUnreached);
   row->parent.assign(lattice.size(), -1);
   row->kind.assign(lattice.size(), StepKind::Relabel);
-  std::vector<double> key(lattice.size(), kInfinity);
+  std::vector<double> key(lattice.size(), kUnreached);
   using Waiting = std::pair<double, int32_t>;
   std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> queue;
   key[source] = row->seconds[source] = 0;

@@ -5,8 +5,8 @@
 namespace cleave::reshard {
 namespace {
 
-constexpr int kFewAtoms = 3;    // with so few, every step is tried
-constexpr int kFreeSlices = 3;  // up to so many replicated atoms are sliced anywhere
+constexpr int kTryAllAtoms = 3;  // with so few, every step is tried
+constexpr int kFreeSlices = 3;   // up to so many replicated atoms are sliced anywhere
 constexpr int kMostGathersInto = 600;
 
 void append(State& state, Layout& layout, int atom, int64_t size, int bin) {
@@ -53,7 +53,7 @@ void Moves::backward(const State& state, bool was_gathered, std::vector<Move>& o
 
 std::array<int, kMaxBins> Moves::settled(const Open& at) const {
   std::array<int, kMaxBins> count{};
-  if (!has_target_ || may_undo_ || space_.num_atoms() <= kFewAtoms) return count;
+  if (!has_target_ || may_undo_ || space_.num_atoms() <= kTryAllAtoms) return count;
   const Layout target = space_.layout_of(target_);
   for (int b = 0; b < space_.num_bins(); ++b) {
     if (space_.bin_size(b) % target.shards[b] != 0) continue;

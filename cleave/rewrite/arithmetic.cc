@@ -4,7 +4,7 @@
 #include "cleave/graph/local_op.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/ops/dot/dot_dims.h"
-#include "cleave/ops/op.h"
+#include "cleave/ops/op_table.h"
 #include "cleave/ops/reduce/reduction_body.h"
 #include "cleave/rewrite/rewriter.h"
 #include "cleave/rewrite/simplify.h"
@@ -18,18 +18,19 @@ class Arithmetic {
       : r_(rewriter), node_(rewriter.graph().node(id)), result_(node_.results[0]) {}
 
   void run() {
-    const std::string& name = node_.name;
-    if (name == "stablehlo.convert") return convert();
-    if (name == "stablehlo.select") return select();
-    if (node_.operands.size() == 1) return twice();
-    if (node_.operands.size() != 2) return;
-    if (name == "stablehlo.add") return add();
-    if (name == "stablehlo.subtract") return subtract();
-    if (name == "stablehlo.multiply") return multiply();
-    if (name == "stablehlo.divide") return divide();
-    if (name == "stablehlo.maximum" || name == "stablehlo.minimum") return same_operands();
-    if (name == "stablehlo.and") return bits(true);
-    if (name == "stablehlo.or") return bits(false);
+    using Rule = void (Arithmetic::*)();
+    static const auto rules = OpTable<Rule>()
+                                  .set<op::Convert>(&Arithmetic::convert)
+                                  .set<op::Select>(&Arithmetic::select)
+                                  .set<op::Not, op::Negate>(&Arithmetic::twice)
+                                  .set<op::Add>(&Arithmetic::add)
+                                  .set<op::Subtract>(&Arithmetic::subtract)
+                                  .set<op::Multiply>(&Arithmetic::multiply)
+                                  .set<op::Divide>(&Arithmetic::divide)
+                                  .set<op::Maximum, op::Minimum>(&Arithmetic::same_operands)
+                                  .set<op::And>(&Arithmetic::and_bits)
+                                  .set<op::Or>(&Arithmetic::or_bits);
+    if (const Rule* rule = rules.find(node_)) (this->*(*rule))();
   }
 
  private:
@@ -37,7 +38,7 @@ class Arithmetic {
   DType dtype() const { return r_.type(result_).dtype; }
   bool exact() const { return is_integer(dtype()) || dtype() == DType::Bool; }
   // Operand i is this number everywhere, the sign of zero included.
-  bool is(size_t i, double number) const {
+  bool is_number(size_t i, double number) const {
     const Literal* literal = r_.constant(in(i));
     if (!literal) return false;
     const std::optional<double> value = splat_value(*literal);
@@ -54,17 +55,17 @@ class Arithmetic {
 
   void add() {
     for (size_t i : {0, 1})
-      if (is(i, exact() ? 0.0 : -0.0) && dtype() != DType::Bool && keep(1 - i)) return;
+      if (is_number(i, exact() ? 0.0 : -0.0) && dtype() != DType::Bool && keep(1 - i)) return;
   }
   void subtract() {
-    if (is(1, 0.0)) keep(0);
+    if (is_number(1, 0.0)) keep(0);
   }
   void multiply() {
     for (size_t i : {0, 1})
-      if ((is(i, 1.0) && keep(1 - i)) || (exact() && is(i, 0.0) && keep(i))) return;
+      if ((is_number(i, 1.0) && keep(1 - i)) || (exact() && is_number(i, 0.0) && keep(i))) return;
   }
   void divide() {
-    if (is(1, 1.0)) {
+    if (is_number(1, 1.0)) {
       keep(0);
       return;
     }
@@ -77,6 +78,8 @@ class Arithmetic {
     const ValueId reciprocal = r_.emit_constant(splat_literal(r_.type(in(1)), 1 / *value));
     r_.replace(result_, r_.emit("stablehlo.multiply", {in(0), reciprocal}, r_.type(result_)));
   }
+  void and_bits() { bits(true); }
+  void or_bits() { bits(false); }
   void bits(bool is_and) {
     if (in(0) == in(1)) {
       keep(0);
@@ -84,8 +87,8 @@ class Arithmetic {
     }
     if (dtype() != DType::Bool) return;
     for (size_t i : {0, 1}) {
-      if (is(i, is_and ? 1.0 : 0.0) && keep(1 - i)) return;
-      if (is(i, is_and ? 0.0 : 1.0) && keep(i)) return;
+      if (is_number(i, is_and ? 1.0 : 0.0) && keep(1 - i)) return;
+      if (is_number(i, is_and ? 0.0 : 1.0) && keep(i)) return;
     }
   }
 
@@ -93,7 +96,7 @@ class Arithmetic {
     if (keep(0)) return;
     // Back from a type that holds every value of the first one.
     const Node* inner = r_.producer(in(0));
-    if (!inner || inner->name != node_.name || is_pinned(*inner)) return;
+    if (!inner || inner->def != node_.def || is_pinned(*inner)) return;
     const DType from = r_.type(inner->operands[0]).dtype, through = r_.type(in(0)).dtype;
     const bool widens = is_float(from) && is_float(through) && has_kernels(from) &&
                         (through == DType::F64 || (through == DType::F32 && from != DType::F64));
@@ -112,9 +115,8 @@ class Arithmetic {
 
   // not(not(x)), negate(negate(x))
   void twice() {
-    if (!cleave::is<op::Not, op::Negate>(node_)) return;
     const Node* inner = r_.producer(in(0));
-    if (inner && inner->name == node_.name && !is_pinned(*inner))
+    if (inner && inner->def == node_.def && !is_pinned(*inner))
       r_.replace(result_, inner->operands[0]);
   }
 
@@ -141,38 +143,50 @@ void reduce_one(Rewriter& r, const Node& node, const Type& type) {
   r.replace(node.results[0], r.emit(op, {first, value}, type));
 }
 
+void canonical_dot(Rewriter& r, const Node& node, const Type& type) {
+  const Type& lhs = r.type(node.operands[0]);
+  if (lhs.unranked || r.type(node.operands[1]).unranked || lhs.rank() == 0) return;
+  AttrDict attrs = node.attrs;
+  attrs.set(kDotDims, dot_dims_attr(*dot_dims_of(r.graph(), node)));
+  r.replace(node.results[0], r.emit("stablehlo.dot_general", node.operands, type, attrs));
+}
+
+void canonical_broadcast(Rewriter& r, const Node& node, const Type& type) {
+  const Type& operand = r.type(node.operands[0]);
+  std::vector<int64_t> dims;
+  for (size_t d = 0; d < operand.rank(); ++d)
+    dims.push_back(static_cast<int64_t>(type.rank() - operand.rank() + d));
+  AttrDict attrs;
+  attrs.set("broadcast_dimensions", ints_attr(std::move(dims)));
+  r.replace(node.results[0], r.emit("stablehlo.broadcast_in_dim", node.operands, type, attrs));
+}
+
+void canonical_clamp(Rewriter& r, const Node& node, const Type& type) {
+  if (is_complex(type.dtype)) return;
+  auto spread = [&](ValueId bound) {
+    if (r.type(bound) == type) return bound;
+    AttrDict attrs;
+    attrs.set("broadcast_dimensions", ints_attr({}));
+    return r.emit("stablehlo.broadcast_in_dim", {bound}, type, attrs);
+  };
+  const ValueId low = spread(node.operands[0]), high = spread(node.operands[2]);
+  const ValueId raised = r.emit("stablehlo.maximum", {node.operands[1], low}, type);
+  r.replace(node.results[0], r.emit("stablehlo.minimum", {raised, high}, type));
+}
+
 void canonical_form(Rewriter& r, NodeId id) {
+  using Rule = void (*)(Rewriter&, const Node&, const Type&);
+  static const auto rules = OpTable<Rule>()
+                                .set<op::Dot>(canonical_dot)
+                                .set<op::Reduce>(reduce_one)
+                                .set<op::Broadcast>(canonical_broadcast)
+                                .set<op::Clamp>(canonical_clamp);
+  const Rule* rule = rules.find(r.graph().node(id));
+  if (!rule) return;
   const Node node = r.graph().node(id);
   if (is_pinned(node) || node.results.size() != 1) return;
   const Type type = r.type(node.results[0]);
-  if (!type.is_tensor() || !type.has_static_shape()) return;
-  if (is<op::Dot>(node)) {
-    const Type& lhs = r.type(node.operands[0]);
-    if (lhs.unranked || r.type(node.operands[1]).unranked || lhs.rank() == 0) return;
-    AttrDict attrs = node.attrs;
-    attrs.set(kDotDims, dot_dims_attr(*dot_dims_of(r.graph(), node)));
-    r.replace(node.results[0], r.emit("stablehlo.dot_general", node.operands, type, attrs));
-  } else if (is<op::Reduce>(node)) {
-    reduce_one(r, node, type);
-  } else if (is<op::Broadcast>(node)) {
-    const Type& operand = r.type(node.operands[0]);
-    std::vector<int64_t> dims;
-    for (size_t d = 0; d < operand.rank(); ++d)
-      dims.push_back(static_cast<int64_t>(type.rank() - operand.rank() + d));
-    AttrDict attrs;
-    attrs.set("broadcast_dimensions", ints_attr(std::move(dims)));
-    r.replace(node.results[0], r.emit("stablehlo.broadcast_in_dim", node.operands, type, attrs));
-  } else if (is<op::Clamp>(node) && !is_complex(type.dtype)) {
-    auto spread = [&](ValueId bound) {
-      if (r.type(bound) == type) return bound;
-      AttrDict attrs;
-      attrs.set("broadcast_dimensions", ints_attr({}));
-      return r.emit("stablehlo.broadcast_in_dim", {bound}, type, attrs);
-    };
-    const ValueId low = spread(node.operands[0]), high = spread(node.operands[2]);
-    const ValueId raised = r.emit("stablehlo.maximum", {node.operands[1], low}, type);
-    r.replace(node.results[0], r.emit("stablehlo.minimum", {raised, high}, type));
-  }
+  if (type.is_tensor() && type.has_static_shape()) (*rule)(r, node, type);
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include "cleave/graph/op_def.h"
 #include "cleave/ops/dot/dot_dims.h"
-#include "cleave/ops/op.h"
+#include "cleave/ops/op_table.h"
 #include "cleave/rewrite/rewriter.h"
 #include "cleave/rewrite/simplify.h"
 
@@ -35,15 +35,15 @@ class Views {
       : r_(rewriter), id_(id), node_(rewriter.graph().node(id)), result_(node_.results[0]) {}
 
   void run() {
-    const std::string& name = node_.name;
-    if (name == "stablehlo.dot_general") return dot();
-    if (name == "stablehlo.concatenate" && node_.operands.size() == 1)
-      return keep(node_.operands[0]);
-    if (!node_.def->has(kViewLike)) return;
-    if (name == "stablehlo.reshape") return reshape();
-    if (name == "stablehlo.transpose") return transpose();
-    if (name == "stablehlo.broadcast_in_dim") return broadcast();
-    if (name == "stablehlo.slice") return slice();
+    using Rule = void (Views::*)();
+    static const auto rules = OpTable<Rule>()
+                                  .set<op::DotGeneral>(&Views::dot)
+                                  .set<op::Concatenate>(&Views::concatenate)
+                                  .set<op::Reshape>(&Views::reshape)
+                                  .set<op::Transpose>(&Views::transpose)
+                                  .set<op::BroadcastInDim>(&Views::broadcast)
+                                  .set<op::Slice>(&Views::slice);
+    if (const Rule* rule = rules.find(node_)) (this->*(*rule))();
   }
 
  private:
@@ -53,19 +53,20 @@ class Views {
   void keep(ValueId value) {
     if (r_.type(value) == r_.type(result_)) r_.replace(result_, value);
   }
-  // The op of that name that makes the operand, where it may be looked through.
-  const Node* inner(const char* name) const {
+  // The op of this kind that makes the operand, if it may be looked through.
+  template <typename Op>
+  const Node* inner() const {
     const Node* node = r_.producer(in());
-    if (!node || node->name != name || is_pinned(*node)) return nullptr;
+    if (!node || !is<Op>(*node) || is_pinned(*node)) return nullptr;
     return r_.type(node->operands[0]).has_static_shape() ? node : nullptr;
   }
 
   void reshape() {
     if (shape_of(in()) == shape()) return keep(in());
-    if (const Node* node = inner("stablehlo.reshape"))
+    if (const Node* node = inner<op::Reshape>())
       return r_.replace(result_, r_.emit_reshape(node->operands[0], shape()));
     // A broadcast followed by dimensions of size 1 is one broadcast.
-    const Node* node = inner("stablehlo.broadcast_in_dim");
+    const Node* node = inner<op::BroadcastInDim>();
     if (!node || r_.type(node->operands[0]).rank() != 0) return;
     AttrDict attrs;
     attrs.set("broadcast_dimensions", ints_attr({}));
@@ -82,7 +83,7 @@ class Views {
       if (shape_of(in())[d] != 1) moved.push_back(d);
     if (std::is_sorted(moved.begin(), moved.end()))
       return r_.replace(result_, r_.emit_reshape(in(), shape()));
-    if (const Node* node = inner("stablehlo.transpose")) {
+    if (const Node* node = inner<op::Transpose>()) {
       const Dims first = node->attrs.get_ints("permutation");
       const ValueId source = node->operands[0];
       Dims both;
@@ -96,7 +97,7 @@ class Views {
 
   // (a b)^T = b a, where the permutation swaps the free dimensions of both sides as blocks.
   void transpose_of_dot(const Dims& permutation) {
-    const Node* found = inner("stablehlo.dot_general");
+    const Node* found = inner<op::DotGeneral>();
     if (!found) return;
     const Node dot = *found;
     const DotDims dims = dot_dims(dot);
@@ -125,7 +126,7 @@ class Views {
     if (without_ones(shape_of(in())) == without_ones(shape()) &&
         std::is_sorted(dims.begin(), dims.end()))
       return r_.replace(result_, r_.emit_reshape(in(), shape()));
-    if (const Node* node = inner("stablehlo.broadcast_in_dim")) {
+    if (const Node* node = inner<op::BroadcastInDim>()) {
       const Dims first = node->attrs.get_ints_or_empty("broadcast_dimensions");
       const ValueId source = node->operands[0];
       Dims both;
@@ -140,7 +141,7 @@ class Views {
 
   // The reshape only adds or drops dimensions of size 1, which need no place in the result.
   void broadcast_of_reshape(const Dims& dims) {
-    const Node* node = inner("stablehlo.reshape");
+    const Node* node = inner<op::Reshape>();
     if (!node) return;
     const ValueId source = node->operands[0];
     const Shape& middle = shape_of(in());
@@ -156,6 +157,10 @@ class Views {
     AttrDict attrs;
     attrs.set("broadcast_dimensions", ints_attr(places));
     r_.replace(result_, r_.emit("stablehlo.broadcast_in_dim", {source}, r_.type(result_), attrs));
+  }
+
+  void concatenate() {
+    if (node_.operands.size() == 1) keep(node_.operands[0]);
   }
 
   void slice() {

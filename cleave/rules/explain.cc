@@ -32,6 +32,36 @@ std::string braces(const Axes& axes, const Mesh& mesh) {
   return "{" + to_string(AxisList(axes.begin(), axes.end()), mesh) + "}";
 }
 
+// Along a single device, and between meshes, nothing propagates.
+bool on_one_mesh(const std::vector<const ShardingSpec*>& specs) {
+  const Mesh* mesh = nullptr;
+  for (const ShardingSpec* spec : specs) {
+    if (!spec || spec->mesh->is_empty()) continue;
+    if (!mesh) mesh = spec->mesh.get();
+    if (spec->mesh->is_maximal() || !mesh->same_devices(*spec->mesh)) return false;
+  }
+  return true;
+}
+
+// The first two tensors that are sharded in different ways along the factor: neither has a prefix
+// of what the other has.
+std::optional<std::pair<int, int>> find_conflict(const Projection& projection, int factor) {
+  int widest = -1;
+  for (int t = 0; t < projection.index->num_tensors; ++t) {
+    const FactorSharding* sharding = projection.find(t, factor);
+    if (!sharding || sharding->axes.empty()) continue;
+    if (widest < 0) {
+      widest = t;
+      continue;
+    }
+    const Axes& axes = projection.find(widest, factor)->axes;
+    if (prefix_status(sharding->axes, axes) != Prefix::No) continue;
+    if (prefix_status(axes, sharding->axes) == Prefix::No) return std::pair(widest, t);
+    widest = t;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Explainer::Explainer(const PropagationEngine& engine, std::vector<std::string> names)
@@ -247,20 +277,28 @@ std::string Explainer::trace() const {
 
 std::vector<std::string> Explainer::warnings() const {
   std::vector<std::string> found;
+  warn_of_missing_rules(found);
   const PropagationTables& tables = engine_.tables();
-  const Graph& graph = engine_.graph();
-  const SpecTable& specs = engine_.specs();
-  auto spec_of_value = [&](ValueId value) {
-    const int32_t slot = tables.slot_of_value[value.index];
-    return slot < 0 ? nullptr : specs.find(engine_.spec_of(slot));
-  };
+  Projection projection;
+  for (size_t o = 0; o < tables.ops.size(); ++o) {
+    const PropagationTables::Op& op = tables.ops[o];
+    if (op.erased || op.rule < 0 || op.manual_edge >= 0 || op.op_class == PropagationClass::Barrier)
+      continue;
+    warn_of_conflicts(static_cast<int32_t>(o), projection, found);
+  }
+  return found;
+}
+
+void Explainer::warn_of_missing_rules(std::vector<std::string>& found) const {
+  const PropagationTables& tables = engine_.tables();
   auto is_sharded = [&](ValueId value) {
-    const ShardingSpec* spec = spec_of_value(value);
+    const int32_t slot = tables.slot_of_value[value.index];
+    const ShardingSpec* spec = slot < 0 ? nullptr : engine_.specs().find(engine_.spec_of(slot));
     return spec && std::any_of(spec->dims.begin(), spec->dims.end(),
                                [](const DimSpec& dim) { return !dim.axes.empty(); });
   };
   for (NodeId id : tables.without_rule) {
-    const Node& node = graph.node(id);
+    const Node& node = engine_.graph().node(id);
     if (!std::any_of(node.operands.begin(), node.operands.end(), is_sharded) &&
         !std::any_of(node.results.begin(), node.results.end(), is_sharded))
       continue;
@@ -270,62 +308,38 @@ std::vector<std::string> Explainer::warnings() const {
         "{} {} has no sharding rule: shardings do not pass through it; give it one with {}", result,
         node.name, kShardingRuleAttr));
   }
-  Projection projection;
-  std::vector<const ShardingSpec*> tensor_specs;
-  for (size_t o = 0; o < tables.ops.size(); ++o) {
-    const PropagationTables::Op& op = tables.ops[o];
-    if (op.erased || op.rule < 0 || op.manual_edge >= 0 || op.op_class == PropagationClass::Barrier)
-      continue;
-    const std::span<const int32_t> tensors = tables.tensors_of(op);
-    tensor_specs.clear();
-    for (int32_t slot : tensors) tensor_specs.push_back(specs.find(engine_.spec_of(slot)));
-    // Along a single device, and between meshes, nothing propagates.
-    const Mesh* mesh = nullptr;
-    bool one_mesh = true;
-    for (const ShardingSpec* spec : tensor_specs) {
-      if (!spec || spec->mesh->is_empty()) continue;
-      if (!mesh) mesh = spec->mesh.get();
-      one_mesh = one_mesh && !spec->mesh->is_maximal() && mesh->same_devices(*spec->mesh);
-    }
-    if (!one_mesh) {
-      found.push_back(fmt::format(
-          "{}: operands and results are on different meshes or on a single device: shardings do "
-          "not pass through it",
-          op_text(static_cast<int32_t>(o))));
-      continue;
-    }
-    const RuleIndex& index = *tables.rules[op.rule];
-    project(index, tensor_specs, projection);
-    for (int factor = 0; factor < index.num_factors; ++factor) {
-      int widest = -1;
-      for (int t = 0; t < index.num_tensors; ++t) {
-        const FactorSharding* sharding = projection.find(t, factor);
-        if (!sharding || sharding->axes.empty()) continue;
-        if (widest < 0) {
-          widest = t;
-          continue;
-        }
-        const Axes& a = projection.find(widest, factor)->axes;
-        if (prefix_status(sharding->axes, a) != Prefix::No) continue;
-        if (prefix_status(a, sharding->axes) != Prefix::No) {
-          widest = t;
-          continue;
-        }
-        auto side = [&](int tensor, const Axes& axes) {
-          const int dim = index.entries[index.find(tensor, factor)].dim;
-          return fmt::format("{} {} has {} ({})",
-                             tensor < index.num_operands ? "operand" : "result",
-                             name_of(tensors[tensor]), braces(axes, *tensor_specs[tensor]->mesh),
-                             origin(tensors[tensor], dim, axes[0]));
-        };
-        found.push_back(fmt::format("{}: conflict along factor {}: {}, but {}",
-                                    op_text(static_cast<int32_t>(o)), factor_symbol(factor),
-                                    side(widest, a), side(t, sharding->axes)));
-        break;
-      }
-    }
+}
+
+void Explainer::warn_of_conflicts(int32_t op_index, Projection& projection,
+                                  std::vector<std::string>& found) const {
+  const PropagationTables& tables = engine_.tables();
+  const PropagationTables::Op& op = tables.ops[op_index];
+  const std::span<const int32_t> tensors = tables.tensors_of(op);
+  std::vector<const ShardingSpec*> specs;
+  for (int32_t slot : tensors) specs.push_back(engine_.specs().find(engine_.spec_of(slot)));
+  if (!on_one_mesh(specs)) {
+    found.push_back(fmt::format(
+        "{}: operands and results are on different meshes or on a single device: shardings do "
+        "not pass through it",
+        op_text(op_index)));
+    return;
   }
-  return found;
+  const RuleIndex& index = *tables.rules[op.rule];
+  project(index, specs, projection);
+  for (int factor = 0; factor < index.num_factors; ++factor) {
+    const auto conflict = find_conflict(projection, factor);
+    if (!conflict) continue;
+    auto side = [&](int tensor) {
+      const Axes& axes = projection.find(tensor, factor)->axes;
+      const int dim = index.entries[index.find(tensor, factor)].dim;
+      return fmt::format("{} {} has {} ({})", tensor < index.num_operands ? "operand" : "result",
+                         name_of(tensors[tensor]), braces(axes, *specs[tensor]->mesh),
+                         origin(tensors[tensor], dim, axes[0]));
+    };
+    found.push_back(fmt::format("{}: conflict along factor {}: {}, but {}", op_text(op_index),
+                                factor_symbol(factor), side(conflict->first),
+                                side(conflict->second)));
+  }
 }
 
 }  // namespace cleave

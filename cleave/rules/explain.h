@@ -46,6 +46,8 @@ class Explainer {
   std::vector<std::string> warnings() const;
 
  private:
+  void warn_of_missing_rules(std::vector<std::string>& found) const;
+  void warn_of_conflicts(int32_t op, Projection& projection, std::vector<std::string>& found) const;
   int32_t spec_before(int32_t slot, int32_t change) const;
   CauseLink link(int32_t slot, int dim, const AxisRef& axis, int32_t before_change) const;
   void find_source(CauseLink& link) const;

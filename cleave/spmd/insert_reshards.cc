@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "cleave/core/error.h"
+#include "cleave/graph/flow.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/graph/op_rule.h"
 #include "cleave/graph/value_sharding.h"
@@ -10,6 +11,7 @@
 #include "cleave/rules/data_flow.h"
 #include "cleave/rules/propagate/projection.h"
 #include "cleave/rules/propagate/propagation_tables.h"
+#include "cleave/spmd/axis_difference.h"
 #include "cleave/spmd/common_axes.h"
 #include "cleave/spmd/reshard_passes.h"
 
@@ -24,40 +26,6 @@ bool is_replicated(const MaybeSpec& spec) { return !spec || spec->is_fully_repli
 bool equivalent(const MaybeSpec& a, const MaybeSpec& b) {
   if (is_replicated(a) || is_replicated(b)) return is_replicated(a) && is_replicated(b);
   return a->same_layout(*b);
-}
-
-// The axes of `a` that are not in `b`, sorted and merged.
-AxisList difference(const AxisList& a, const AxisList& b) {
-  AxisList rest;
-  for (const AxisRef& ref : a) {
-    AxisList parts = {ref};
-    for (const AxisRef& taken : b) {
-      AxisList left;
-      for (const AxisRef& part : parts) {
-        if (!overlaps(part, taken)) {
-          left.push_back(part);
-          continue;
-        }
-        if (auto before = prefix_without_overlap(part, taken)) left.push_back(*before);
-        if (auto after = suffix_without_overlap(part, taken)) left.push_back(*after);
-      }
-      parts = std::move(left);
-    }
-    rest.insert(rest.end(), parts.begin(), parts.end());
-  }
-  std::sort(rest.begin(), rest.end());
-  merge_neighbours(rest);
-  return rest;
-}
-
-// What `whole` has beyond its prefix, in order.
-AxisList suffix_beyond(const AxisList& whole, const AxisList& prefix) {
-  AxisList rest;
-  for (const AxisRef& ref : whole) {
-    const AxisList left = difference({ref}, prefix);
-    rest.insert(rest.end(), left.begin(), left.end());
-  }
-  return rest;
 }
 
 ShardingSpec replicated_like(const ShardingSpec& spec) {
@@ -277,7 +245,7 @@ class Inserter {
   }
 
   void fit_call(NodeId id, bool full) {
-    const Function* callee = graph_.find_function(graph_.node(id).attrs.get_string("callee"));
+    const Function* callee = cleave::callee(graph_, graph_.node(id));
     if (!callee) return;
     std::vector<MaybeSpec> wanted;
     MeshPtr mesh;
@@ -375,8 +343,7 @@ class Inserter {
     Projection projection;
     project(index, pointers, projection);
     if (!full) {
-      const std::string& name = graph_.node(id).name;
-      if (name == "stablehlo.dot" || name == "stablehlo.dot_general")
+      if (is<op::Dot, op::DotGeneral>(graph_.node(id)))
         reshard_dot_result(id, projection, *rule, mesh, sizes);
       const MaybeSpec result = results.empty() ? std::nullopt : get_sharding(graph_, results[0]);
       if (result && result->is_partial())

@@ -5,12 +5,11 @@
 #include "cleave/graph/local_op.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/ops/op.h"
+#include "cleave/spmd/op_layouts.h"
 #include "cleave/spmd/program.h"
 
 namespace cleave {
 namespace {
-
-bool is_ranked(const Type& type) { return type.is_tensor() && !type.unranked; }
 
 class Instantiator {
  public:
@@ -56,12 +55,12 @@ class Instantiator {
  private:
   ShardSlice box(ValueId value) const {
     const Type& type = whole_.type(value);
-    return is_ranked(type) ? program_.layout(value).box(type.shape, device_) : ShardSlice{};
+    return is_ranked_tensor(type) ? program_.layout(value).box(type.shape, device_) : ShardSlice{};
   }
 
   Type local_type(ValueId value) const {
     Type type = whole_.type(value);
-    if (is_ranked(type)) type.shape = box(value).size;
+    if (is_ranked_tensor(type)) type.shape = box(value).size;
     return type;
   }
 
@@ -118,7 +117,8 @@ class Instantiator {
     if (node.results.empty() || !node.def || !node.def->has(kPure)) return false;
     return std::all_of(node.results.begin(), node.results.end(), [&](ValueId result) {
       const Type& type = whole_.type(result);
-      return is_ranked(type) && type.dtype != DType::Other && num_elements(box(result).size) == 0;
+      return is_ranked_tensor(type) && type.dtype != DType::Other &&
+             num_elements(box(result).size) == 0;
     });
   }
 

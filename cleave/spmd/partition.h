@@ -9,6 +9,7 @@
 #include "cleave/graph/graph.h"
 #include "cleave/machine/profile.h"
 #include "cleave/reshard/reshard.h"
+#include "cleave/spmd/op_layouts.h"
 #include "cleave/spmd/program.h"
 
 namespace cleave {
@@ -22,9 +23,7 @@ namespace cleave {
 //     operand [{"y"}] (an all_reduce before it); result [{"y"}]
 //   concatenate along 0 of [{"x"}] and [{"x"}], which can't run along that factor:
 //     it has `needs`, so operands stay, `halo` is set, and each device gets what its part takes
-struct OpPartition {
-  std::vector<ShardingSpec> operands;  // no mesh: not a ranked tensor, as it is
-  std::vector<ShardingSpec> results;
+struct OpPartition : OpLayouts {
   bool halo = false;  // operands are to hold the boxes of OpDef::needs
 };
 

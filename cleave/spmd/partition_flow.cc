@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "cleave/core/error.h"
-#include "cleave/ops/op.h"
+#include "cleave/graph/flow.h"
 #include "cleave/spmd/manual_border.h"
 #include "cleave/spmd/partitioner.h"
 
@@ -9,14 +9,10 @@ namespace cleave {
 
 void Partitioner::visit_call(NodeId id, RegionId target) {
   const Node& node = source_.node(id);
-  const bool composite = is<op::Composite>(node);
-  const std::string callee(node.attrs.get_string(composite ? "decomposition" : "callee"));
-  const Function* function = source_.find_function(callee);
-  if (!function || !function->body.valid())
-    throw_user("{}: the module has no function @{} with a body", node.name, callee);
+  const Function& function = callee_with_body(source_, node);
   std::vector<ShardingSpec> args;
   for (ValueId operand : node.operands) args.push_back(spec_of(current(operand)));
-  const Special special = specialize(*function, args, wanted_results(node), callee);
+  const Special special = specialize(function, args, wanted_results(node), function.name);
   std::vector<ValueId> operands;
   for (ValueId operand : node.operands) operands.push_back(use_as_is(operand, target));
   std::vector<ShardingSpec> results;

@@ -15,8 +15,6 @@
 namespace cleave {
 namespace {
 
-bool is_ranked(const Type& type) { return type.is_tensor() && !type.unranked; }
-
 const ShardingSpec* sharding_of(const AttrDict& attrs) {
   const Attribute* attr = attrs.find("sdy.sharding");
   const auto* sharding = attr ? attr->as<ShardingAttr>() : nullptr;
@@ -103,16 +101,15 @@ void Partitioner::copy_scalar_functions() {
   std::vector<std::string> names;
   auto collect = [&](RegionId region) {
     source_.walk(region, [&](NodeId id) {
-      const Node& node = source_.node(id);
-      if (const Attribute* callee = node.attrs.find("callee"))
-        if (callee->as<SymbolRefAttr>()) names.push_back(callee->as<SymbolRefAttr>()->root);
+      const std::string_view callee = callee_name(source_.node(id));
+      if (!callee.empty()) names.emplace_back(callee);
     });
   };
   source_.walk([&](NodeId id) {
     const Node& node = source_.node(id);
     for (const NamedAttribute& attr : node.attrs.entries())
       if (attr.value.as<ArrayAttr>()) append_symbols(attr.value, names);
-    if (is<op::ManualComputation>(node) || (node.def && node.def->has(kDataFlow))) return;
+    if (node.def && node.def->has(kDataFlow)) return;
     for (RegionId region : node.regions) collect(region);
   });
   for (size_t i = 0; i < names.size(); ++i) {
@@ -221,28 +218,48 @@ void Partitioner::terminate(RegionId source, RegionId target,
 void Partitioner::visit(NodeId id, RegionId target) {
   const Node& node = source_.node(id);
   asking_ = node.name;
-  if (is<op::Call, op::Composite>(node)) return visit_call(id, target);
-  if (is<op::While>(node)) return visit_while(id, target);
-  if (is<op::Case, op::If>(node)) return visit_branches(id, target);
-  if (is<op::ManualComputation>(node)) return visit_manual(id, target);
+  switch (flow_of(node)) {
+    case Flow::Call:
+      return visit_call(id, target);
+    case Flow::Loop:
+      return visit_while(id, target);
+    case Flow::Branches:
+      return visit_branches(id, target);
+    case Flow::Manual:
+      return visit_manual(id, target);
+    case Flow::Named:
+      return visit_named(id, target);
+    case Flow::Barrier:
+      return visit_barrier(id, target);
+    case Flow::Scan:
+    case Flow::None:
+      break;
+  }
   if (is<op::ShardingGroup>(node)) return;
-  if (node.def && node.def->has(kDataFlow) && node.regions.empty())
-    return visit_barrier(id, target);
+  if (node.def && node.def->has(kSameValue) && visit_same_value(node, target)) return;
+  visit_plain(id, target);
+}
+
+// The op only says how its operand is laid out from here on. False if that layout means nothing on
+// this mesh, and the value is to be whole.
+bool Partitioner::visit_same_value(const Node& node, RegionId target) {
   for (const char* key : {"out_sharding", "sharding"}) {
-    const Attribute* attr = node.name.starts_with("sdy.") ? node.attrs.find(key) : nullptr;
+    const Attribute* attr = node.attrs.find(key);
     const auto* sharding = attr ? attr->as<ShardingAttr>() : nullptr;
     if (!sharding || !usable(sharding->spec, node.name)) continue;
-    if (!node.attrs.has("cleave.separate"))
-      return define(node.results[0], use(node.operands[0], sharding->spec, target));
-    const ValueId from = use_as_is(node.operands[0], target);
-    if (spec_of(from).same_layout(sharding->spec)) return define(node.results[0], from);
-    const DType dtype = source_.type(node.results[0]).dtype;
-    return define(node.results[0], reshard(from, sharding->spec, target, dtype));
+    define(node.results[0], in_layout(node, sharding->spec, target));
+    return true;
   }
-  if (is<op::NamedComputation>(node)) return visit_named(id, target);
-  if (is<op::PropagationBarrier>(node) || node.name.ends_with("data_flow_edge"))
-    return define(node.results[0], current(node.operands[0]));
-  visit_plain(id, target);
+  if (!is<op::PropagationBarrier, op::DataFlowEdge, op::FuncDataFlowEdge>(node)) return false;
+  define(node.results[0], current(node.operands[0]));
+  return true;
+}
+
+ValueId Partitioner::in_layout(const Node& node, const ShardingSpec& spec, RegionId target) {
+  if (!node.attrs.has("cleave.separate")) return use(node.operands[0], spec, target);
+  const ValueId from = use_as_is(node.operands[0], target);
+  if (spec_of(from).same_layout(spec)) return from;
+  return reshard(from, spec, target, source_.type(node.results[0]).dtype);
 }
 
 bool Partitioner::has_several_users(ValueId source) const {
@@ -383,8 +400,7 @@ ShardingSpec Partitioner::kept_spec(ValueId source) const {
 }
 
 ShardingSpec Partitioner::replicated(const Type& type) const {
-  return is_ranked(type) ? ShardingSpec::closed_replicated(program_.mesh, type.rank())
-                         : ShardingSpec{};
+  return whole_layout(program_.mesh, type);
 }
 
 Partitioner::Wanted Partitioner::wanted_results(const Node& node) const {

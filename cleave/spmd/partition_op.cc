@@ -1,46 +1,22 @@
 #include <algorithm>
-#include <numeric>
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/graph/op_rule.h"
-#include "cleave/spmd/factor_axes.h"
+#include "cleave/spmd/op_layouts.h"
 #include "cleave/spmd/partition.h"
 
 namespace cleave {
 namespace {
 
-bool is_ranked(const Type& type) { return type.is_tensor() && !type.unranked; }
-
-ShardingSpec replicated_spec(const MeshPtr& mesh, const Type& type) {
-  return is_ranked(type) ? ShardingSpec::closed_replicated(mesh, type.rank()) : ShardingSpec{};
-}
-
-OpPartition run_whole(const Graph& graph, const Node& node, const MeshPtr& mesh) {
-  OpPartition result;
-  for (ValueId id : node.operands) result.operands.push_back(replicated_spec(mesh, graph.type(id)));
-  for (ValueId id : node.results) result.results.push_back(replicated_spec(mesh, graph.type(id)));
-  return result;
-}
-
-// Which axes stay pending through the op, and on which operands.
-struct Pending {
-  AxisList axes;
-  ReduceOp out = ReduceOp::Sum;
-  std::vector<AxisList> operands;  // by operand
-};
-
-AxisList sorted_union(AxisList a, const AxisList& b) {
-  for (const AxisRef& ref : without(b, a)) a.push_back(ref);
-  std::sort(a.begin(), a.end());
-  merge_neighbours(a);
-  return a;
-}
-
-Pending carry_partials(const Graph& graph, const Node& node, std::span<const ShardingSpec> operands,
-                       const AxisList& used, std::optional<ReduceOp> reduction) {
-  Pending pending;
+// Which axes stay pending through the op, and on which operands. `used` are those that shard its
+// factors, `reduction` what it makes pending itself.
+CarriedPartials carry_partials(const Graph& graph, const Node& node,
+                               std::span<const ShardingSpec> operands, const AxisList& used,
+                               std::optional<ReduceOp> reduction) {
+  CarriedPartials pending;
   pending.operands.resize(operands.size());
+  for (const ShardingSpec& spec : operands) pending.in.push_back(spec.partial_op);
   if (!node.def || !node.def->partial) return pending;
   AxisList atoms;
   for (const ShardingSpec& spec : operands) atoms = sorted_union(std::move(atoms), spec.partial);
@@ -154,7 +130,7 @@ OpPartition partition_op(const Graph& graph, const Node& node, const MeshPtr& me
   // A constant is as any layout wants it.
   if (node.def && node.def->has(kConstantLike) && node.def->localize && wanted.size() == 1 &&
       wanted[0] && wanted[0]->mesh) {
-    OpPartition result = run_whole(graph, node, mesh);
+    OpPartition result{whole_layouts(graph, node, mesh)};
     result.results[0] = *wanted[0];
     result.results[0].partial.clear();
     return result;
@@ -162,7 +138,7 @@ OpPartition partition_op(const Graph& graph, const Node& node, const MeshPtr& me
   std::optional<OpShardingRule> rule = execution_rule(graph, node);
   if (!rule || rule->operands.size() != node.operands.size() ||
       rule->results.size() != node.results.size())
-    return run_whole(graph, node, mesh);
+    return {whole_layouts(graph, node, mesh)};
   make_reductions(graph, node, *rule);
 
   FactorChooser chooser(graph, node, *rule);
@@ -172,44 +148,17 @@ OpPartition partition_op(const Graph& graph, const Node& node, const MeshPtr& me
     if (wanted[i] && wanted[i]->mesh) chooser.propose(operands.size() + i, *wanted[i]);
   const FactorAxes axes = chooser.choose();
 
-  OpPartition result = run_whole(graph, node, mesh);
-  for (size_t i = 0; i < operands.size(); ++i)
-    if (result.operands[i].mesh) place(axes, rule->operands[i], result.operands[i]);
-  for (size_t i = 0; i < result.results.size(); ++i)
-    if (result.results[i].mesh) place(axes, rule->results[i], result.results[i]);
-
-  // No device holds anything of an empty dimension.
-  auto drop_empty = [&](ValueId value, ShardingSpec& spec) {
-    for (size_t d = 0; d < spec.dims.size(); ++d)
-      if (graph.type(value).shape[d] == 0) spec.dims[d].axes.clear();
-  };
-  for (size_t i = 0; i < operands.size(); ++i) drop_empty(node.operands[i], result.operands[i]);
-  for (size_t i = 0; i < result.results.size(); ++i) drop_empty(node.results[i], result.results[i]);
-
-  AxisList used, reduced;
-  std::optional<ReduceOp> reduction;
+  AxisList used;
+  bool permutes = false;
   for (size_t f = 0; f < axes.size(); ++f) {
     used.insert(used.end(), axes[f].begin(), axes[f].end());
-    if (rule->factors[f].kind == FactorKind::Permutation && !axes[f].empty()) result.halo = true;
-    if (rule->factors[f].kind != FactorKind::Reduction || axes[f].empty()) continue;
-    reduced = sorted_union(std::move(reduced), axes[f]);
-    reduction = rule->factors[f].reduce;
+    permutes |= rule->factors[f].kind == FactorKind::Permutation && !axes[f].empty();
   }
-  if (result.halo) keep_own_dims(graph, node, *rule, operands, result);
-  if (node.def && node.def->needs && !used.empty()) result.halo = true;
-
-  const Pending pending = carry_partials(graph, node, operands, used, reduction);
-  for (size_t i = 0; i < operands.size(); ++i) {
-    if (pending.operands[i].empty()) continue;
-    result.operands[i].partial = sorted_union({}, pending.operands[i]);
-    result.operands[i].partial_op = operands[i].partial_op;
-  }
-  const AxisList partial = sorted_union(reduced, pending.axes);
-  for (ShardingSpec& spec : result.results) {
-    if (!spec.mesh) continue;
-    spec.partial = partial;
-    spec.partial_op = reduction ? *reduction : pending.out;
-  }
+  const CarriedPartials carried =
+      carry_partials(graph, node, operands, used, own_partials(*rule, axes).reduction);
+  OpPartition result{layouts_for(graph, node, mesh, *rule, axes, &carried)};
+  if (permutes) keep_own_dims(graph, node, *rule, operands, result);
+  result.halo = permutes || (node.def && node.def->needs && !used.empty());
   return result;
 }
 

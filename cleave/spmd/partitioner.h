@@ -54,6 +54,9 @@ class Partitioner {
   void region_nodes(RegionId source, RegionId target);
   void visit(NodeId id, RegionId target);
   void visit_plain(NodeId id, RegionId target);
+  bool visit_same_value(const Node& node, RegionId target);
+  // The operand of a node that asks for a layout, in it.
+  ValueId in_layout(const Node& node, const ShardingSpec& spec, RegionId target);
   // What each device has first, then what that gives (partition_rounds.cc); false where the op is
   // not done so.
   bool visit_in_rounds(const Node& node, const OpPartition& how, std::span<const ShardingSpec> have,

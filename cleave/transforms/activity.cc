@@ -1,5 +1,6 @@
 #include "cleave/transforms/activity.h"
 
+#include "cleave/graph/flow.h"
 #include "cleave/ops/diff_util.h"
 #include "cleave/ops/op.h"
 #include "cleave/transforms/region_copy.h"
@@ -38,62 +39,57 @@ void Activity::flow(ValueId from, ValueId to) {
   if ((*this)(from)) mark(to);
 }
 
-const std::vector<ValueId>& Activity::returned(RegionId region) const {
-  return graph_.node(graph_.terminator(region)).operands;
-}
-
 void Activity::visit(RegionId region) {
   for (NodeId id : graph_.region(region).nodes) visit_node(graph_.node(id));
 }
 
 void Activity::visit_node(const Node& node) {
-  if (is<op::While>(node)) {
-    const auto& args = graph_.region(node.regions[1]).args;
-    for (size_t i = 0; i < args.size(); ++i) flow(node.operands[i], args[i]);
-    visit(node.regions[1]);
-    const auto& out = returned(node.regions[1]);
-    for (size_t i = 0; i < args.size(); ++i) {
-      flow(out[i], args[i]);
-      flow(args[i], node.results[i]);
-    }
-    return;
-  }
-  if (is<op::Case, op::If>(node)) {
-    for (RegionId branch : node.regions) {
-      visit(branch);
-      const auto& out = returned(branch);
-      for (size_t i = 0; i < out.size(); ++i) flow(out[i], node.results[i]);
-    }
-    return;
-  }
-  if (is<op::Scan>(node)) {
-    const ScanParts parts = scan_parts(node);
-    const auto& args = graph_.region(node.regions[0]).args;
-    for (size_t i = 0; i < args.size(); ++i) flow(node.operands[i], args[i]);
-    visit(node.regions[0]);
-    const auto& out = returned(node.regions[0]);
-    for (size_t i = 0; i < out.size(); ++i) {
-      flow(out[i], node.results[i]);
-      if (i >= parts.outputs) {
-        const ValueId carry = args[parts.inputs + i - parts.outputs];
-        flow(out[i], carry);
-        flow(carry, node.results[i]);
-      }
-    }
-    return;
-  }
-  if (is<op::ManualComputation>(node) || is_named(node, kCheckpoint)) {
-    const auto& args = graph_.region(node.regions[0]).args;
-    for (size_t i = 0; i < args.size(); ++i) flow(node.operands[i], args[i]);
-    visit(node.regions[0]);
-    const auto& out = returned(node.regions[0]);
-    for (size_t i = 0; i < out.size(); ++i) flow(out[i], node.results[i]);
-    return;
+  switch (flow_of(node)) {
+    case Flow::Loop:
+      return visit_regions(node, {loop_of(node)->body});
+    case Flow::Branches:
+    case Flow::Manual:
+    case Flow::Scan:
+      return visit_regions(node, node.regions);
+    case Flow::Named:
+      if (is_named(node, kCheckpoint)) return visit_regions(node, node.regions);
+      break;
+    case Flow::None:
+    case Flow::Barrier:
+    case Flow::Call:
+      break;
   }
   if (stops_gradient(node) || (node.def && node.def->jvp == jvp_zero)) return;
   for (ValueId operand : node.operands)
     if ((*this)(operand))
       for (ValueId result : node.results) mark(result);
+}
+
+void Activity::visit_regions(const Node& node, const std::vector<RegionId>& regions) {
+  const std::vector<FlowEdge> edges = flow_edges(graph_, node);
+  auto follow = [&] {
+    for (const FlowEdge& edge : edges) flow(edge.from, edge.to);
+  };
+  follow();
+  const bool scans = flow_of(node) == Flow::Scan;
+  if (scans) enter_scan(node);
+  for (RegionId region : regions) visit(region);
+  follow();
+  if (scans) leave_scan(node);
+}
+
+// Slices are no edges.
+void Activity::enter_scan(const Node& node) {
+  const std::vector<ValueId>& args = graph_.region(node.regions[0]).args;
+  for (size_t i = 0; i < scan_parts(node).inputs; ++i) flow(node.operands[i], args[i]);
+}
+void Activity::leave_scan(const Node& node) {
+  const auto [inputs, carries, outputs] = scan_parts(node);
+  const std::vector<ValueId> returned = returned_values(graph_, node.regions[0]);
+  for (size_t i = 0; i < outputs; ++i) flow(returned[i], node.results[i]);
+  // A scan of no steps returns what it began with.
+  for (size_t i = 0; i < carries; ++i)
+    flow(graph_.region(node.regions[0]).args[inputs + i], node.results[outputs + i]);
 }
 
 }  // namespace cleave

@@ -21,8 +21,10 @@ class Activity {
   void visit_node(const Node& node);
   void mark(ValueId id);
   void flow(ValueId from, ValueId to);
-  // What a region returns.
-  const std::vector<ValueId>& returned(RegionId region) const;
+  // An op whose values pass through these regions.
+  void visit_regions(const Node& node, const std::vector<RegionId>& regions);
+  void enter_scan(const Node& node);
+  void leave_scan(const Node& node);
 
   const Graph& graph_;
   std::vector<bool> active_;

@@ -1,6 +1,7 @@
 #include "cleave/transforms/jvp_writer.h"
 
 #include "cleave/core/error.h"
+#include "cleave/graph/flow.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/ops/infer_util.h"
 #include "cleave/ops/op.h"
@@ -35,10 +36,24 @@ void JvpWriter::write(NodeId id, RegionId target) {
     copy_closed(graph_, id, target, primal);
     return;
   }
-  if (is<op::While>(node)) return write_while(node, target);
-  if (is<op::Case, op::If>(node)) return write_branches(node, target);
-  if (is<op::Scan>(node)) return write_scan(node, target);
-  if (is<op::ManualComputation>(node)) return write_manual(node, target);
+  switch (flow_of(node)) {
+    case Flow::Loop:
+      return write_while(node, target);
+    case Flow::Branches:
+      return write_branches(node, target);
+    case Flow::Scan:
+      return write_scan(node, target);
+    case Flow::Manual:
+      return write_manual(node, target);
+    case Flow::None:
+    case Flow::Named:
+    case Flow::Barrier:
+    case Flow::Call:
+      return write_by_rule(id, node, target);
+  }
+}
+
+void JvpWriter::write_by_rule(NodeId id, const Node& node, RegionId target) {
   if (!node.def || !node.def->jvp) throw_no_rule(graph_, node, "forward");
   copy_within(graph_, id, target, primal);
   const std::vector<ValueId> operands = primal.map(node.operands);

@@ -20,6 +20,7 @@ class JvpWriter {
 
  private:
   void write(NodeId id, RegionId target);
+  void write_by_rule(NodeId id, const Node& node, RegionId target);
   void write_while(const Node& node, RegionId target);
   void write_branches(const Node& node, RegionId target);
   void write_scan(const Node& node, RegionId target);

@@ -5,6 +5,7 @@
 #include "cleave/core/error.h"
 #include "cleave/graph/flow.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/ops/control/trip_count.h"
 #include "cleave/ops/expr.h"
 #include "cleave/ops/op.h"
 #include "cleave/transforms/activity.h"
@@ -62,24 +63,38 @@ class Preparer {
     if (is_named(node, kCustomVjp) && mode_ == DiffMode::Reverse) return plain(id, target, table);
     if (is_named(node, kCheckpoint) && mode_ == DiffMode::Reverse)
       return with_regions(id, target, table);
-    if (is<op::Call>(node)) return call(node, "callee", operands, target, table);
-    if (is<op::Composite>(node)) return call(node, "decomposition", operands, target, table);
-    if (is<op::NamedComputation>(node))
-      return inline_body(node, node.regions[0], operands, target, table);
-    GraphBuilder b(graph_, target);
-    if (is<op::Scan>(node)) return scan(node, operands, target, table);
-    if (is<op::While>(node) && mode_ == DiffMode::Reverse && counted(node, operands, target, table))
-      return;
-    if (is<op::While, op::Case, op::If, op::ManualComputation>(node))
-      return with_regions(id, target, table);
-    const size_t before = graph_.region(target).nodes.size();
-    if (const std::vector<ValueId> results = expand(b, node, operands); !results.empty()) {
-      for (size_t i = before; i < graph_.region(target).nodes.size(); ++i)
-        for (ValueId result : graph_.node(graph_.region(target).nodes[i]).results) mark(result);
-      for (size_t i = 0; i < results.size(); ++i) table.set(node.results[i], results[i]);
-      return;
+    switch (flow_of(node)) {
+      case Flow::Call:
+        return inline_body(node, callee_with_body(graph_, node).body, operands, target, table);
+      case Flow::Named:
+        return inline_body(node, node.regions[0], operands, target, table);
+      case Flow::Scan:
+        return scan(node, operands, target, table);
+      case Flow::Loop:
+        if (mode_ == DiffMode::Reverse && counted(node, operands, target, table)) return;
+        return with_regions(id, target, table);
+      case Flow::Branches:
+      case Flow::Manual:
+        return with_regions(id, target, table);
+      case Flow::None:
+      case Flow::Barrier:
+        break;
     }
-    plain(id, target, table);
+    if (!expanded(node, operands, target, table)) plain(id, target, table);
+  }
+
+  // An op without a rule, written as those that it consists of.
+  bool expanded(const Node& node, const std::vector<ValueId>& operands, RegionId target,
+                ValueTable& table) {
+    if (!node.def || !node.def->expands_in(kInDerivatives)) return false;
+    GraphBuilder b(graph_, target);
+    const size_t before = graph_.region(target).nodes.size();
+    const std::vector<ValueId> results = node.def->expand(b, node, operands, kInDerivatives);
+    if (results.empty()) return false;
+    for (size_t i = before; i < graph_.region(target).nodes.size(); ++i)
+      for (ValueId result : graph_.node(graph_.region(target).nodes[i]).results) mark(result);
+    for (size_t i = 0; i < results.size(); ++i) table.set(node.results[i], results[i]);
+    return true;
   }
 
   void plain(NodeId id, RegionId target, ValueTable& table) {
@@ -92,15 +107,6 @@ class Preparer {
                    RegionId target, ValueTable& table) {
     table.set(graph_.region(body).args, operands);
     table.set(node.results, region(body, target, table));
-  }
-
-  void call(const Node& node, const char* attr, const std::vector<ValueId>& operands,
-            RegionId target, ValueTable& table) {
-    const Function* callee = graph_.find_function(node.attrs.get_string(attr));
-    if (!callee || !callee->body.valid())
-      throw_user("{}: there is no body of @{} to differentiate", node.name,
-                 node.attrs.get_string(attr));
-    inline_body(node, callee->body, operands, target, table);
   }
 
   // Regions with their arguments; conservative: what flows in anywhere may flow anywhere.
@@ -206,8 +212,9 @@ class Preparer {
   // while -> scan over the counter's values.
   bool counted(const Node& node, const std::vector<ValueId>& operands, RegionId target,
                ValueTable& table) {
-    CountedLoop loop;
-    if (!find_counted_loop(graph_, node, table, loop)) return false;
+    const auto found = counted_loop(graph_, node, [&](ValueId value) { return table.map(value); });
+    if (!found || graph_.type(operands[found->counter]).rank() != 0) return false;
+    const CountedLoop loop = *found;
     if (loop.trips == 0) {
       for (size_t i = 0; i < operands.size(); ++i) table.set(node.results[i], operands[i]);
       return true;

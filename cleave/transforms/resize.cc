@@ -7,11 +7,10 @@
 #include <set>
 
 #include "cleave/core/error.h"
+#include "cleave/graph/flow.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/graph/op_rule.h"
 #include "cleave/ops/op.h"
-#include "cleave/rules/data_flow.h"
-#include "cleave/rules/propagate/propagation_tables.h"
 #include "cleave/transforms/resize_attributes.h"
 #include "cleave/transforms/scan_node.h"
 
@@ -106,15 +105,23 @@ class Resizer {
       const Node& node = before_.node(id);
       if (node.def && node.def->has(kTerminator)) continue;
       nodes_.push_back(id);
-      if (is_data_flow_op(node) && !is<op::ManualComputation>(node)) {
-        for (const auto& owners : {argument_owners(before_, node), result_owners(before_, node)})
-          for (ValueId owner : owners) add_edge(id, owner);
-        for (RegionId inner : node.regions) add_region(inner);
-      } else if (is<op::Scan>(node)) {
-        add_scan(id);
-        add_region(node.regions[0]);
-      } else if (const auto rule = propagation_rule(before_, node, false)) {
-        add_rule(id, *rule);
+      switch (flow_of(node)) {
+        case Flow::Loop:
+        case Flow::Branches:
+        case Flow::Named:
+        case Flow::Barrier:
+          for (const FlowEdge& edge : flow_edges(before_, node)) add_edge(id, edge);
+          for (RegionId inner : node.regions) add_region(inner);
+          break;
+        case Flow::Scan:
+          add_scan(id);
+          add_region(node.regions[0]);
+          break;
+        case Flow::None:
+        case Flow::Manual:
+        case Flow::Call:
+          if (const auto rule = propagation_rule(before_, node, false)) add_rule(id, *rule);
+          break;
       }
     }
   }
@@ -129,13 +136,9 @@ class Resizer {
     }
     links_.push_back(std::move(links));
   }
-  void add_edge(NodeId id, ValueId owner) {
-    if (!before_.type(owner).is_tensor()) return;
-    std::vector<std::pair<ValueId, size_t>> all{{owner, SIZE_MAX}};
-    for (ValueId value : edge_sources(before_, owner)) all.emplace_back(value, SIZE_MAX);
-    for (ValueId value : edge_targets_beside_owner(before_, owner))
-      all.emplace_back(value, SIZE_MAX);
-    add_same(id, all, before_.type(owner).rank());
+  void add_edge(NodeId id, const FlowEdge& edge) {
+    if (before_.type(edge.to).is_tensor())
+      add_same(id, {{edge.to, SIZE_MAX}, {edge.from, SIZE_MAX}}, before_.type(edge.to).rank());
   }
   void add_scan(NodeId id) {
     const Node& node = before_.node(id);
@@ -261,11 +264,9 @@ class Resizer {
       bool touched = false;
       for (ValueId value : node.operands) touched |= changed(value);
       for (ValueId value : node.results) touched |= changed(value);
-      if (!touched || is_data_flow_op(node) || is<op::Scan>(node)) {
-        if (touched && is<op::ManualComputation>(node))
-          refuse(node, "its parts are of fixed sizes");
-        continue;
-      }
+      const Flow flow = flow_of(node);
+      if (touched && flow == Flow::Manual) refuse(node, "its parts are of fixed sizes");
+      if (!touched || (flow != Flow::None && flow != Flow::Call)) continue;
       if (!node.def || !node.def->infer || node.def->has(kCall))
         refuse(node, "nobody knows how its results follow");
       resize_attributes(before_, node, after_, id);

@@ -9,7 +9,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/local_op.h"
-#include "cleave/ops/op.h"
+#include "cleave/ops/op_table.h"
 #include "cleave/rewrite/rewriter.h"
 #include "cleave/runtime/form_util.h"
 
@@ -74,6 +74,20 @@ void resize_window(const Graph& before, const Node& node, Graph& after, NodeId i
   }
   after.node(id).attrs.set("window_dimensions", ints_attr(std::move(window)));
   after.node(id).attrs.set("padding", pairs_attr(padding));
+}
+
+void resize_broadcast(const Graph&, const Node& node, Graph& after, NodeId id) {
+  const Shape& shape = after.result_type(node).shape;
+  const size_t more = shape.size() - after.operand_type(node, 0).rank();
+  after.node(id).attrs.set(
+      "broadcast_sizes", ints_attr({shape.begin(), shape.begin() + static_cast<ptrdiff_t>(more)}));
+}
+
+void resize_constant(const Graph&, const Node& node, Graph& after, NodeId id) {
+  Literal literal = *splat_of(node.attrs.get_literal("value"));
+  literal.type = after.result_type(node);
+  literal.splat = true;
+  after.node(id).attrs.set("value", literal_attr(std::move(literal)));
 }
 
 const Node* producer(const Graph& graph, ValueId value) {
@@ -154,23 +168,14 @@ void check_constant(const Node& constant, size_t dim, int64_t size) {
 }
 
 void resize_attributes(const Graph& before, const Node& node, Graph& after, NodeId id) {
-  if (is<op::Slice>(node)) return resize_slice(before, node, after, id);
-  if (is<op::DynamicSlice, op::Gather>(node)) return resize_slice_sizes(before, node, after, id);
-  if (is<op::ReduceWindow>(node)) return resize_window(before, node, after, id);
-  if (is<op::Broadcast>(node)) {
-    const Shape& shape = after.result_type(node).shape;
-    const size_t more = shape.size() - after.operand_type(node, 0).rank();
-    after.node(id).attrs.set(
-        "broadcast_sizes",
-        ints_attr({shape.begin(), shape.begin() + static_cast<ptrdiff_t>(more)}));
-  }
-  if (is<op::Constant>(node)) {
-    const Type type = after.result_type(node);
-    Literal literal = *splat_of(node.attrs.get_literal("value"));
-    literal.type = type;
-    literal.splat = true;
-    after.node(id).attrs.set("value", literal_attr(std::move(literal)));
-  }
+  using Resize = void (*)(const Graph&, const Node&, Graph&, NodeId);
+  static const auto table = OpTable<Resize>()
+                                .set<op::Slice>(resize_slice)
+                                .set<op::DynamicSlice, op::Gather>(resize_slice_sizes)
+                                .set<op::ReduceWindow>(resize_window)
+                                .set<op::Broadcast>(resize_broadcast)
+                                .set<op::Constant>(resize_constant);
+  if (const Resize* resize = table.find(node)) (*resize)(before, node, after, id);
 }
 
 void count_anew(const Graph& before, Graph& after) {

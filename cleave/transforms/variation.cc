@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cleave/graph/flow.h"
-#include "cleave/ops/op.h"
+#include "cleave/ops/op_table.h"
 #include "cleave/runtime/manual_scope.h"
 #include "cleave/transforms/region_copy.h"
 #include "cleave/transforms/scan_node.h"
@@ -22,30 +22,55 @@ void Variation::run(RegionId region) {
 }
 
 void Variation::visit(const Node& node) {
-  if (is<op::While>(node)) return visit_loop(node);
-  if (is<op::Scan>(node)) return visit_scan(node);
-  if (is<op::Case, op::If>(node)) return visit_branches(node);
-  if (is<op::NamedComputation>(node)) return visit_inside(node);
+  switch (flow_of(node)) {
+    case Flow::Loop:
+      return visit_loop(node);
+    case Flow::Scan:
+      return visit_scan(node);
+    case Flow::Branches:
+      return visit_branches(node);
+    case Flow::Named:
+      return visit_inside(node);
+    case Flow::None:
+    case Flow::Manual:
+    case Flow::Barrier:
+    case Flow::Call:
+      break;
+  }
+  // How an op that knows of devices changes the axes of its operands.
+  using Change = void (Variation::*)(const Node&, Axes&) const;
+  static const auto changes = OpTable<Change>()
+                                  .set<op::PartitionId, op::ReplicaId>(&Variation::add_all)
+                                  .set<op::AllReduce, op::AllGather>(&Variation::drop_spanned)
+                                  .set<op::ReduceScatter>(&Variation::add_scattered)
+                                  .set<op::AllToAll>(&Variation::add_exchanged)
+                                  .set<op::CollectivePermute>(&Variation::add_permuted);
   Axes axes;
   for (ValueId operand : node.operands) add(axes, of(operand));
   for (ValueId capture : captured_values(graph_, node.regions)) add(axes, of(capture));
   if (node.attrs.has(kAlongAxes)) {
     axes.clear();
     for (int64_t axis : node.attrs.get_ints(kAlongAxes)) axes.insert(static_cast<int>(axis));
-  } else if (is<op::PartitionId, op::ReplicaId>(node)) {
-    axes = all_axes();
-  } else if (is<op::AllReduce, op::AllGather>(node)) {
-    for (int axis : spanned(groups_of(node, global_mode(node)))) axes.erase(axis);
-  } else if (is<op::ReduceScatter>(node)) {
-    add(axes, touched(groups_of(node, global_mode(node))));
-  } else if (is<op::AllToAll>(node)) {
-    add(axes, touched(groups_of(node, channel_mode(node))));
-  } else if (is<op::CollectivePermute>(node)) {
-    const auto moves = device_pairs(node, channel_mode(node), {1, mesh_.num_devices()}, 0);
-    for (int axis : all_axes())
-      if (!same_along(moves, axis)) axes.insert(axis);
+  } else if (const Change* change = changes.find(node)) {
+    (this->*(*change))(node, axes);
   }
   for (ValueId result : node.results) axes_[result] = axes;
+}
+
+void Variation::add_all(const Node&, Axes& axes) const { add(axes, all_axes()); }
+void Variation::drop_spanned(const Node& node, Axes& axes) const {
+  for (int axis : spanned(groups_of(node, global_mode(node)))) axes.erase(axis);
+}
+void Variation::add_scattered(const Node& node, Axes& axes) const {
+  add(axes, touched(groups_of(node, global_mode(node))));
+}
+void Variation::add_exchanged(const Node& node, Axes& axes) const {
+  add(axes, touched(groups_of(node, channel_mode(node))));
+}
+void Variation::add_permuted(const Node& node, Axes& axes) const {
+  const auto moves = device_pairs(node, channel_mode(node), {1, mesh_.num_devices()}, 0);
+  for (int axis : all_axes())
+    if (!same_along(moves, axis)) axes.insert(axis);
 }
 
 std::vector<Variation::Axes> Variation::all_of(const std::vector<ValueId>& values) {

@@ -40,6 +40,12 @@ class Variation {
   void visit_scan(const Node& node);
   void visit_branches(const Node& node);
   void visit_inside(const Node& node);
+  // What ops that know of devices do to the axes of their operands.
+  void add_all(const Node& node, Axes& axes) const;
+  void drop_spanned(const Node& node, Axes& axes) const;
+  void add_scattered(const Node& node, Axes& axes) const;
+  void add_exchanged(const Node& node, Axes& axes) const;
+  void add_permuted(const Node& node, Axes& axes) const;
   // What a region returns, given what its arguments differ along.
   std::vector<Axes> returned(RegionId region, const std::vector<Axes>& args);
   std::vector<Axes> all_of(const std::vector<ValueId>& values);

@@ -4,7 +4,6 @@
 #include "cleave/graph/flow.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/graph/text/text.h"
-#include "cleave/ops/op.h"
 #include "cleave/runtime/record.h"
 #include "cleave/transforms/jvp_writer.h"
 
@@ -73,7 +72,7 @@ void VjpWriter::give_back(const std::vector<ValueId>& values, const std::vector<
 void VjpWriter::forward_node(NodeId id, RegionId target) {
   const Node node = graph_.node(id);
   const bool active = active_.any_result(node);
-  if (active && is<op::Scan>(node)) return forward_scan(id, target);
+  if (active && flow_of(node) == Flow::Scan) return forward_scan(id, target);
   if (active && is_named(node, kCustomVjp)) {
     const Graph rules = custom_rules(node);
     std::vector<ValueId> results =
@@ -89,16 +88,31 @@ void VjpWriter::forward_node(NodeId id, RegionId target) {
 void VjpWriter::backward_node(NodeId id, RegionId target) {
   const Node node = graph_.node(id);
   if (!active_.any_result(node) || !has_cotangent(node)) return;
-  if (is<op::Scan>(node)) return backward_scan(id, target);
-  if (is<op::Case, op::If>(node)) return backward_branches(node, target);
-  if (is<op::ManualComputation>(node)) return backward_manual(node, target);
-  if (is_named(node, kCheckpoint)) return backward_checkpoint(node, target);
-  if (is_named(node, kCustomVjp)) return backward_custom(id, node, target);
-  if (is<op::While>(node))
-    throw_user(
-        "stablehlo.while: has a reverse derivative only where the number of its iterations is "
-        "known (a counter from a constant to a constant by a constant step); use scan, or forward "
-        "mode (jvp)");
+  switch (flow_of(node)) {
+    case Flow::Scan:
+      return backward_scan(id, target);
+    case Flow::Branches:
+      return backward_branches(node, target);
+    case Flow::Manual:
+      return backward_manual(node, target);
+    case Flow::Named:
+      if (is_named(node, kCheckpoint)) return backward_checkpoint(node, target);
+      if (is_named(node, kCustomVjp)) return backward_custom(id, node, target);
+      break;
+    case Flow::Loop:
+      throw_user(
+          "stablehlo.while: has a reverse derivative only where the number of its iterations is "
+          "known (a counter from a constant to a constant by a constant step); use scan, or "
+          "forward mode (jvp)");
+    case Flow::None:
+    case Flow::Barrier:
+    case Flow::Call:
+      break;
+  }
+  backward_by_rule(node, target);
+}
+
+void VjpWriter::backward_by_rule(const Node& node, RegionId target) {
   if (!node.def || !node.def->vjp) throw_no_rule(graph_, node, "reverse");
   const std::vector<ValueId> operands = primal.map(node.operands);
   const std::vector<ValueId> results = primal.map(node.results);

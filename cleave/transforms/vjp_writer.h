@@ -41,6 +41,7 @@ class VjpWriter {
   void forward_node(NodeId id, RegionId target);
   void forward_scan(NodeId id, RegionId target);
   void backward_node(NodeId id, RegionId target);
+  void backward_by_rule(const Node& node, RegionId target);
   void backward_scan(NodeId id, RegionId target);
   void backward_branches(const Node& node, RegionId target);
   void backward_manual(const Node& node, RegionId target);

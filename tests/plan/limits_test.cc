@@ -4,7 +4,6 @@
 #include "cleave/plan/heuristic.h"
 #include "cleave/plan/mesh_search.h"
 #include "cleave/plan/verify_plan.h"
-#include "cleave/solve/child_process.h"
 #include "tests/support/planning.h"
 
 namespace cleave::plan {

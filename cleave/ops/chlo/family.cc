@@ -1,5 +1,7 @@
 #include "cleave/ops/chlo/family.h"
 
+#include "cleave/ops/diff_util.h"
+#include "cleave/ops/expansions.h"
 #include "cleave/ops/families.h"
 #include "cleave/ops/samples.h"
 
@@ -14,6 +16,10 @@ void define_family(OpRegistry& registry) {
 void extend_family(OpRegistry& registry) {
   add_chlo_derivatives(registry);
   add_chlo_samples(registry);
+  set_no_derivative(registry, "integers", {"chlo.mulhi"});
+  set_no_derivative(registry, "step", {"chlo.next_after"});
+  add_chlo_expansions(registry);
+  add_scan_expansion(registry);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "cleave/ops/collective/family.h"
 
+#include "cleave/ops/diff_util.h"
+#include "cleave/ops/expansions.h"
 #include "cleave/ops/families.h"
 
 namespace cleave {
@@ -13,6 +15,10 @@ void define_family(OpRegistry& registry) {
 void extend_family(OpRegistry& registry) {
   add_collective_derivatives(registry);
   add_collective_batch_rules(registry);
+  set_no_derivative(registry, "constant", {"stablehlo.partition_id", "stablehlo.replica_id"});
+  set_no_derivative(registry, "token", {"stablehlo.after_all", "stablehlo.create_token"});
+  set_no_derivative(registry, "compiler", {"cleave.halo", "cleave.transfer"});
+  add_collective_expansions(registry);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "cleave/ops/control/family.h"
 
+#include "cleave/ops/diff_util.h"
 #include "cleave/ops/families.h"
 
 namespace cleave {
@@ -10,7 +11,10 @@ void define_family(OpRegistry& registry) {
   register_fusion_ops(registry);
 }
 
-void extend_family(OpRegistry& registry) { add_control_flow_batch_rules(registry); }
+void extend_family(OpRegistry& registry) {
+  add_control_flow_batch_rules(registry);
+  set_no_derivative(registry, "compiler", {"cleave.fusion"});
+}
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 #include "cleave/ops/custom_call/family.h"
 
+#include "cleave/ops/expansions.h"
 #include "cleave/ops/families.h"
 #include "cleave/ops/samples.h"
 
@@ -12,6 +13,7 @@ void extend_family(OpRegistry& registry) {
   add_custom_call_batch_rules(registry);
   add_custom_call_derivatives(registry);
   add_custom_call_samples(registry);
+  add_custom_call_expansions(registry);
 }
 
 }  // namespace

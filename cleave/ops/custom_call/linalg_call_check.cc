@@ -19,13 +19,13 @@ enum class Form : uint8_t {
   Columns,  // {..., m, any}: right sides of a tridiagonal matrix
 };
 
-struct Routine {
+struct CheckedRoutine {
   std::string_view name;
   std::vector<Form> operands;
 };
 
-const std::vector<Routine>& routines() {
-  static const std::vector<Routine> table = {
+const std::vector<CheckedRoutine>& checked_routines() {
+  static const std::vector<CheckedRoutine> table = {
       {"potrf", {Form::Square}},
       {"getrf", {Form::Matrix}},
       {"geqrf", {Form::Matrix}},
@@ -94,9 +94,9 @@ bool fits(Form form, const Array& operand, const Array& first) {
 
 void check_linalg_operands(const Node& node, std::string_view routine,
                            std::span<const Array> operands) {
-  const auto it = std::find_if(routines().begin(), routines().end(),
-                               [&](const Routine& known) { return known.name == routine; });
-  if (it == routines().end()) return;
+  const auto it = std::find_if(checked_routines().begin(), checked_routines().end(),
+                               [&](const CheckedRoutine& known) { return known.name == routine; });
+  if (it == checked_routines().end()) return;
   const std::vector<Form>& forms = it->operands;
   require(operands.size() >= forms.size(), node, "{} takes {} operand(s), got {}", routine,
           forms.size(), operands.size());

@@ -1,5 +1,6 @@
 #include "cleave/ops/dot/family.h"
 
+#include "cleave/ops/expansions.h"
 #include "cleave/ops/families.h"
 #include "cleave/ops/samples.h"
 
@@ -15,6 +16,7 @@ void extend_family(OpRegistry& registry) {
   add_dot_batch_rules(registry);
   add_dot_derivatives(registry);
   add_dot_samples(registry);
+  add_einsum_expansions(registry);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "cleave/ops/indexing/family.h"
 
+#include "cleave/ops/expansions.h"
 #include "cleave/ops/families.h"
 #include "cleave/ops/samples.h"
 
@@ -13,6 +14,7 @@ void extend_family(OpRegistry& registry) {
   add_index_derivatives(registry);
   add_local_index_forms(registry);
   add_gather_scatter_samples(registry);
+  add_index_expansions(registry);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace cleave {
 namespace {
 
-bool contains(const std::vector<int64_t>& list, int64_t value) {
+bool lists(const std::vector<int64_t>& list, int64_t value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
@@ -181,8 +181,8 @@ std::vector<ValueId> local_gather(LocalOp& op) {
   for (int64_t d = 0; d < static_cast<int64_t>(sizes.size()); ++d) {
     if (sizes[d] == whole[d]) {
       sizes[d] = table.size[d];
-    } else if (table.offset[d] != 0 && !contains(dims.index_map, d) &&
-               !contains(dims.operand_batching_dims, d)) {
+    } else if (table.offset[d] != 0 && !lists(dims.index_map, d) &&
+               !lists(dims.operand_batching_dims, d)) {
       // Nothing indexes the dimension: its first element is meant, and it is elsewhere.
       return {op.identity(ReduceOp::Sum, op.result_type())};
     }
@@ -222,7 +222,7 @@ std::vector<ValueId> local_gather(LocalOp& op) {
   const ValueId gathered = op.emit_self({op.operands[0], start}, std::move(attrs))[0];
   std::vector<int64_t> batch;
   for (int64_t d = 0; d < static_cast<int64_t>(op.result_shape().size()); ++d)
-    if (!contains(dims.window_dims, d)) batch.push_back(d);
+    if (!lists(dims.window_dims, d)) batch.push_back(d);
   Type mask = op.result_type();
   mask.dtype = DType::Bool;
   AttrDict spread;

@@ -1,5 +1,7 @@
 #include "cleave/ops/reduce/family.h"
 
+#include "cleave/ops/diff_util.h"
+#include "cleave/ops/expansions.h"
 #include "cleave/ops/families.h"
 #include "cleave/ops/samples.h"
 
@@ -21,6 +23,9 @@ void extend_family(OpRegistry& registry) {
   add_window_derivatives(registry);
   add_reduction_samples(registry);
   add_normalize_samples(registry);
+  set_no_derivative(registry, "compiler", {"cleave.softmax", "cleave.layer_norm"});
+  add_reduction_expansions(registry);
+  add_normalize_expansions(registry);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "cleave/ops/sdy/family.h"
 
+#include "cleave/ops/diff_util.h"
 #include "cleave/ops/families.h"
 
 namespace cleave {
@@ -7,7 +8,10 @@ namespace {
 
 void define_family(OpRegistry& registry) { register_sdy_ops(registry); }
 
-void extend_family(OpRegistry& registry) { add_sdy_batch_rules(registry); }
+void extend_family(OpRegistry& registry) {
+  add_sdy_batch_rules(registry);
+  set_no_derivative(registry, "layout", {"sdy.sharding_group"});
+}
 
 }  // namespace
 

@@ -52,7 +52,7 @@ std::vector<Batched> batch_sharding_group(const BatchContext& c) {
 
 // ---- regions ----
 
-std::vector<ShardingSpec> specs_of(const Node& node, const char* name) {
+std::vector<ShardingSpec> given_specs(const Node& node, const char* name) {
   const Attribute* attribute = node.attrs.find(name);
   const auto* shardings = attribute ? attribute->as<ShardingsAttr>() : nullptr;
   return shardings ? shardings->specs : std::vector<ShardingSpec>{};
@@ -80,8 +80,8 @@ std::vector<Batched> batch_computation(const BatchContext& c) {
       more.dims[static_cast<size_t>(dim)].open = false;
     return more;
   };
-  std::vector<ShardingSpec> in = specs_of(c.node, "in_shardings");
-  std::vector<ShardingSpec> out = specs_of(c.node, "out_shardings");
+  std::vector<ShardingSpec> in = given_specs(c.node, "in_shardings");
+  std::vector<ShardingSpec> out = given_specs(c.node, "out_shardings");
   const NodeId holder = graph.add_node(c.node.name, std::vector<ValueId>{}, {});
   GraphBuilder body(graph, graph.add_region(holder));
   const std::vector<ValueId> args = graph.region(c.node.regions[0]).args;

@@ -1,5 +1,7 @@
 #include "cleave/ops/shape/family.h"
 
+#include "cleave/ops/diff_util.h"
+#include "cleave/ops/expansions.h"
 #include "cleave/ops/families.h"
 #include "cleave/ops/samples.h"
 
@@ -18,6 +20,10 @@ void extend_family(OpRegistry& registry) {
   add_shape_derivatives(registry);
   add_shape_samples(registry);
   add_dynamic_shape_samples(registry);
+  set_no_derivative(
+      registry, "sizes",
+      {"stablehlo.get_dimension_size", "stablehlo.set_dimension_size", "stablehlo.dynamic_iota"});
+  add_dynamic_shape_expansions(registry);
 }
 
 }  // namespace

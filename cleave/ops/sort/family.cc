@@ -1,5 +1,6 @@
 #include "cleave/ops/sort/family.h"
 
+#include "cleave/ops/diff_util.h"
 #include "cleave/ops/families.h"
 
 namespace cleave {
@@ -7,7 +8,10 @@ namespace {
 
 void define_family(OpRegistry& registry) { register_sort_ops(registry); }
 
-void extend_family(OpRegistry& registry) { add_local_round_forms(registry); }
+void extend_family(OpRegistry& registry) {
+  add_local_round_forms(registry);
+  set_no_derivative(registry, "compiler", {"cleave.running_join"});
+}
 
 }  // namespace
 

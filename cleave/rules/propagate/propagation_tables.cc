@@ -141,7 +141,7 @@ class Builder {
       }
       for (RegionId inner : node.regions) {
         const std::vector<ValueId>& args = graph_.region(inner).args;
-        if (is<op::While>(node)) {
+        if (flow_of(node) == Flow::Loop) {
           for (size_t i = 0; i < args.size(); ++i)
             tables_.slot_of_value[args[i].index] = tables_.slot_of_value[node.results[i].index];
         } else if (in_out) {
@@ -254,7 +254,7 @@ class Builder {
     std::vector<ValueId> sources;
     if (value.producer.valid()) {
       const Node& call = graph_.node(value.producer);
-      const auto it = function_of_name_.find(std::string(call.attrs.get_string("callee")));
+      const auto it = function_of_name_.find(std::string(callee_name(call)));
       if (it == function_of_name_.end()) return sources;
       const Function& callee = graph_.functions[it->second];
       if (callee.body.valid())
@@ -271,7 +271,7 @@ class Builder {
       for (NodeId id : pre_order_) {
         const Node& node = graph_.node(id);
         if (!is<op::Call>(node)) continue;
-        const auto it = function_of_name_.find(std::string(node.attrs.get_string("callee")));
+        const auto it = function_of_name_.find(std::string(callee_name(node)));
         if (it != function_of_name_.end()) calls_[it->second].push_back(id);
       }
     }
@@ -366,7 +366,7 @@ class Builder {
     }
     const Node& user = graph_.node(use.node);
     if (is<op::Call>(user)) {
-      const auto it = function_of_name_.find(std::string(user.attrs.get_string("callee")));
+      const auto it = function_of_name_.find(std::string(callee_name(user)));
       if (it == function_of_name_.end() || !graph_.functions[it->second].body.valid()) return;
       notify_users(graph_.region(graph_.functions[it->second].body).args[use.operand]);
     } else if (is<op::FuncReturn>(user) || user.name == "return") {

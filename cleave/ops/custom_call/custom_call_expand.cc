@@ -1,18 +1,15 @@
-#include <cstring>
-#include <optional>
+#include <algorithm>
 
 #include "cleave/ops/custom_call/custom_call.h"
+#include "cleave/ops/expansions.h"
 #include "cleave/ops/expr.h"
-#include "cleave/ops/infer_util.h"
-#include "cleave/ops/op.h"
-#include "cleave/transforms/prepare.h"
 
-// Calls of LAPACK and ops whose sizes are operands, as ops that have derivatives.
+// Custom calls as ops.
 namespace cleave {
 namespace {
 
 // "lapack_dgeqrf_ffi" -> "geqrf"
-std::string_view routine_of(const Node& node) {
+std::string_view expanded_routine(const Node& node) {
   const std::string_view name = node.attrs.get_string("call_target_name");
   if (name == "Qr" || name == "QrDecompositionBlock") return "geqrf";
   if (name == "ProductOfElementaryHouseholderReflectors") return "orgqr";
@@ -27,7 +24,7 @@ Shape without_last(Shape shape) {
 
 // LAPACK's trsm, as JAX calls it, is a triangular_solve.
 std::vector<ValueId> expand_trsm(GraphBuilder& b, const Node& node,
-                                 const std::vector<ValueId>& operands) {
+                                 std::span<const ValueId> operands) {
   const Attribute* config = node.attrs.find("mhlo.backend_config");
   const DictAttr* dict = config ? config->as<DictAttr>() : nullptr;
   if (!dict) return {};
@@ -40,7 +37,7 @@ std::vector<ValueId> expand_trsm(GraphBuilder& b, const Node& node,
   attrs.set("transpose_a", EnumAttr{"stablehlo.transpose", form == 'N'   ? "NO_TRANSPOSE"
                                                            : form == 'T' ? "TRANSPOSE"
                                                                          : "ADJOINT"});
-  return {b.emit("stablehlo.triangular_solve", operands, std::move(attrs))};
+  return {b.emit("stablehlo.triangular_solve", {operands[0], operands[1]}, std::move(attrs))};
 }
 
 // Householder's reflectors I - tau v v^H, one per column, as LAPACK stores them: v below the
@@ -110,7 +107,7 @@ struct Reflector {
 };
 
 std::vector<ValueId> expand_geqrf(GraphBuilder& b, const Node& node,
-                                  const std::vector<ValueId>& operands) {
+                                  std::span<const ValueId> operands) {
   if (node.results.size() != 2) return {};
   Expr a = expr(b, operands[0]);
   const Columns columns(b, a.shape());
@@ -136,7 +133,7 @@ std::vector<ValueId> expand_geqrf(GraphBuilder& b, const Node& node,
 }
 
 std::vector<ValueId> expand_orgqr(GraphBuilder& b, const Node& node,
-                                  const std::vector<ValueId>& operands) {
+                                  std::span<const ValueId> operands) {
   if (node.results.size() != 1) return {};
   const Expr stored = expr(b, operands[0]), taus = expr(b, operands[1]);
   const Columns columns(b, stored.shape());
@@ -156,72 +153,25 @@ std::vector<ValueId> expand_orgqr(GraphBuilder& b, const Node& node,
   return {q};
 }
 
-// ---- sizes that are operands, where they are constants
-
-std::vector<int64_t> constant_ints(const Graph& graph, const Node& node, ValueId value) {
-  const NodeId producer = graph.value(value).producer;
-  if (!producer.valid() || !is<op::Constant>(graph.node(producer)))
-    fail(node, "has a derivative where its sizes are constants alone");
-  const Literal& literal = graph.node(producer).attrs.get_literal("value");
-  const auto size = static_cast<size_t>(byte_size(literal.type.dtype));
-  std::vector<int64_t> numbers;
-  for (int64_t i = 0; i < literal.num_elements(); ++i) {
-    int64_t number = 0;
-    std::memcpy(&number, literal.data() + (literal.splat ? 0 : static_cast<size_t>(i) * size),
-                size);
-    if (size == 4) number = static_cast<int32_t>(number);
-    numbers.push_back(number);
-  }
-  return numbers;
-}
-
-std::vector<ValueId> expand_dynamic(GraphBuilder& b, const Node& node,
-                                    const std::vector<ValueId>& operands) {
-  auto ints = [&](size_t i) { return constant_ints(b.graph(), node, operands[i]); };
-  AttrDict attrs = node.attrs;
-  if (is<op::DynamicGather>(node)) {
-    attrs.set("slice_sizes", ints_attr(ints(2)));
-    return {b.emit("stablehlo.gather", {operands[0], operands[1]}, std::move(attrs))};
-  }
-  if (is<op::DynamicPad>(node)) {
-    attrs.set("edge_padding_low", ints_attr(ints(2)));
-    attrs.set("edge_padding_high", ints_attr(ints(3)));
-    attrs.set("interior_padding", ints_attr(ints(4)));
-    return {b.emit("stablehlo.pad", {operands[0], operands[1]}, std::move(attrs))};
-  }
-  if (is<op::RealDynamicSlice>(node)) {
-    attrs.set("start_indices", ints_attr(ints(1)));
-    attrs.set("limit_indices", ints_attr(ints(2)));
-    attrs.set("strides", ints_attr(ints(3)));
-    return {b.emit("stablehlo.slice", {operands[0]}, std::move(attrs))};
-  }
-  const std::vector<int64_t> padding = ints(2);
-  std::vector<int64_t> low, high;
-  for (size_t i = 0; i < padding.size(); i += 2) {
-    low.push_back(padding[i]);
-    high.push_back(padding[i + 1]);
-  }
-  attrs.set("padding", pairs_attr(low, high));
-  return {b.emit("stablehlo.convolution", {operands[0], operands[1]}, std::move(attrs))};
-}
-
-}  // namespace
-
+// A program runs LAPACK itself; derivatives need the ops behind a routine that has no rule. erf is
+// one op, which is fused, and whose rule the call has as well.
 std::vector<ValueId> expand_call(GraphBuilder& b, const Node& node,
-                                 const std::vector<ValueId>& operands) {
-  const std::string_view routine = routine_of(node);
+                                 std::span<const ValueId> operands, ExpandUse use) {
+  if (use == kInPrograms) {
+    if (node.attrs.get_string("call_target_name") != "mhlo.erf") return {};
+    return {b.emit("chlo.erf", {operands[0]})};
+  }
+  const std::string_view routine = expanded_routine(node);
   if (routine == "trsm") return expand_trsm(b, node, operands);
   if (routine == "geqrf") return expand_geqrf(b, node, operands);
   if (routine == "orgqr" || routine == "ungqr") return expand_orgqr(b, node, operands);
   return {};
 }
 
-std::vector<ValueId> expand_dynamic_sizes(GraphBuilder& b, const Node& node,
-                                          const std::vector<ValueId>& operands) {
-  for (const char* name : {"stablehlo.dynamic_gather", "stablehlo.dynamic_pad",
-                           "stablehlo.real_dynamic_slice", "stablehlo.dynamic_conv"})
-    if (node.name == name) return expand_dynamic(b, node, operands);
-  return {};
+}  // namespace
+
+void add_custom_call_expansions(OpRegistry& r) {
+  set_expansion(r, "stablehlo.custom_call", expand_call, kInPrograms | kInDerivatives);
 }
 
 }  // namespace cleave
