@@ -38,7 +38,7 @@ struct PlannedCopy {
   bool operator==(const PlannedCopy&) const = default;
 };
 
-// One operand: where it comes from, and the layout in which the op takes it. Where the two
+// One operand: where it comes from, and the layout in which the op takes it. If the two
 // differ, it is resharded just for this op.
 struct PlannedOperand {
   std::string source;  // a value or a copy
@@ -123,7 +123,7 @@ struct Plan {
   std::vector<PlannedOp> ops;
   std::vector<std::string> notes;  // assumptions: loops of unknown length, pins that were used
 
-  const PlannedValue* find_value(std::string_view name) const;  // null where there is none
+  const PlannedValue* find_value(std::string_view name) const;  // null if there is none
   const PlannedOp* find_op(std::string_view name) const;
 };
 
@@ -134,7 +134,7 @@ Plan read_plan(const std::string& path);
 void write_plan(const Plan& plan, const std::string& path);
 
 // What changed from one plan to another: mesh, limits, totals, then every value and op whose
-// layouts differ, as lines of text. Empty where nothing did.
+// layouts differ, as lines of text. Empty if nothing did.
 //
 //   step: 12.3 ms -> 11.7 ms (-4.9%)
 //   arg0: [{"data"}, {}] -> [{}, {"model"}]
