@@ -20,7 +20,7 @@ struct ProgramMemory {
   };
   int64_t device = 0;
   int64_t peak = 0;
-  NodeId peak_at;                 // of program.graph; invalid where nothing runs
+  NodeId peak_at;                 // of program.graph; invalid if nothing runs
   int64_t arguments = 0;          // bytes of all arguments
   BytesByClass at_peak{};         // sums to `peak`
   std::vector<Alive> alive;       // at the peak, the largest first

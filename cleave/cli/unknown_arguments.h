@@ -8,7 +8,7 @@
 
 namespace cleave::cli {
 
-// The name that was most likely meant: few letters off, or cut short. Empty where none is near.
+// The name that was most likely meant: few letters off, or cut short. Empty if none is near.
 //   nearest_name("--mehs", {"--mesh", "--machine"})   "--mesh"
 std::string nearest_name(std::string_view written, const std::vector<std::string>& names);
 

@@ -23,7 +23,7 @@ struct DiscoveredRule {
   std::vector<PlacePattern> operands;
   size_t result = 0;
   PlacePattern placement;
-  std::string condition;      // "d != dim", empty where it always holds
+  std::string condition;      // "d != dim", empty if it always holds
   bool on_world = false;      // the condition speaks of the number of devices: "size(d) % w == 0"
   std::string justification;  // "batch dimension", "linear in operand 0", ...
   bool implied = false;       // a replicated result is also P(avg), P(max), P(min)

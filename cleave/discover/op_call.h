@@ -17,7 +17,7 @@ namespace cleave {
 //                                                          discover.limit = 6 : i64}) -> ...
 NodeId called_op(const Graph& call);
 
-// For each operand of the op the argument that it is; nothing where it is a constant.
+// For each operand of the op the argument that it is; nothing if it is a constant.
 std::vector<std::optional<size_t>> arguments_of(const Graph& call);
 
 // The call as a sample: the types of arguments, and the attributes that a user may set. Structured

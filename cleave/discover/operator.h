@@ -64,7 +64,7 @@ class BrokenOperator : public UserError {
 // Any operator, as a black box.
 struct Operator {
   std::string name;
-  // Runs on one device's arrays. Throws UserError where the operator does not accept them; that is
+  // Runs on one device's arrays. Throws UserError if the operator does not accept them; that is
   // told apart from a wrong result.
   std::function<std::vector<Array>(const AttrMap&, std::span<const Array>)> run;
   // Forgets what earlier calls may have left behind, by starting its program anew. May be empty.
@@ -78,7 +78,7 @@ struct Operator {
   std::string shape_attr;
   // For an operator whose part on a device is more than the operator on smaller operands (a slice
   // has bounds, a reduction starts once): makes the devices' parts for given placements on a mesh
-  // of these sizes, devices in row-major order. Throws UserError where there is no such part.
+  // of these sizes, devices in row-major order. Throws UserError if there is no such part.
   // Empty: `run` on every device.
   std::function<DeviceRun(const Sample&, const std::vector<Placements>& operands,
                           const Placements& result, const std::vector<int>& mesh)>

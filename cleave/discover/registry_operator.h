@@ -14,11 +14,11 @@ namespace cleave {
 // inferred results. No rule is asked, so that what is found can be held against the rule.
 Operator operator_of_calls(const std::vector<Graph>& calls);
 
-// By name, from the samples of the registry: "stablehlo.dot_general". Nothing where the registry
+// By name, from the samples of the registry: "stablehlo.dot_general". Nothing if the registry
 // has no such op. Throws a UserError that says why where the op has no sample.
 std::optional<Operator> find_registry_operator(std::string_view name);
 
-// The parts of all devices, each with its own graph, made ready to run. Throws UserError where an
+// The parts of all devices, each with its own graph, made ready to run. Throws UserError if an
 // op has no part for these layouts.
 DeviceRun run_program(const Program& program);
 

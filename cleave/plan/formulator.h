@@ -63,7 +63,7 @@ class Formulator {
               int copy = -1);
   ListId intern(std::vector<SpecId> list);
   ListId picked(const StrategySet& set, const std::vector<int32_t>& pick, size_t tensor);
-  // For each layout of a list the strategy that has it for a tensor; empty where one has none.
+  // For each layout of a list the strategy that has it for a tensor; empty if one has none.
   const std::vector<int32_t>& strategies_for(const StrategySet& set, size_t tensor, ListId list);
   std::vector<int> operand_versions(NodeId id) const;
   // After a value is defined: a decision on how it is completed, pins, copies that users share.

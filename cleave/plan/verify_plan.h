@@ -60,8 +60,8 @@ struct PlanVerification {
   }
 };
 
-// Partitions the module as planned, makes it small where it is large, runs it on virtual devices
-// and on one, and compares results, collectives, bytes and memory with what was said of them.
+// Partitions the module as planned, makes it small if it is large, runs it on virtual devices
+// and on one, and compares results, collectives, bytes and memory with what the plan promised.
 PlanVerification verify_plan(const Plan& plan, const Graph& graph, const MachineProfile& profile,
                              const VerifyPlanOptions& options = {});
 
