@@ -97,7 +97,7 @@ bool chunks_nest(int64_t n, int64_t coarse, int64_t ratio);
 // The cheapest steps from `from` to `to`; the same ones for the same arguments, always. The
 // result's last `after` has the layout of `to` (openness, priorities and explicitly replicated axes
 // are taken from `to`). The meshes may differ in axes and order of devices, not in the number of
-// devices, unless one is a single device. Throws UserError where the meshes have different devices
+// devices, unless one is a single device. Throws UserError if the meshes have different devices
 // or no way stays within the memory.
 ReshardPlan plan_reshard(const ShardingSpec& from, const ShardingSpec& to, const Shape& shape,
                          DType dtype, const MachineProfile& profile,
@@ -128,7 +128,7 @@ class Resharder {
 };
 
 // A single step of the given kind between two specs, with its axes, bytes and seconds; throws
-// UserError where the kind cannot lead from one to the other. Prices sequences that others found.
+// UserError if the kind cannot lead from one to the other. Prices sequences that others found.
 ReshardStep make_step(StepKind kind, const ShardingSpec& before, const ShardingSpec& after,
                       const Shape& shape, DType dtype, const MachineProfile& profile);
 

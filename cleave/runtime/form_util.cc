@@ -4,7 +4,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/local_op.h"
-#include "cleave/ops/reducer.h"
+#include "cleave/ops/reduce/reducer.h"
 
 namespace cleave {
 

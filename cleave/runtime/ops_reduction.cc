@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "cleave/core/error.h"
-#include "cleave/ops/reducer.h"
+#include "cleave/ops/reduce/reducer.h"
 #include "cleave/runtime/form_util.h"
 #include "cleave/runtime/ops_elementwise.h"
 #include "cleave/runtime/record.h"
