@@ -15,11 +15,7 @@ namespace cleave {
 Operator operator_of_calls(const std::vector<Graph>& calls);
 
 // By name, from the samples of the registry: "stablehlo.dot_general". Nothing if the registry
-<<<<<<< HEAD
 // has no such op. Throws a UserError that says why if the op has no sample.
-=======
-// has no such op. Throws a UserError that says why where the op has no sample.
->>>>>>> g
 std::optional<Operator> find_registry_operator(std::string_view name);
 
 // The parts of all devices, each with its own graph, made ready to run. Throws UserError if an

@@ -27,11 +27,7 @@ struct PlannerOptions {
   // On meshes of three axes and more, every assignment of axes: many more strategies, more time.
   bool every_layout = false;
   // Axes in parts as well, if a dimension has no room for a whole one: two heads over model=8 as
-<<<<<<< HEAD
   // {"model":(1)2}. More strategies, and longer; see axis_parts.h.
-=======
-  // {"model":(1)2}. More strategies, more time; see axis_parts.h.
->>>>>>> g
   bool sub_axes = false;
   bool apart = false;  // every layer for itself, instead of one choice for all that look alike
   int64_t trips = 1;   // of loops whose number of trips is not known
@@ -78,13 +74,8 @@ struct PlannerResult {
 // times. The bound of the last Problem is therefore a bound for all.
 PlannerResult make_plan(const Graph& graph, const PlannerOptions& options);
 
-<<<<<<< HEAD
 // What every planning of one module begins with, for callers that plan it several times: on many
 // meshes, also side by side. `options.entry` is that of the module.
-=======
-// What every planning of one module begins with, for callers that plan the same module several
-// times: on many meshes, also at the same time. `options.entry` is that of the module.
->>>>>>> g
 struct PlannedModule {
   std::string name, entry;
   Graph flat;

@@ -61,11 +61,7 @@ struct PlanVerification {
 };
 
 // Partitions the module as planned, makes it small if it is large, runs it on virtual devices
-<<<<<<< HEAD
 // and on one, and compares results, collectives, bytes and memory with what was said of them.
-=======
-// and on one, and compares results, collectives, bytes and memory with what the plan promised.
->>>>>>> g
 PlanVerification verify_plan(const Plan& plan, const Graph& graph, const MachineProfile& profile,
                              const VerifyPlanOptions& options = {});
 
