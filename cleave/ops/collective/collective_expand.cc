@@ -1,3 +1,4 @@
+#include "cleave/ops/collective/family.h"
 #include "cleave/ops/collective/process_groups.h"
 #include "cleave/ops/expansions.h"
 #include "cleave/ops/expr.h"
