@@ -1,6 +1,6 @@
 #pragma once
 
-namespace cleave::plan::solver {
+namespace cleave::solver {
 
 // Tables are padded to rows of kLanes entries and start on cache lines, so that a row is a whole
 // number of vectors.
@@ -13,4 +13,4 @@ struct Vector {
   typedef Real type __attribute__((vector_size(kLanes * sizeof(Real)), may_alias));
 };
 
-}  // namespace cleave::plan::solver
+}  // namespace cleave::solver

@@ -21,15 +21,6 @@ int64_t group_size(const Node& node) {
   return elements->literal.type.shape[1];
 }
 
-// Groups and channel: the same devices meet.
-AttrDict meeting_attrs(const Node& node) {
-  AttrDict attrs;
-  for (const char* name :
-       {"replica_groups", "channel_handle", "channel_id", "use_global_device_ids"})
-    if (const Attribute* value = node.attrs.find(name)) attrs.set(name, *value);
-  return attrs;
-}
-
 // The parts along a dimension, folded by the body in order.
 Expr fold_parts(GraphBuilder& b, RegionId body, Expr parts, int64_t dim) {
   Shape shape = parts.shape();

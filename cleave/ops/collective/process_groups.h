@@ -36,4 +36,7 @@ GroupMode global_mode(const Node& node);
 // all_to_all, collective_permute, collective_broadcast: by the channel.
 GroupMode channel_mode(const Node& node);
 
+// Groups and channel of a collective, for another one in which the same devices meet.
+AttrDict meeting_attrs(const Node& node);
+
 }  // namespace cleave
