@@ -83,8 +83,8 @@ struct ReshardPlan {
 struct ReshardOptions {
   std::optional<int64_t> memory;  // bound on peak_bytes
   int max_states = 1000;          // of the search; a cut search still returns a valid plan
-  // Axes are moved as a whole, never in smaller parts. For who asks very often: where shards are
-  // even, one pass from each source answers for all targets.
+  // Axes are moved as a whole, never in smaller parts. For callers that ask very often: if shards
+  // are even, one pass from each source answers for all targets.
   bool whole_axes = false;
   // With whole_axes: axes that are moved in these parts instead, all parts of each, in mesh order.
   AxisList parts = {};
@@ -103,8 +103,8 @@ ReshardPlan plan_reshard(const ShardingSpec& from, const ShardingSpec& to, const
                          DType dtype, const MachineProfile& profile,
                          const ReshardOptions& options = {});
 
-// The same for who asks often: keeps what it learnt about the links of each mesh's axes. Not to be
-// shared between threads.
+// The same for callers that ask often: keeps what it learnt about the links of each mesh's axes.
+// Not to be shared between threads.
 class Resharder {
  public:
   explicit Resharder(MachineProfile profile, ReshardOptions options = {});
