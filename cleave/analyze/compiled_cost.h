@@ -17,7 +17,7 @@ struct CompiledCost {
 // Devices that share cores (MachineProfile::concurrent_devices) are all taken to be busy.
 CompiledCost compiled_cost(const Executable& executable, const MachineProfile& profile);
 
-// One pass over memory: what enters and leaves it, or, where that is more, the work of its members
+// One pass over memory: what enters and leaves it, or, if that is more, the work of its members
 // on what the cache holds.
 double fusion_seconds(const Graph& graph, const Node& fusion, const MachineProfile& profile);
 

@@ -26,9 +26,9 @@ using BytesByClass = std::array<int64_t, kNumMemoryClasses>;
 //   a *state* is an argument with a successor: a result of its type that comes from it through
 //     elementwise ops alone (p - rate * g, b * m + (1 - b) * g), or one that its attribute names
 //     (`tf.aliasing_output`)
-//   a state is a *parameter* where it meets other data: in a matmul, a gather, a broadcast, a
-//     normalisation; it is optimizer state where only successors are computed from it. Names
-//     decide first where they say it ("opt_state", "mu", "params")
+//   a state is a *parameter* if it meets other data: in a matmul, a gather, a broadcast, a
+//     normalisation; it is optimizer state if only successors are computed from it. Names
+//     decide first if they say it ("opt_state", "mu", "params")
 //   a *gradient* is what those elementwise ops start from beside the states: the last result of a
 //     matmul or reduction, or its all_reduce, in the shape of a parameter
 //   changes of layout are temporaries, unless what they make is a gradient

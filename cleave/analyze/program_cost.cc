@@ -235,7 +235,7 @@ class Pricer {
   const Program& program_;
   const int64_t trips_;  // of loops that do not say
   const MachineProfile profile_;
-  const Instance own_;  // empty where another pricer's is used
+  const Instance own_;  // empty if another pricer's is used
   const Instance& instance_;
   std::vector<NodeCost> by_node_;  // by the Program's nodes
   std::vector<NodeId> order_;

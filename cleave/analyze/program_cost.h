@@ -30,8 +30,8 @@ struct NodeCost {
   double executions = 1;
   double seconds = 0;  // of all executions
   bool is_transfer = false;
-  KernelClass kernel = KernelClass::Elementwise;  // of the dearest part, where it computes
-  TransferCost transfer;                          // of one execution, where it is a transfer
+  KernelClass kernel = KernelClass::Elementwise;  // of the dearest part, if it computes
+  TransferCost transfer;                          // of one execution, if it is a transfer
 };
 
 // All transfers of one kind along the same axes.

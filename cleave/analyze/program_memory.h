@@ -13,14 +13,14 @@ namespace cleave::plan {
 struct ProgramMemory {
   struct Alive {
     std::string what;   // "%arg3", "stablehlo.dot_general", "all_gather \"x\""
-    std::string where;  // its location, where one is known
+    std::string where;  // its location, if one is known
     std::string type;   // as the device holds it
     MemoryClass memory_class = MemoryClass::Activations;
     int64_t bytes = 0;
   };
   int64_t device = 0;
   int64_t peak = 0;
-  NodeId peak_at;                 // of program.graph; invalid where nothing runs
+  NodeId peak_at;                 // of program.graph; invalid if nothing runs
   int64_t arguments = 0;          // bytes of all arguments
   BytesByClass at_peak{};         // sums to `peak`
   std::vector<Alive> alive;       // at the peak, the largest first

@@ -8,7 +8,7 @@
 namespace cleave::cli {
 
 // Shardings speak of axes of the module's own mesh; another mesh cannot take its place. Throws
-// UserError where the module has shardings on a mesh that does not fit.
+// UserError if the module has shardings on a mesh that does not fit.
 //
 //   --mesh <["x"=4]>: the module's annotations are of @mesh = <["x"=2]>; leave --mesh out
 //

@@ -44,7 +44,7 @@ struct DiscoverArguments {
   int threads = 2;
 };
 
-// A line on the terminal that says how far a long run is; nothing where stderr is not one.
+// A line on the terminal that says how far a long run is; nothing if stderr is not one.
 std::function<void(const std::string&, double)> progress_line() {
   if (!isatty(fileno(stderr))) return {};
   return [](const std::string& name, double share) {

@@ -88,7 +88,7 @@ std::vector<std::string> command_line(const LaunchOptions& options) {
   return line;
 }
 
-constexpr int kStopped = 1;  // the status where mpirun had to be killed: that of a failed rank
+constexpr int kStopped = 1;  // the status if mpirun had to be killed: that of a failed rank
 
 pid_t running = -1;
 volatile std::sig_atomic_t asked_to_end = 0;  // by which signal
@@ -125,7 +125,7 @@ int await_mpirun(const std::string& report) {
 
 // Starts mpirun, which is terminated when this process is killed and cannot tell it.
 pid_t start_mpirun(const std::vector<char*>& argv) {
-  int words[2];  // errno, where the program cannot be run; closed where it can
+  int words[2];  // errno, if the program cannot be run; closed if it can
   if (pipe2(words, O_CLOEXEC) != 0) throw_user("launch: no pipe: {}", std::strerror(errno));
   const pid_t parent = getpid(), child = fork();
   if (child == 0) {

@@ -84,7 +84,7 @@ void print_summary(const plan::Plan& plan, const plan::PlannerStats& stats) {
   for (const std::string& note : plan.notes) fmt::print("note: {}\n", note);
 }
 
-// So that who explains the plan finds the module, from whatever folder.
+// So that `cleave explain` finds the module from any folder.
 std::string source_of(const std::string& file) {
   if (file == "-" || models::is_model_name(file)) return file == "-" ? "" : file;
   return std::filesystem::absolute(file).lexically_normal().string();

@@ -15,7 +15,7 @@ struct Outcome {
 };
 
 // The end of the process's program: prints the error and gives the exit status. Of several ranks
-// one prints what all have to say: what several say alike once, and consequences only where nobody
+// one prints what all have to say: what several say alike once, and consequences only if nobody
 // names a cause.
 //
 //   error: rank 0: device 0 waits in sdy.all_reduce: rank 2 has died: its process has ended ...

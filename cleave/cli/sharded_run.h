@@ -31,7 +31,7 @@ std::vector<Array> run_whole(const Graph& graph, const std::string& entry,
                              Observer* observer);
 
 // Shards, partitions and runs; gives whole results. With `verify`, also runs the module on one
-// device, prints how far the results are apart and throws UserError where they are not the same.
+// device, prints how far the results are apart and throws UserError if they are not the same.
 std::vector<Array> run_sharded(const Graph& graph, const std::string& entry,
                                const std::vector<Array>& args, const ShardingOptions& options,
                                Observer* observer);

@@ -21,7 +21,7 @@ Shape parse_shape(std::string_view text) {
     if (next == end) break;
     at = next + 1;
   }
-  num_elements(shape);  // throws where they are too many
+  num_elements(shape);  // throws if they are too many
   return shape;
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cleave/compile/aligned.h"
+#include "cleave/core/aligned.h"
 #include "cleave/compile/onednn_call.h"
 #include "cleave/kernels/convolution_onednn.h"
 

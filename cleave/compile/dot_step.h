@@ -20,7 +20,7 @@ class DotStep : public CodeStep {
   virtual size_t scratch_bytes(int threads) const = 0;
 };
 
-// By oneDNN, over strided views: float32, and bfloat16 where the processor has it. Null where it
+// By oneDNN, over strided views: float32, and bfloat16 where the processor has it. Null if it
 // does not take the types or the layout, or only by code that is slow. The product is cut into
 // parts for several threads.
 std::unique_ptr<DotStep> make_dot_step(const MatrixProduct& product,

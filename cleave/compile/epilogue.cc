@@ -4,9 +4,9 @@
 #include <cmath>
 #include <map>
 #include <set>
-#include <string_view>
 
 #include "cleave/compile/fusion_writer.h"
+#include "cleave/compile/matrix_view.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/kernels/loop.h"
 #include "cleave/ops/convolution/conv_attr.h"
@@ -43,15 +43,6 @@ double gelu_tanh(double x) {
 }
 double gelu_erf(double x) { return 0.5 * x * (1 + std::erf(x * M_SQRT1_2)); }
 double silu(double x) { return x / (1 + std::exp(-x)); }
-
-// Smooth ops: functions made of few of them do not agree on many points by chance.
-bool is_smooth(const Node& node) {
-  static const std::set<std::string_view> kNames = {
-      "stablehlo.add",    "stablehlo.subtract", "stablehlo.multiply", "stablehlo.divide",
-      "stablehlo.negate", "stablehlo.tanh",     "stablehlo.logistic", "stablehlo.exponential",
-      "stablehlo.power",  "chlo.erf",           "chlo.erfc"};
-  return kNames.count(node.name) != 0;
-}
 
 bool is_real_float(DType dtype) {
   return dtype == DType::F32 || dtype == DType::F16 || dtype == DType::BF16;
@@ -150,7 +141,7 @@ std::optional<EpilogueStep> activation(const Graph& graph, const UseMap& uses, V
   auto at = std::find(nodes.begin(), nodes.end(), graph.value(value).producer);
   for (size_t seen = 0; at != nodes.end() && seen < 64; ++at, ++seen) {
     const Node& node = graph.node(*at);
-    if (!node.def || node.results.size() != 1 || !is_smooth(node)) continue;
+    if (!node.def || node.results.size() != 1 || !node.def->has(kSmooth)) continue;
     bool reads = false, fits = graph.result_type(node) == graph.type(value);
     for (ValueId operand : node.operands) {
       if (inside.count(operand.index))
@@ -223,12 +214,12 @@ std::optional<EpilogueStep> single_op(const Graph& graph, const UseMap& uses, co
       return std::nullopt;
     return step;
   }
-  static const std::map<std::string_view, Kind> kBinary = {
-      {"stablehlo.add", Kind::Add},           {"stablehlo.subtract", Kind::Subtract},
-      {"stablehlo.multiply", Kind::Multiply}, {"stablehlo.maximum", Kind::Maximum},
-      {"stablehlo.minimum", Kind::Minimum},
+  static const std::map<const OpDef*, Kind> kBinary = {
+      {&def_of<op::Add>(), Kind::Add},           {&def_of<op::Subtract>(), Kind::Subtract},
+      {&def_of<op::Multiply>(), Kind::Multiply}, {&def_of<op::Maximum>(), Kind::Maximum},
+      {&def_of<op::Minimum>(), Kind::Minimum},
   };
-  const auto it = kBinary.find(node.name);
+  const auto it = kBinary.find(node.def);
   if (it == kBinary.end() || node.operands.size() != 2 || node.operands[0] == node.operands[1])
     return std::nullopt;
   step.kind = it->second;

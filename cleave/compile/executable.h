@@ -84,7 +84,7 @@ class Executable {
   CodeStats stats(int64_t device = -1) const;
   // Bytes that a device holds while it runs, known before it does: arguments, results that take no
   // argument's place, the arena and scratch memory, and what kernels and collectives make at most
-  // at one step. `ExecuteOptions::memory` gets what a run held. 0 where it is not compiled.
+  // at one step. `ExecuteOptions::memory` gets what a run held. 0 if it is not compiled.
   int64_t memory_bytes(int64_t device = -1) const;
   const Graph& graph(int64_t device = -1) const;  // after the passes
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cleave/core/aligned.h"
 #include "cleave/core/error.h"
 #include "cleave/kernels/dispatch.h"
 
@@ -248,7 +249,7 @@ void FusedLoop::finish_accumulators(std::span<std::byte* const> results, std::by
       fold.finish(sums, results[accumulator.result]);
       continue;
     }
-    std::byte* const wide = sums + (fold.bytes() + 63) / 64 * 64;
+    std::byte* const wide = sums + aligned(fold.bytes());
     fold.finish(sums, wide);
     const std::byte* in[1] = {wide};
     convert_loop(accumulator.dtype, accumulator.stored)(in, results[accumulator.result],

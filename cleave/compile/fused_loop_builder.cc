@@ -3,7 +3,7 @@
 #include <map>
 #include <optional>
 
-#include "cleave/compile/aligned.h"
+#include "cleave/core/aligned.h"
 #include "cleave/compile/epilogue.h"
 #include "cleave/compile/fuse.h"
 #include "cleave/compile/fused_loop.h"

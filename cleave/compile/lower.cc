@@ -1,17 +1,14 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <set>
 
 #include "cleave/compile/lowering.h"
-#include "cleave/compile/window_steps.h"
 #include "cleave/core/available_memory.h"
 #include "cleave/core/error.h"
 #include "cleave/core/units.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/kernels/dense.h"
 #include "cleave/kernels/elementwise.h"
-#include "cleave/ops/literal_array.h"
 #include "cleave/ops/op.h"
 
 namespace cleave {
@@ -29,17 +26,6 @@ Buffer address_space(size_t bytes) {
   return Buffer(static_cast<std::byte*>(at), [bytes](std::byte* p) { munmap(p, bytes); });
 }
 
-class NoContext : public EvalContext {
- public:
-  using EvalContext::EvalContext;
-  std::vector<Array> run_region(RegionId, std::span<const Array>) override {
-    throw InternalError("a region runs while code is laid out");
-  }
-  std::vector<Array> call(std::string_view, std::span<const Array>) override {
-    throw InternalError("a function runs while code is laid out");
-  }
-};
-
 StridedType packed(const Type& type) {
   return {type.dtype, type.shape, row_major_strides(type.shape)};
 }
@@ -48,21 +34,20 @@ bool is_static(const Type& type) {
   return type.is_tensor() && type.has_static_shape() && has_kernels(type.dtype);
 }
 
-// Whether a region reads values from around it.
-bool captures(const Graph& graph, RegionId region, std::set<uint32_t>& own) {
-  for (ValueId arg : graph.region(region).args) own.insert(arg.index);
-  for (NodeId id : graph.region(region).nodes) {
-    const Node& node = graph.node(id);
-    for (ValueId operand : node.operands)
-      if (!own.count(operand.index)) return true;
-    for (ValueId result : node.results) own.insert(result.index);
-    for (RegionId inner : node.regions)
-      if (captures(graph, inner, own)) return true;
-  }
-  return false;
-}
+bool can_lower_region(const Graph& graph, RegionId region);
 
-bool is_branch(const Node& node) { return is<op::Case, op::If>(node); }
+// The regions of loops and branches become steps; all others are scalar code for the kernels, which
+// see no values from around them.
+bool can_lower_regions(const Graph& graph, const Node& node) {
+  switch (flow_of(node)) {
+    case Flow::Loop:
+    case Flow::Branches:
+      return std::all_of(node.regions.begin(), node.regions.end(),
+                         [&](RegionId region) { return can_lower_region(graph, region); });
+    default:
+      return captured_values(graph, node.regions).empty();
+  }
+}
 
 bool can_lower_region(const Graph& graph, RegionId region) {
   for (ValueId arg : graph.region(region).args)
@@ -73,11 +58,7 @@ bool can_lower_region(const Graph& graph, RegionId region) {
     for (ValueId value : node.results)
       if (!is_static(graph.type(value))) return false;
     if (is<op::Call>(node)) return false;  // of a recursive function
-    const bool flows = is<op::While>(node) || is_branch(node);
-    for (RegionId inner : node.regions) {
-      std::set<uint32_t> own;
-      if (flows ? !can_lower_region(graph, inner) : captures(graph, inner, own)) return false;
-    }
+    if (!can_lower_regions(graph, node)) return false;
   }
   return true;
 }
@@ -219,44 +200,8 @@ std::vector<CodeView> Lowering::operands(const Node& node) const {
 
 void Lowering::lower_node(NodeId id, CodeBlock& block) {
   const Node& node = graph().node(id);
-  if (node.def->has(kConstantLike)) return constant(node);
-  if (node.def->has(kDataFlow) && node.regions.empty()) {
-    for (size_t i = 0; i < node.results.size(); ++i)
-      views_[node.results[i].index] = views_[node.operands[i].index];
-    return;
-  }
-  if (node.def->has(kViewLike)) return view(node, block);
-  if (is<op::Fusion>(node)) {
-    const Node* product = product_of_fusion(graph(), node);
-    return product ? product_fusion(node, *product, block) : fusion(node, block);
-  }
-  if (is<op::DotGeneral>(node) && dot(node, block)) return;
-  if (is<op::While>(node) || is_branch(node)) wait_for_all();
-  if (is<op::While>(node)) return loop(id, block);
-  if (is_branch(node)) return branches(node, block);
-  if (is<op::Transfer>(node)) return transfer(id, block);
-  if (is<op::DynamicSlice>(node)) return dynamic_slice(node, block);
-  if (is<op::DynamicUpdateSlice>(node)) return update_slice(node, block);
-  if (is<op::Concatenate>(node)) return concatenate(node, block);
-  if (is<op::Pad>(node)) return pad(node, block);
-  if (is<op::Reduce>(node) && reduce(node, block)) return;
-  if (is<op::ReduceWindow>(node) && reduce_window(node, block)) return;
-  if (is<op::BitcastConvert>(node) && bitcast(node, block)) return;
-  if (is<op::Cholesky>(node)) return cholesky(node, block);
-  if (is<op::TriangularSolve>(node)) return triangular_solve(node, block);
-  if (is<op::Fft>(node) && fft(node, block)) return;
-  if (is<op::RngBitGenerator>(node)) return random_bits(node, block);
-  if (is<op::SelectAndScatter>(node) && select_and_scatter(node, block)) return;
-  if (is<op::Sort>(node) && sort(node, block)) return;
-  if (is<op::TopK>(node) && top_k(node, block)) return;
-  if (is<op::Convolution>(node) && convolution(node, block)) return;
-  if (windows(node, block)) return;
-  kernel(node, block);
-}
-
-void Lowering::constant(const Node& node) {
-  NoContext context(graph());
-  views_[node.results[0].index] = constant_view(node.def->eval(context, node, {})[0]);
+  const LoweringTable::Row row = lowering_table().find(node.def);
+  if (!row || !(this->*row)(node, block)) kernel(node, block);
 }
 
 CodeView Lowering::constant_view(const Array& array) {
@@ -296,35 +241,12 @@ void Lowering::finish_node(const Node& node, CodeBlock& block, size_t first,
   if (block.steps.size() > first) block.steps.back()->results = results;
 }
 
-// What moves no elements is a view; what has to move them copies first.
-void Lowering::view(const Node& node, CodeBlock& block) {
-  NoContext context(graph());
-  CodeView from = views_[node.operands[0].index];
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    const Array array = sketch(from);
-    if (!is<op::Reshape>(node) || attempt == 1 || can_reshape(from, node)) {
-      const Array result = node.def->eval(context, node, {&array, 1})[0];
-      if (result.buffer() == addresses_) {
-        views_[node.results[0].index] = placed(from, result);
-        return;
-      }
-    }
-    from = packed_copy(block, from);
-  }
-  throw_internal("{} of a packed array is no view", node.name);
-}
-// Without trying: a reshape that is no view would copy addresses that have no memory.
-bool Lowering::can_reshape(const CodeView& from, const Node& node) {
-  if (from.is_contiguous()) return true;
-  if (num_elements(from.type.shape) == 0) return false;
-  // Only dimensions of size one come or go.
-  auto sizes = [](const Shape& shape) {
-    Shape result;
-    for (int64_t size : shape)
-      if (size != 1) result.push_back(size);
-    return result;
-  };
-  return sizes(from.type.shape) == sizes(graph().result_type(node).shape);
+bool Lowering::any_fusion(const Node& node, CodeBlock& block) {
+  if (const Node* product = product_of_fusion(graph(), node))
+    product_fusion(node, *product, block);
+  else
+    fusion(node, block);
+  return true;
 }
 
 void Lowering::fusion(const Node& node, CodeBlock& block, const CodeView* product) {
@@ -351,57 +273,6 @@ void Lowering::fusion(const Node& node, CodeBlock& block, const CodeView* produc
   add_node_step(block, std::make_unique<FusedStep>(std::move(loop), in, out), in, out,
                 std::move(in_place));
 }
-void Lowering::dynamic_slice(const Node& node, CodeBlock& block) {
-  std::vector<CodeView> in = operands(node);
-  const CodeView out = fresh(graph().result_type(node));
-  auto step = std::make_unique<DynamicSliceStep>(
-      in[0], std::vector<CodeView>(in.begin() + 1, in.end()), out);
-  views_[node.results[0].index] = out;
-  add_node_step(block, std::move(step), in, {out});
-}
-
-void Lowering::update_slice(const Node& node, CodeBlock& block) {
-  std::vector<CodeView> in = operands(node);
-  const CodeView out = fresh(graph().result_type(node));
-  auto step = std::make_unique<UpdateSliceStep>(
-      in[0], in[1], std::vector<CodeView>(in.begin() + 2, in.end()), out);
-  std::vector<BufferTable::InPlace> in_place;
-  if (in[0].is_contiguous() && in[0].offset == 0) in_place = {{in[0].buffer, out.buffer}};
-  views_[node.results[0].index] = out;
-  add_node_step(block, std::move(step), in, {out}, std::move(in_place));
-}
-
-void Lowering::concatenate(const Node& node, CodeBlock& block) {
-  const CodeView out = fresh(graph().result_type(node));
-  const auto dim = static_cast<size_t>(node.attrs.get_int("dimension"));
-  int64_t start = 0;
-  for (const CodeView& in : operands(node)) {
-    CodeView part = out;
-    part.type.shape[dim] = in.type.shape[dim];
-    part.offset = start * out.type.strides[dim];
-    start += in.type.shape[dim];
-    add(block, std::make_unique<CopyStep>(in, part), {in}, {out});
-  }
-  views_[node.results[0].index] = out;
-}
-
-bool Lowering::windows(const Node& node, CodeBlock& block) {
-  const bool gathers = is<op::Gather>(node), scatters = is<op::Scatter>(node);
-  if ((!gathers && !scatters) || node.results.size() != 1) return false;
-  std::vector<CodeView> in = operands(node);
-  const CodeView out = fresh(graph().result_type(node));
-  if (scatters) in[2] = contiguous(block, in[2]);
-  std::unique_ptr<CodeStep> step =
-      gathers ? make_gather_step(node, in, out) : make_scatter_step(graph(), node, in, out);
-  if (!step) return false;
-  std::vector<BufferTable::InPlace> in_place;
-  if (scatters && in[0].is_contiguous() && in[0].offset == 0)
-    in_place = {{in[0].buffer, out.buffer}};
-  views_[node.results[0].index] = out;
-  add_node_step(block, std::move(step), in, {out}, std::move(in_place));
-  return true;
-}
-
 void Lowering::kernel(const Node& node, CodeBlock& block) {
   std::vector<CodeView> in = operands(node), out;
   std::vector<uint32_t> buffers;
@@ -416,12 +287,15 @@ void Lowering::kernel(const Node& node, CodeBlock& block) {
   add_node_step(block, std::make_unique<KernelStep>(in, buffers, alone), in, out);
 }
 
-void Lowering::transfer(NodeId id, CodeBlock& block) {
-  const Node& node = graph().node(id);
+bool Lowering::transfer(const Node& node, CodeBlock& block) {
+  const NodeId id = graph().value(node.results[0]).producer;
   const Transfer* plan = code_.transfers[id.index].get();
   internal_check(plan != nullptr, "a transfer without a plan");
   const CodeView in = contiguous(block, views_[node.operands[0].index]);
-  if (options_.ranks) return rank_transfer(id, in, block);
+  if (options_.ranks) {
+    rank_transfer(id, in, block);
+    return true;
+  }
   // Of a large group, n copies of what is gathered would be n^2 parts.
   constexpr size_t kManyMembers = 16;
   const bool gathers = plan->is_all_gather && plan->group.size() >= kManyMembers;
@@ -434,8 +308,8 @@ void Lowering::transfer(NodeId id, CodeBlock& block) {
   ++code_.stats.transfers;
   views_[node.results[0].index] = out;
   add_node_step(block, std::move(step), {in}, {out});
+  return true;
 }
-// ---- control flow ----
 
 // ---- results and memory ----
 

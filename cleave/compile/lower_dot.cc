@@ -11,6 +11,11 @@
 // Matrix products, with what is done to them on the way.
 namespace cleave {
 
+void Lowering::add_products(LoweringTable& table) {
+  table.set<op::DotGeneral>(&Lowering::dot);
+  table.set<op::Convolution>(&Lowering::convolution);
+}
+
 CodeView Lowering::converted(CodeBlock& block, const CodeView& view, DType dtype) {
   if (view.type.dtype == dtype) return view;
   CodeView to = fresh(Type::tensor(dtype, view.type.shape));
@@ -83,7 +88,7 @@ void Lowering::product_fusion(const Node& fusion, const Node& product, CodeBlock
   for (NodeId id : body.nodes) {
     const Node& node = graph().node(id);
     if (node.def->has(kConstantLike))
-      constant(node);
+      constant(node, block);
     else if (node.def->has(kViewLike) && node.operands[0] != product.results[0])
       view(node, block);
   }

@@ -2,11 +2,26 @@
 
 #include "cleave/compile/lowering.h"
 
-// Loops and branches.
+// Loops, branches and barriers.
 namespace cleave {
 
-void Lowering::loop(NodeId id, CodeBlock& block) {
-  const Node& node = graph().node(id);
+void Lowering::add_flow(LoweringTable& table) {
+  for (const auto& [name, op] : op_registry().ops()) {
+    if (op.flow == Flow::Loop) table.set(op, &Lowering::loop);
+    if (op.flow == Flow::Branches) table.set(op, &Lowering::branches);
+    if (op.flow == Flow::Barrier) table.set(op, &Lowering::barrier);
+  }
+}
+
+bool Lowering::barrier(const Node& node, CodeBlock&) {
+  for (const FlowEdge& edge : flow_edges(graph(), node))
+    views_[edge.to.index] = views_[edge.from.index];
+  return true;
+}
+
+bool Lowering::loop(const Node& node, CodeBlock& block) {
+  wait_for_all();
+  const LoopRegions regions = *loop_of(node);
   auto step = std::make_unique<WhileStep>();
   step->state = code_.num_states++;
   std::vector<CodeView> carried;
@@ -15,20 +30,21 @@ void Lowering::loop(NodeId id, CodeBlock& block) {
     carried.push_back(copy(block, from, fresh(graph().type(operand))));
   }
   const int64_t begin = table_.begin_loop();
-  for (size_t r : {0, 1})
+  for (RegionId r : {regions.condition, regions.body})
     for (size_t i = 0; i < carried.size(); ++i)
-      views_[graph().region(node.regions[r]).args[i].index] = carried[i];
+      views_[graph().region(r).args[i].index] = carried[i];
   for (const CodeView& view : carried) table_.touch(view.buffer);
-  step->predicate = region(node.regions[0], step->condition)[0];
+  step->predicate = region(regions.condition, step->condition)[0];
   table_.next_position();
   table_.touch(step->predicate.buffer);
-  const std::vector<CodeView> results = region(node.regions[1], step->body);
+  const std::vector<CodeView> results = region(regions.body, step->body);
   carry(*step, carried, results, begin);
   table_.next_position();
   table_.end_loop(begin);
   for (const CodeView& view : carried) table_.touch(view.buffer);
   for (size_t i = 0; i < carried.size(); ++i) views_[node.results[i].index] = carried[i];
   block.steps.push_back(std::move(step));
+  return true;
 }
 
 // The values of the next turn come into the buffers of the carried ones: written there at once
@@ -65,7 +81,8 @@ void Lowering::carry(WhileStep& step, const std::vector<CodeView>& carried,
   }
 }
 
-void Lowering::branches(const Node& node, CodeBlock& block) {
+bool Lowering::branches(const Node& node, CodeBlock& block) {
+  wait_for_all();
   auto step = std::make_unique<CaseStep>();
   step->state = code_.num_states++;
   step->index = views_[node.operands[0].index];
@@ -89,6 +106,7 @@ void Lowering::branches(const Node& node, CodeBlock& block) {
     views_[node.results[i].index] = results[i];
   }
   block.steps.push_back(std::move(step));
+  return true;
 }
 
 }  // namespace cleave

@@ -19,27 +19,18 @@ DType lapack_type(DType dtype) {
 
 }  // namespace
 
+void Lowering::add_linalg(LoweringTable& table) {
+  table.set<op::Cholesky>(&Lowering::cholesky);
+  table.set<op::TriangularSolve>(&Lowering::triangular_solve);
+  table.set<op::Fft>(&Lowering::fft);
+  table.set<op::RngBitGenerator>(&Lowering::random_bits);
+}
+
 CodeView Lowering::work_memory(size_t bytes) {
   return fresh(Type::tensor(DType::U8, {static_cast<int64_t>(bytes)}));
 }
 
-bool Lowering::bitcast(const Node& node, CodeBlock& block) {
-  CodeView from = views_[node.operands[0].index];
-  const Type& type = graph().result_type(node);
-  // Bools are bits there and bytes here.
-  if ((type.dtype == DType::Bool) != (from.type.dtype == DType::Bool)) return false;
-  if (byte_size(type.dtype) == byte_size(from.type.dtype)) {
-    from.type.dtype = type.dtype;
-    from.type.shape = type.shape;
-  } else {
-    if (!from.is_contiguous() || from.offset != 0) from = packed_copy(block, from);
-    from.type = {type.dtype, type.shape, row_major_strides(type.shape)};
-  }
-  views_[node.results[0].index] = from;
-  return true;
-}
-
-void Lowering::cholesky(const Node& node, CodeBlock& block) {
+bool Lowering::cholesky(const Node& node, CodeBlock& block) {
   const size_t first = block.steps.size();
   const Type& type = graph().result_type(node);
   const DType dtype = lapack_type(type.dtype);
@@ -54,9 +45,10 @@ void Lowering::cholesky(const Node& node, CodeBlock& block) {
   };
   add(block, std::make_unique<CallStep>(call), {in}, {out, work});
   finish_node(node, block, first, {as_dtype(block, out, type.dtype)});
+  return true;
 }
 
-void Lowering::triangular_solve(const Node& node, CodeBlock& block) {
+bool Lowering::triangular_solve(const Node& node, CodeBlock& block) {
   const size_t first = block.steps.size();
   const Type& type = graph().result_type(node);
   const DType dtype = lapack_type(type.dtype);
@@ -75,9 +67,10 @@ void Lowering::triangular_solve(const Node& node, CodeBlock& block) {
   if (b.offset == 0) in_place.push_back({b.buffer, x.buffer});
   add(block, std::make_unique<CallStep>(call), {a, b}, {x}, std::move(in_place));
   finish_node(node, block, first, {as_dtype(block, x, type.dtype)});
+  return true;
 }
 
-void Lowering::random_bits(const Node& node, CodeBlock& block) {
+bool Lowering::random_bits(const Node& node, CodeBlock& block) {
   const size_t first = block.steps.size();
   const CodeView state = contiguous(block, views_[node.operands[0].index]);
   const CodeView next = fresh(graph().type(node.results[0])),
@@ -90,6 +83,7 @@ void Lowering::random_bits(const Node& node, CodeBlock& block) {
   };
   add(block, std::make_unique<CallStep>(call), {state}, {next, bits});
   finish_node(node, block, first, {next, bits});
+  return true;
 }
 
 bool Lowering::fft(const Node& node, CodeBlock& block) {

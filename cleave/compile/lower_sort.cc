@@ -25,6 +25,11 @@ std::optional<RowKey> row_key(const ComparatorKey& key, const CodeView& operand)
 
 }  // namespace
 
+void Lowering::add_sorts(LoweringTable& table) {
+  table.set<op::Sort>(&Lowering::sort);
+  table.set<op::TopK>(&Lowering::top_k);
+}
+
 bool Lowering::sort(const Node& node, CodeBlock& block) {
   const std::vector<CodeView> in = operands(node);
   const auto rank = static_cast<int64_t>(in[0].type.shape.size());

@@ -12,6 +12,13 @@
 // Padding, and reductions by operators that the kernels know, of whole dimensions and of windows.
 namespace cleave {
 
+void Lowering::add_windows(LoweringTable& table) {
+  table.set<op::Pad>(&Lowering::pad);
+  table.set<op::Reduce>(&Lowering::reduce);
+  table.set<op::ReduceWindow>(&Lowering::reduce_window);
+  table.set<op::SelectAndScatter>(&Lowering::select_and_scatter);
+}
+
 CodeView Lowering::padded(CodeBlock& block, const CodeView& view, const Window& window,
                           const CodeView& fill) {
   const Padding plan = plan_padding(view.type.shape, window);
@@ -23,7 +30,7 @@ CodeView Lowering::padded(CodeBlock& block, const CodeView& view, const Window& 
   return out;
 }
 
-void Lowering::pad(const Node& node, CodeBlock& block) {
+bool Lowering::pad(const Node& node, CodeBlock& block) {
   const std::vector<CodeView> in = operands(node);
   const size_t rank = in[0].type.shape.size(), first = block.steps.size();
   const auto low = window_entries(node, "edge_padding_low", rank, 0);
@@ -33,6 +40,7 @@ void Lowering::pad(const Node& node, CodeBlock& block) {
   for (size_t d = 0; d < rank; ++d)
     window.dims.push_back({.base_dilation = interior[d] + 1, .low = low[d], .high = high[d]});
   finish_node(node, block, first, {padded(block, in[0], window, in[1])});
+  return true;
 }
 
 CodeView Lowering::folded(CodeBlock& block, const CodeView& view, const std::vector<int64_t>& dims,

@@ -5,6 +5,7 @@
 
 #include "cleave/compile/buffer_table.h"
 #include "cleave/compile/dot_step.h"
+#include "cleave/compile/lowering_table.h"
 #include "cleave/compile/rank_transfer.h"
 #include "cleave/compile/steps.h"
 #include "cleave/kernels/window.h"
@@ -19,6 +20,8 @@ class Lowering {
  public:
   Lowering(Instance instance, const LowerOptions& options);
   DeviceCode run();
+
+  static LoweringTable make_table();
 
  private:
   Graph& graph() { return code_.graph; }
@@ -53,18 +56,26 @@ class Lowering {
   std::vector<CodeView> operands(const Node& node) const;
   void lower_node(NodeId id, CodeBlock& block);
 
-  void constant(const Node& node);
-  void view(const Node& node, CodeBlock& block);
-  bool can_reshape(const CodeView& from, const Node& node);
+  // Rows of the table return whether they wrote the node.
+  bool any_fusion(const Node& node, CodeBlock& block);
+  bool transfer(const Node& node, CodeBlock& block);
   void fusion(const Node& node, CodeBlock& block, const CodeView* product = nullptr);
-  void dynamic_slice(const Node& node, CodeBlock& block);
-  void update_slice(const Node& node, CodeBlock& block);
-  void concatenate(const Node& node, CodeBlock& block);
-  bool windows(const Node& node, CodeBlock& block);  // gather, scatter
   void kernel(const Node& node, CodeBlock& block);
-  void transfer(NodeId id, CodeBlock& block);
+
+  // lower_views.cc
+  static void add_views(LoweringTable& table);
+  bool constant(const Node& node, CodeBlock& block);
+  bool view(const Node& node, CodeBlock& block);
+  bool can_reshape(const CodeView& from, const Node& node);
+  bool bitcast(const Node& node, CodeBlock& block);
+  bool dynamic_slice(const Node& node, CodeBlock& block);
+  bool update_slice(const Node& node, CodeBlock& block);
+  bool concatenate(const Node& node, CodeBlock& block);
+  bool gather(const Node& node, CodeBlock& block);
+  bool scatter(const Node& node, CodeBlock& block);
 
   // lower_dot.cc
+  static void add_products(LoweringTable& table);
   bool dot(const Node& node, CodeBlock& block);
   // A fusion around a product or a convolution.
   void product_fusion(const Node& fusion, const Node& product, CodeBlock& block);
@@ -88,7 +99,8 @@ class Lowering {
                            const Window& window, CodeBlock& block);
 
   // lower_windows.cc
-  void pad(const Node& node, CodeBlock& block);
+  static void add_windows(LoweringTable& table);
+  bool pad(const Node& node, CodeBlock& block);
   bool reduce(const Node& node, CodeBlock& block);
   bool reduce_by_region(const Node& node, CodeBlock& block);
   bool reduce_window(const Node& node, CodeBlock& block);
@@ -101,24 +113,27 @@ class Lowering {
                          Reducer reducer, const CodeView& init);
 
   // lower_sort.cc
+  static void add_sorts(LoweringTable& table);
   bool sort(const Node& node, CodeBlock& block);
   bool top_k(const Node& node, CodeBlock& block);
   void add_sort(CodeBlock& block, RowSort sort, const std::vector<CodeView>& reads,
                 const std::vector<CodeView>& writes);
 
   // lower_linalg.cc
+  static void add_linalg(LoweringTable& table);
   CodeView work_memory(size_t bytes);  // of one step
-  bool bitcast(const Node& node, CodeBlock& block);
-  void cholesky(const Node& node, CodeBlock& block);
-  void triangular_solve(const Node& node, CodeBlock& block);
+  bool cholesky(const Node& node, CodeBlock& block);
+  bool triangular_solve(const Node& node, CodeBlock& block);
   bool fft(const Node& node, CodeBlock& block);
-  void random_bits(const Node& node, CodeBlock& block);
+  bool random_bits(const Node& node, CodeBlock& block);
 
   // lower_flow.cc
-  void loop(NodeId id, CodeBlock& block);
+  static void add_flow(LoweringTable& table);
+  bool barrier(const Node& node, CodeBlock& block);
+  bool loop(const Node& node, CodeBlock& block);
   void carry(WhileStep& step, const std::vector<CodeView>& carried,
              const std::vector<CodeView>& results, int64_t begin);
-  void branches(const Node& node, CodeBlock& block);
+  bool branches(const Node& node, CodeBlock& block);
 
   // lower_ranks.cc
   void rank_transfer(NodeId id, const CodeView& in, CodeBlock& block);

@@ -39,7 +39,7 @@ struct MatrixProduct {
   MatrixView lhs, rhs, out;
   Dims batch;  // sizes
 };
-// Nothing where a view is no matrix, or nothing is computed.
+// Nothing if a view is no matrix, or nothing is computed.
 std::optional<MatrixProduct> matrix_product(const DotSide& left, const DotSide& right,
                                             const CodeView& lhs, const CodeView& rhs,
                                             const CodeView& out);

@@ -4,7 +4,7 @@
 #include <map>
 #include <numeric>
 
-#include "cleave/compile/aligned.h"
+#include "cleave/core/aligned.h"
 
 namespace cleave {
 

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-#include "cleave/compile/aligned.h"
+#include "cleave/core/aligned.h"
 #include "cleave/core/error.h"
 #include "cleave/core/seconds_now.h"
 #include "cleave/kernels/combine.h"

@@ -4,7 +4,6 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <string_view>
 
 #include "cleave/compile/epilogue.h"
 #include "cleave/compile/fusion_writer.h"
@@ -14,14 +13,6 @@
 
 namespace cleave {
 namespace {
-
-bool is_expensive(const Node& node) {
-  static const std::set<std::string_view> kNames = {
-      "stablehlo.tanh", "stablehlo.exponential", "stablehlo.logistic",
-      "stablehlo.log",  "stablehlo.power",       "chlo.erf",
-      "chlo.erfc",      "stablehlo.sine",        "stablehlo.cosine"};
-  return kNames.count(node.name) != 0;
-}
 
 class Recompute {
  public:
@@ -160,7 +151,7 @@ class Recompute {
       if (!member.def->has(kElementwise) && !is<op::Reshape>(member) &&
           !is_cheap_leaf(graph_, member))
         return std::nullopt;
-      expensive += is_expensive(member);
+      expensive += member.def->has(kSlowFunction);
       slice.nodes.push_back(nodes[i]);
       for (ValueId operand : member.operands) needed.insert(operand.index);
     }

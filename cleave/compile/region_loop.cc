@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 
+#include "cleave/core/aligned.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/ops/literal_array.h"
 #include "cleave/ops/op.h"
@@ -14,7 +15,7 @@ size_t RegionLoop::add_slot(DType dtype) {
   Slot slot;
   slot.size = byte_size(dtype);
   slot.offset = scratch_;
-  scratch_ += static_cast<size_t>(kChunk * std::max<int64_t>(slot.size, 4) + 63) / 64 * 64;
+  scratch_ += aligned(static_cast<size_t>(kChunk * std::max<int64_t>(slot.size, 4)));
   slots_.push_back(std::move(slot));
   return slots_.size() - 1;
 }

@@ -16,7 +16,7 @@ namespace cleave {
 //       %c = stablehlo.compare GE, %a, %b; stablehlo.return %c }     out[i] = a[i] >= b[i]
 class RegionLoop {
  public:
-  // Nothing where the region has ops of another kind.
+  // Nothing if the region has ops of another kind.
   static std::optional<RegionLoop> make(const Graph& graph, RegionId region);
 
   size_t scratch_bytes() const { return scratch_; }

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstring>
 
-#include "cleave/compile/aligned.h"
+#include "cleave/core/aligned.h"
 #include "cleave/compile/strided_copy.h"
 
 namespace cleave {

@@ -4,7 +4,7 @@
 #include <array>
 #include <atomic>
 
-#include "cleave/compile/aligned.h"
+#include "cleave/core/aligned.h"
 #include "cleave/compile/steps.h"
 
 namespace cleave {

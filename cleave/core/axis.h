@@ -45,11 +45,11 @@ bool overlaps(const AxisRef& a, const AxisRef& b);
 // Whether both can be cut out of one splitting of the axis:
 // "a":(1)2, "a":(4)2 -> true;  "a":(1)4, "a":(2)4 -> true;  "a":(1)2, "a":(1)3 -> false
 bool can_coexist(const AxisRef& a, const AxisRef& b);
-// The part in both:  "a":(1)4, "a":(2)4 -> "a":(2)2;  nothing where they do not overlap or cannot
+// The part in both:  "a":(1)4, "a":(2)4 -> "a":(2)2;  nothing if they do not overlap or cannot
 // coexist.
 std::optional<AxisRef> overlap(const AxisRef& a, const AxisRef& b);
-// a without its part from b on:  "a", "a":(2)2 -> "a":(1)2;  a itself where they do not overlap;
-// nothing where b starts at or before a.
+// a without its part from b on:  "a", "a":(2)2 -> "a":(1)2;  a itself if they do not overlap;
+// nothing if b starts at or before a.
 std::optional<AxisRef> prefix_without_overlap(const AxisRef& a, const AxisRef& b);
 // a without its part up to the end of b:  "a", "a":(2)2 -> "a":(4)4
 std::optional<AxisRef> suffix_without_overlap(const AxisRef& a, const AxisRef& b);
@@ -67,14 +67,14 @@ AxisList common_prefix(const AxisList& a, const AxisList& b);
 bool is_prefix_of(const AxisList& a, const AxisList& b);
 // Joins neighbours that can merge.
 void merge_neighbours(AxisList& axes);
-// Appends, merging with the last where possible.
+// Appends, merging with the last if possible.
 void append_axis(AxisList& axes, const AxisRef& ref);
 
 // `"x"` or `"x":(2)4`
 std::string to_string(const AxisRef& ref, const Mesh& mesh);
 // `"x", "y":(1)2`
 std::string to_string(const AxisList& axes, const Mesh& mesh);
-// Throws UserError where pre/size do not fit the axis of the mesh.
+// Throws UserError if pre and size do not fit the axis of the mesh.
 void verify(const AxisRef& ref, const Mesh& mesh);
 
 // The coordinate of the device at `position` along `ref`, in [0, ref.size).

@@ -7,7 +7,8 @@
 namespace cleave {
 
 // Element types, in MLIR's spelling: i1 (bool), si8 is "i8", unsigned is "ui8", ...
-// The narrow types are understood by text, shapes and rules but have no CPU kernels.
+// The narrow types (I2 to F8E8M0FNU) have no kernels of their own: ops on them compute in a wider
+// type and round the result (kernels/narrow.h).
 enum class DType : uint8_t {
   Bool,
   I8,
@@ -24,7 +25,7 @@ enum class DType : uint8_t {
   F64,
   C64,
   C128,
-  // Narrow types: text, shape inference and rules only.
+  // Types without kernels of their own.
   I2,
   I4,
   U2,

@@ -13,14 +13,14 @@ namespace cleave {
 //   cannot read 'pipe': nothing came through it for 10 s
 //   cannot read 'big.mlir': 12 GiB are needed, and 8 GiB of memory are available
 //
-// A named pipe is waited for, but not for ever; the pipes of the shell, <(...) and /dev/stdin, are
+// It waits for a named pipe, but not for ever; the pipes of the shell, <(...) and /dev/stdin, are
 // read to their end as standard input is.
 std::string read_input_file(const std::string& path);
 
 // Only the checks, for readers that open the file themselves: throws unless it is a regular file.
 void check_regular_file(const std::string& path);
 
-// Standard input, within the memory that there is.
+// Standard input, as far as memory is available.
 std::string read_standard_input();
 
 }  // namespace cleave

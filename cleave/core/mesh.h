@@ -16,8 +16,8 @@ struct MeshAxis {
   bool operator==(const MeshAxis&) const = default;
 };
 
-// Named axes with sizes, major to minor, and optionally an order of devices. Abstract: it needs no
-// device.
+// Named axes with sizes, major to minor, and optionally an order of devices. It is
+// abstract, and needs no device.
 //
 //   <["data"=2, "model"=4]>                          eight devices, numbered row-major
 //   <["a"=3, "b"=2], device_ids=[0, 2, 4, 1, 3, 5]>  an explicit order
@@ -25,7 +25,7 @@ struct MeshAxis {
 //   <[]>                                             empty: a placeholder
 //
 // A *position* is an index into the row-major grid of axes; the *device* at a position is
-// device_ids[position], or the position itself where no order is given.
+// device_ids[position], or the position itself if no order is given.
 struct Mesh {
   std::vector<MeshAxis> axes;
   std::vector<int64_t> device_ids;
@@ -55,8 +55,8 @@ struct Mesh {
 
 using MeshPtr = std::shared_ptr<const Mesh>;
 
-// Throws UserError where an invariant does not hold: sizes >= 1, distinct non-empty names,
-// device_ids a permutation (a single non-negative id where there are no axes).
+// Throws UserError if an invariant does not hold: sizes are >= 1, names distinct and not empty, and
+// device_ids a permutation (a single non-negative id if there are no axes).
 // An order that is the identity is dropped.
 void normalize_and_verify(Mesh& mesh);
 

@@ -6,8 +6,8 @@
 
 namespace cleave {
 
-// The number that all of the text is; nothing where it is no number, one and something else, or too
-// large for the type.
+// The number that the whole text is; nothing if the text is no number, has more than a number, or
+// if the number is too large for the type.
 //   number_of<int64_t>("12") -> 12      number_of<int64_t>("12x"), number_of<uint8_t>("256") ->
 //   none
 template <typename Number>

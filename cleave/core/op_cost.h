@@ -4,7 +4,7 @@
 
 namespace cleave {
 
-// What an op is to the hardware, where flops and bytes alone do not tell.
+// What kind of kernel an op runs, since flops and bytes alone do not tell its time.
 enum class KernelClass : uint8_t { Elementwise, Matmul, Reduction, Softmax, Norm, Transpose };
 inline constexpr int kNumKernelClasses = 6;
 

@@ -7,9 +7,10 @@
 
 namespace cleave {
 
-// Who holds what, as text: the last two dimensions as a grid of shards with the devices that hold
-// each, one grid for every shard of the dimensions before them. Replicas are joined by ",", the
-// parts of a partial by its sign. On the mesh x=2,y=2, 5x4 with [{"x"}, {}], unreduced={"y"}:
+// Which device holds what, as text: the last two dimensions as a grid of shards with the devices
+// that hold each, one grid for every shard of the dimensions before them. Replicas are joined by
+// ",", the parts of a partial by its sign. On the mesh x=2,y=2, 5x4 with [{"x"}, {}],
+// unreduced={"y"}:
 //
 //            [0,4)
 //           +-------+
@@ -18,7 +19,7 @@ namespace cleave {
 //     [3,5) | 2 + 3 |
 //           +-------+
 //
-// Ranges are the true ones; a shard with nothing in it says so.
+// Ranges are the true ones; an empty shard is marked as such.
 std::string picture(const ShardingSpec& spec, const Shape& shape);
 
 // One line for every device: what it holds.

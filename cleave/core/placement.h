@@ -11,7 +11,7 @@ namespace cleave {
 // What a tensor does along one mesh axis, as DTensor says it:
 //
 //   R        replicated
-//   S(0)     dimension 0 is split; where several mesh axes split one dimension, the first mesh
+//   S(0)     dimension 0 is split; if several mesh axes split one dimension, the first mesh
 //            axis is the major one
 //   SS(0,4)  strided: dimension 0 is split, and later mesh axes with 4 shards in all are major
 //            to this one (DTensor's _StridedShard with split_factor 4)
@@ -44,11 +44,11 @@ struct Placement {
 
 using Placements = std::vector<Placement>;  // one per mesh axis, in order
 
-// Openness, priorities and explicitly replicated axes have no word here and are lost. Throws
-// UserError where an axis is used in parts.
+// Openness, priorities and explicitly replicated axes have no counterpart here and are lost. Throws
+// UserError if an axis is used in parts.
 Placements to_placements(const ShardingSpec& spec);
-// A closed spec. Throws UserError where a dimension is not one of the tensor's, where a split
-// factor does not fit the later axes, or where partial axes have different reductions.
+// A closed spec. Throws UserError if a dimension is not one of the tensor's, if a split factor does
+// not fit the later axes, or if partial axes have different reductions.
 ShardingSpec from_placements(const Placements& placements, const MeshPtr& mesh, size_t rank);
 
 std::string to_string(const Placement& placement);    // S(0)

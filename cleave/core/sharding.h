@@ -29,7 +29,7 @@ struct DimSpec {
 };
 
 // How a tensor is laid out over a mesh. An axis that appears nowhere is replicated, and propagation
-// may still use it where a dimension is open; one in `replicated` is fixed as such; along one in
+// may still use it if a dimension is open; one in `replicated` is fixed as such; along one in
 // `partial` every device holds a part, and the value is the reduction of the parts with
 // `partial_op`.
 //
@@ -63,10 +63,10 @@ void verify(const ShardingSpec& spec, const Shape& shape);
 
 // `[{"x"}, {?}], replicated={"z"}`: the part after the mesh.
 std::string to_string(const ShardingSpec& spec);
-// `<@mesh, [{"x"}, {?}]>`, with the mesh inline where it has no name.
+// `<@mesh, [{"x"}, {?}]>`, with the mesh inline if it has no name.
 std::string to_string_with_mesh(const ShardingSpec& spec);
 
-// Finds the mesh of a symbol; returns null where there is none.
+// Finds the mesh of a symbol; returns null if there is none.
 using MeshLookup = std::function<MeshPtr(std::string_view)>;
 
 // Reads the part after the mesh. Verifies.  '[{"x"}, {"y":(1)2, ?}p1], unreduced={"w"}'

@@ -11,7 +11,7 @@ namespace cleave {
 
 // What may happen along a factor when it is sharded.
 enum class FactorKind : uint8_t {
-  PassThrough,      // in operands and results, shards compute on their own
+  PassThrough,      // in operands and results; shards compute on their own
   Reduction,        // in operands only: a sharded one leaves results partial
   NeedReplication,  // must not be sharded when the op runs
   Permutation,      // sharded only with communication between neighbours (slice, pad, windows)
@@ -23,7 +23,7 @@ struct Factor {
   FactorKind kind = FactorKind::PassThrough;
   bool blocked = false;             // propagation does not go along it
   ReduceOp reduce = ReduceOp::Sum;  // of a Reduction factor: how the parts are completed
-  // Of a Reduction factor: nobody knows how parts are completed (argmax, any reducer that is not
+  // Of a Reduction factor: it is not known how parts are completed (argmax, any reducer that is not
   // one operator). Shardings propagate along it, but it is replicated when the op runs.
   bool unknown_reduce = false;
   bool operator==(const Factor&) const = default;

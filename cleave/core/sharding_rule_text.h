@@ -37,7 +37,7 @@ std::string factor_symbol(FactorIndex factor);
 // `1` is a dimension of size 1 without a name (a factor of its own).
 std::string to_short_string(const OpShardingRule& rule);
 // The sizes of the factors come from the shapes, of operands, then results. A compound dimension
-// needs the sizes of all of its factors but one. Throws UserError where the notation and the shapes
+// needs the sizes of all of its factors but one. Throws UserError if the notation and the shapes
 // differ.
 OpShardingRule parse_short_rule(std::string_view text, const std::vector<Shape>& shapes);
 

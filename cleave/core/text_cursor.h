@@ -9,7 +9,7 @@
 
 namespace cleave {
 
-// A parse error at a byte offset of the text that was parsed. Whoever owns the text turns the
+// A parse error at a byte offset of the text that was parsed. The owner of the text turns the
 // offset into file:line:column with a caret.
 class ParseError : public UserError {
  public:

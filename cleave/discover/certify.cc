@@ -88,7 +88,7 @@ class Certifier {
   }
 
  private:
-  // False where the claim is refuted.
+  // False if the claim is refuted.
   bool run(Claim& claim, const Executor& executor, size_t generator, int repeat) {
     NumberStream random(options_.seed * 31 + generator * 7 + static_cast<uint64_t>(repeat));
     std::vector<Array> operands;

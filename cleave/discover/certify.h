@@ -18,7 +18,7 @@ struct Claim {
   int w = 2;
   VerdictKind verdict = VerdictKind::Untestable;
   int tests = 0;
-  std::string reason;  // where it is refuted
+  std::string reason;  // if it is refuted
 };
 std::string to_string(const Claim& claim);
 
@@ -37,7 +37,7 @@ std::vector<Claim> certify(const Graph& sample, const DiscoverOptions& options);
 const std::vector<Graph>& registry_samples();
 // Registered ops that have no sample, each with the reason.
 std::vector<std::pair<std::string, std::string>> ops_without_sample();
-// The reason why a registered op has none; nothing where it has one.
+// The reason why a registered op has none; nothing if it has one.
 std::optional<std::string> reason_without_sample(std::string_view name);
 
 }  // namespace cleave

@@ -138,7 +138,7 @@ class Process {
     }
   }
 
-  // How the command ended, in words; nothing where it did not, although it closed its output.
+  // How the command ended, in words; nothing if it did not, although it closed its output.
   std::optional<std::string> end() {
     shutdown(socket_, SHUT_RDWR);
     const int status = wait_or_kill();

@@ -17,11 +17,11 @@ struct SweepPoint {
   int64_t rank = 0;
   bool valid = false;
   Shape shape = {};  // of operand 0
-  int w = 0;         // the number of devices where it matters; then a condition may speak of shards
+  int w = 0;         // the number of devices if it matters; then a condition may speak of shards
 };
 
-// The smallest condition that is true exactly at the valid points: "" where all are valid, nothing
-// where no condition of up to three terms (or two alternatives) explains them.
+// The smallest condition that is true exactly at the valid points: "" if all are valid, nothing
+// if no condition of up to three terms (or two alternatives) explains them.
 //   {d=0: no, d=1: yes} with dim=0, {d=0: yes, d=1: no} with dim=1   ->   "d != dim"
 //   {d=0: no, d=1: yes} with dim=0 alone                             ->   "d > dim"
 // Of two terms that are true at the same points the one that promises less is taken.

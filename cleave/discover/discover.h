@@ -23,7 +23,7 @@ struct DiscoveredRule {
   std::vector<PlacePattern> operands;
   size_t result = 0;
   PlacePattern placement;
-  std::string condition;      // "d != dim", empty where it always holds
+  std::string condition;      // "d != dim", empty if it always holds
   bool on_world = false;      // the condition speaks of the number of devices: "size(d) % w == 0"
   std::string justification;  // "batch dimension", "linear in operand 0", ...
   bool implied = false;       // a replicated result is also P(avg), P(max), P(min)
@@ -80,7 +80,7 @@ VerdictCounts count_verdicts(const Discovery& discovery);
 // the smallest conditions, and shrinks a witness for each family that fails.
 Discovery discover(const Operator& op, const DiscoverOptions& options);
 
-// Throws UserError where two equal calls give different results: no verdict would mean anything.
+// Throws UserError if two equal calls give different results: no verdict would mean anything.
 void require_deterministic(const Operator& op);
 // Whether all that the operator does is below rounding, as in nextafter: each result is an operand,
 // changed by a few units in the last place. Its results are then compared bit for bit.

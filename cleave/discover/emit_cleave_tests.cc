@@ -142,7 +142,7 @@ std::string quoted(const std::vector<Placement>& placements) {
   return "{" + text + "}";
 }
 
-// What the rules of the definition make of a row, where it is the same for 2 and 3 devices, was
+// What the rules of the definition make of a row, if it is the same for 2 and 3 devices, was
 // found to be valid, and the partitioner gets there alone.
 std::optional<std::vector<Placement>> claimed_results(const Graph& call,
                                                       const SampleDecisions& sample,
@@ -162,7 +162,7 @@ std::optional<std::vector<Placement>> claimed_results(const Graph& call,
   return results;
 }
 
-// The placement of every result for a row; nothing where one has none.
+// The placement of every result for a row; nothing if one has none.
 std::optional<std::vector<Placement>> best_results(const SampleDecisions& sample,
                                                    const std::vector<Placement>& row) {
   std::vector<std::optional<Placement>> best(sample.result_shapes.size());
@@ -184,7 +184,7 @@ class LocalCalls {
  public:
   explicit LocalCalls(const Operator& op) : op_(op) {}
 
-  // "{kLocal0, kLocal1}"; nothing where an op's part on a device is more than the op on its shards.
+  // "{kLocal0, kLocal1}"; nothing if an op's part on a device is more than the op on its shards.
   std::optional<std::string> names(const Sample& sample, const std::vector<Placement>& operands,
                                    const std::vector<Placement>& results) {
     if (op_.localize) return std::nullopt;

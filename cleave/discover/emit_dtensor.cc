@@ -100,8 +100,8 @@ AtenOp aten_op(const std::string& name) {
   return {identifier(name) + ".default", identifier(name), !same.contains(name)};
 }
 
-// The placements of all results where the operands of a rule about result 0 have theirs; nothing
-// where some result has none.
+// The placements of all results if the operands of a rule about result 0 have theirs; nothing
+// if some result has none.
 std::optional<std::vector<PlacePattern>> results_of(const Discovery& discovery,
                                                     const DiscoveredRule& rule) {
   std::vector<std::optional<PlacePattern>> found(discovery.num_results);

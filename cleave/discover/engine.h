@@ -100,7 +100,7 @@ std::vector<std::vector<Placement>> operand_rows(
     const std::vector<TensorDesc>& operands,
     const std::function<std::vector<Placement>(const TensorDesc&)>& placements = placements_of);
 
-// Runs one test: the witness where the combination fails. Used by `decide` and by the shrinking of
+// Runs one test: the witness if the combination fails. Used by `decide` and by the shrinking of
 // witnesses.
 struct Trial {
   int w = 2;
@@ -129,7 +129,7 @@ Tolerance tolerance_for(const std::vector<std::vector<Array>>& devices, const Ar
 bool has_partial(const std::vector<Placement>& placements);
 // What a number that is not finite on one side alone means. Where an operand is partial, NaN and
 // Inf say nothing if they came in with the operands, are the true result, or come from a number too
-// large for the dtype; a device that makes NaN of finite operands where the true result is finite
+// large for the dtype; a device that makes NaN of finite operands if the true result is finite
 // is wrong. Where no operand is partial the devices have the same numbers as the whole call, and
 // what is NaN there must be NaN here: only numbers too large for the dtype are excused.
 MatchResult judge(MatchResult match, const std::vector<std::vector<Array>>& devices,

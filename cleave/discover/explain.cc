@@ -116,7 +116,7 @@ bool is_mixed(const Decision& decision) {
   return !decision.verdict.valid() && !decision.worlds.empty();
 }
 
-// One point for each call and d; where the number of devices decides, for each of them.
+// One point for each call and d; if the number of devices decides, for each of them.
 class Sweep {
  public:
   Sweep(const Operator& op, const Discovery& discovery, const Schema& schema,
@@ -290,7 +290,7 @@ Explained add_rule_by_world(const Operator& op, const Sweep& sweep,
   return exact ? Explained::All : Explained::Part;
 }
 
-// One rule per schema, or one per value of d where d has to be named.
+// One rule per schema, or one per value of d if d has to be named.
 void add_rules(const Operator& op, const Schema& schema, const std::vector<Instance>& instances,
                Discovery& discovery) {
   const Sweep sweep(op, discovery, schema, instances);

@@ -11,7 +11,7 @@ namespace cleave {
 //     S(0), R, S(0) -> result 0: S(0)       the rows of a and of a^
 //     S(0), R, S(0) -> result 1: P(sum)     b is used by every device, so its cotangent is a sum
 //
-// Operands of integers have no cotangent. Throws UserError where the operator has no visible
+// Operands of integers have no cotangent. Throws UserError if the operator has no visible
 // definition, or flows through an op without a derivative.
 Operator gradient_of(const Operator& op);
 

@@ -30,7 +30,7 @@ struct InputGenerator {
 // caller may append own ones.
 std::vector<InputGenerator> default_generators();
 
-// Every element is one of `values`, drawn at random. What a caller adds where an operator has
+// Every element is one of `values`, drawn at random. What a caller adds if an operator has
 // numbers of its own that matter: thresholds, special codes, the ends of a range.
 InputGenerator generator_of_values(std::string name, std::vector<double> values);
 

@@ -11,7 +11,7 @@
 
 namespace cleave {
 
-// Writes the body of an operator for given operands and attributes; throws UserError where they do
+// Writes the body of an operator for given operands and attributes; throws UserError if they do
 // not fit.
 using BodyFn =
     std::function<std::vector<ValueId>(GraphBuilder&, const AttrMap&, std::span<const ValueId>)>;
@@ -28,7 +28,7 @@ Graph build_body(const BodyFn& body, std::span<const TensorDesc> operands, const
 // The operators that `cleave discover NAME` knows beside the ops of the registry: array functions
 // such as cross, softmax, cumsum, argmax, norm, matmul, where, embedding, bucketize, view.
 const std::vector<Operator>& operator_library();
-const Operator* find_operator(std::string_view name);  // null where there is none
+const Operator* find_operator(std::string_view name);  // null if there is none
 
 // Samples for one or more shapes of each operand, crossed with values of attributes.
 std::vector<Sample> cross_samples(const std::vector<std::vector<TensorDesc>>& operand_sets,

@@ -64,7 +64,7 @@ class MeshLayout {
   int parts_ = 1;
 };
 
-// Both placements of a tensor; nothing where no layout has both.
+// Both placements of a tensor; nothing if no layout has both.
 std::optional<Placements> join(const Placement& x, const Placement& y, bool y_major, int y_size) {
   if (x.is_partial() && y.is_partial() && x.reduce != y.reduce) return std::nullopt;
   if (y_major && x.is_shard() && y.is_shard() && x.dim == y.dim)

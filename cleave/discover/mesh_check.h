@@ -8,7 +8,7 @@
 
 namespace cleave {
 
-// Rules are found for one mesh axis. On a mesh of several they must compose: where one combination
+// Rules are found for one mesh axis. On a mesh of several they must compose: if one combination
 // is right along the first axis and another along the second, both together must be right. On a
 // mesh of x=2, y=2 matmul has, among others,
 //
@@ -18,7 +18,7 @@ namespace cleave {
 //                          blocks of different indices meet, and the result is wrong.
 
 enum class AxisOrder : uint8_t {
-  Straight,  // x is major where both axes split one dimension
+  Straight,  // x is major if both axes split one dimension
   Strided,   // y is major everywhere
   Mixed,     // x is major in the first operand that both axes split, y in the other tensors
 };
@@ -31,7 +31,7 @@ struct MeshDecision {
   AxisOrder order = AxisOrder::Straight;
   VerdictKind verdict = VerdictKind::Untestable;
   int tests = 0;
-  std::string reason;  // where it is refuted or rejected
+  std::string reason;  // if it is refuted or rejected
 };
 std::string to_string(const MeshDecision& decision);  // "[S(0), S(1)], [R, S(0)] -> [S(0), P(sum)]"
 

@@ -57,7 +57,7 @@ class DimClasses {
   std::vector<size_t> parent_;
 };
 
-// Where every value is split on one mesh axis, by what splits the operands and, where the operands
+// Where every value is split on one mesh axis, by what splits the operands and, if the operands
 // leave it open, the result.
 class AxisLayout {
  public:

@@ -104,7 +104,7 @@ bool is_shown(std::string_view name) {
   return name.find('.') == std::string_view::npos && name != "backend_config";
 }
 
-// What the op infers from its operands, attributes and, where they count, declared results.
+// What the op infers from its operands, attributes and, if they count, declared results.
 std::vector<Type> inferred(const Graph& graph, const Node& node) {
   std::vector<Type> types;
   for (ValueId result : node.results) types.push_back(graph.type(result));
@@ -146,7 +146,7 @@ bool has_explicit_result(const Graph& call) {
   const Node& node = changed.node(called_op(changed));
   if (!node.def->infer) return true;
   if (node.results.size() != 1) return false;
-  // One more dimension of size 1 changes nothing else, and is taken where the shape is free.
+  // One more dimension of size 1 changes nothing else, and is taken if the shape is free.
   Type& type = changed.value(node.results[0]).type;
   type.shape.push_back(1);
   const Type longer = type;

@@ -17,7 +17,7 @@ namespace cleave {
 //                                                          discover.limit = 6 : i64}) -> ...
 NodeId called_op(const Graph& call);
 
-// For each operand of the op the argument that it is; nothing where it is a constant.
+// For each operand of the op the argument that it is; nothing if it is a constant.
 std::vector<std::optional<size_t>> arguments_of(const Graph& call);
 
 // The call as a sample: the types of arguments, and the attributes that a user may set. Structured
@@ -29,10 +29,10 @@ Sample sample_of(const Graph& call);
 Sample sample_of_arguments(const Graph& call);
 
 // The same op for other shapes and attributes; types of results are inferred. Throws a UserError
-// that lists the attributes where they do not fit.
+// that lists the attributes if they do not fit.
 Graph with_sample(const Graph& call, const std::vector<TensorDesc>& operands, const AttrMap& attrs);
 
-// The placements of the op's operands where its arguments have these; constants are replicated.
+// The placements of the op's operands if its arguments have these; constants are replicated.
 std::vector<Placement> with_constants(const Graph& call, const std::vector<Placement>& arguments);
 
 // Whether the shape of the result is part of the op, as that of a reshape.

@@ -64,12 +64,12 @@ class BrokenOperator : public UserError {
 // Any operator, as a black box.
 struct Operator {
   std::string name;
-  // Runs on one device's arrays. Throws UserError where the operator does not accept them; that is
+  // Runs on one device's arrays. Throws UserError if the operator does not accept them; that is
   // told apart from a wrong result.
   std::function<std::vector<Array>(const AttrMap&, std::span<const Array>)> run;
   // Forgets what earlier calls may have left behind, by starting its program anew. May be empty.
   std::function<void()> restart;
-  // The same made ready for arrays of these shapes, where that saves time. May be empty.
+  // The same made ready for arrays of these shapes, if that saves time. May be empty.
   std::function<ArrayCall(const AttrMap&, const std::vector<TensorDesc>&)> prepare;
   std::vector<Sample> samples;
   // The attribute that holds the global shape of result 0 (view, broadcast_to), if there is one. On
@@ -78,7 +78,7 @@ struct Operator {
   std::string shape_attr;
   // For an operator whose part on a device is more than the operator on smaller operands (a slice
   // has bounds, a reduction starts once): makes the devices' parts for given placements on a mesh
-  // of these sizes, devices in row-major order. Throws UserError where there is no such part.
+  // of these sizes, devices in row-major order. Throws UserError if there is no such part.
   // Empty: `run` on every device.
   std::function<DeviceRun(const Sample&, const std::vector<Placements>& operands,
                           const Placements& result, const std::vector<int>& mesh)>

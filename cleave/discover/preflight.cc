@@ -51,7 +51,7 @@ void require_equal(const Operator& op, const Sample& sample, const std::vector<A
     }
 }
 
-// The results, or nothing where the operator does not accept the numbers.
+// The results, or nothing if the operator does not accept the numbers.
 std::optional<std::vector<Array>> try_call(const Operator& op, const Sample& sample,
                                            const std::vector<Array>& operands) {
   try {

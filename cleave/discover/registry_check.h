@@ -17,7 +17,7 @@ struct MissingClaim {
 };
 
 // The whole registry against execution: every claim of every rule (`incorrect` must be empty), and,
-// where asked for, every placement of every sample (`missing`).
+// if asked for, every placement of every sample (`missing`).
 struct RegistryReport {
   size_t samples = 0;
   size_t claims = 0;

@@ -23,7 +23,7 @@ void add_text_samples(std::vector<Graph>& samples, std::string_view text) {
   }
 }
 
-// A call without attributes, where the op takes these operands.
+// A call without attributes, if the op takes these operands.
 bool add_plain_sample(std::vector<Graph>& samples, const OpDef& def,
                       const std::vector<Type>& operands) {
   Graph graph;

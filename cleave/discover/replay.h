@@ -16,7 +16,7 @@ struct WitnessText {
   std::string op;
   Witness witness;
 };
-// Throws UserError that names the line where the text is no witness. The last line may be missing.
+// Throws UserError that names the line if the text is no witness. The last line may be missing.
 WitnessText parse_witness(std::string_view text);
 
 // Runs the operator on the operands and on each device's parts, and says what came out.

@@ -24,7 +24,7 @@ Array shard_of(const Array& value, int dim, int w, int index) {
   return value.slice(start, size).contiguous();
 }
 
-// A magnitude over many scales, now and then a small integer; whole where the dtype is an integer.
+// A magnitude over many scales, now and then a small integer; whole if the dtype is an integer.
 double gap(double x, bool whole, NumberStream& random) {
   if (random.chance(0.3))
     return static_cast<double>(1 + random.below(2));  // meets other small integers
@@ -178,8 +178,8 @@ double combine(double a, double b, ReduceOp op) {
   }
 }
 
-// How much a number says that is not finite on one side: most where the devices turn a finite value
-// into NaN, then into an infinity, then where they have a finite number for NaN.
+// How much a number says that is not finite on one side: most if the devices turn a finite value
+// into NaN, then into an infinity, then if they have a finite number for NaN.
 int weight(const MatchResult& m) {
   if (m.match != Match::NonFinite) return 0;
   if (std::isfinite(m.expected)) return std::isnan(m.actual) ? 4 : 3;

@@ -22,7 +22,7 @@ inline constexpr int kNumDecompositions = 5;
 std::string_view name(Decomposition decomposition);
 
 // The arrays of `w` devices that represent `value` under `placement` on one mesh axis. Nothing
-// where this dtype cannot be decomposed so (P(avg) of integers that w does not divide, P(sum) of
+// if this dtype cannot be decomposed so (P(avg) of integers that w does not divide, P(sum) of
 // bool, ...).
 std::optional<std::vector<Array>> represent(const Array& value, const Placement& placement, int w,
                                             Decomposition how, NumberStream& random);

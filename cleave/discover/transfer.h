@@ -10,7 +10,7 @@
 namespace cleave {
 
 // What a rule and a partial transfer claim on one mesh axis of w devices: the placements of the
-// results for given placements of the operands, or nothing where they claim nothing.
+// results for given placements of the operands, or nothing if they claim nothing.
 //
 //   matmul "m k, k n -> m n":   S(1), S(0) -> P(sum)    P(sum), R -> P(sum)    S(1), R -> nothing
 //
@@ -20,12 +20,12 @@ std::optional<std::vector<Placement>> transfer(const OpShardingRule& rule,
                                                const std::vector<Placement>& operands, int w);
 
 // The rule of an op as the partitioner runs it: factors along which a device cannot compute its
-// part alone must be whole. Nothing where the op has no rule.
+// part alone must be whole. Nothing if the op has no rule.
 std::optional<OpShardingRule> executed_rule(const Graph& graph, const Node& node);
 PartialTransfer partial_of(const Graph& graph, const Node& node);
 
 // Follows one call through the ops of its definition. Returns the placements of the results, or
-// nothing where some op's rule does not carry them. Splat constants may have any placement but a
+// nothing if some op's rule does not carry them. Splat constants may have any placement but a
 // partial one.
 std::optional<std::vector<Placement>> transfer_through(const Graph& definition,
                                                        const std::vector<Placement>& operands,

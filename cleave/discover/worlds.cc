@@ -16,7 +16,7 @@ bool leaves_one(int64_t size, const std::vector<int>& worlds) {
   return false;
 }
 
-// What all even shards of a size are multiples of: where it is more than 1, "size(d) % w == 0" and
+// What all even shards of a size are multiples of: if it is more than 1, "size(d) % w == 0" and
 // "size(d) % (2 * w) == 0" are the same to all tests.
 int64_t common_divisor(int64_t size, const std::vector<int>& worlds) {
   int64_t divisor = 0;
@@ -26,7 +26,7 @@ int64_t common_divisor(int64_t size, const std::vector<int>& worlds) {
 }
 
 // A number of devices that leaves shards of one, or for a large size some that have nothing in
-// common with the others; 0 where there is none.
+// common with the others; 0 if there is none.
 int world_of_small_shards(int64_t size, const std::vector<int>& worlds) {
   constexpr int kMostDevices = 16;
   const int64_t divisor = common_divisor(size, worlds);

@@ -27,7 +27,7 @@ class GraphBuilder {
   const Shape& shape(ValueId value) const { return graph_.type(value).shape; }
   DType dtype(ValueId value) const { return graph_.type(value).dtype; }
 
-  // Any op whose result types follow from operands and attributes. Throws UserError where they do
+  // Any op whose result types follow from operands and attributes. Throws UserError if they do
   // not fit; the graph is then unchanged but for a dead node.
   ValueId emit(std::string_view op, std::vector<ValueId> operands, AttrDict attrs = {});
   std::vector<ValueId> emit_all(std::string_view op, std::vector<ValueId> operands,

@@ -49,7 +49,7 @@ struct Node {
   AttrDict attrs;
   std::vector<RegionId> regions;
   RegionId parent;
-  std::string location;  // the text of loc(...), empty where none
+  std::string location;  // the text of loc(...), empty if none
 };
 
 // A region of one block: arguments, then nodes in order, the terminator last. May be empty.
@@ -103,8 +103,8 @@ class Graph {
   const Type& operand_type(const Node& node, size_t i) const { return type(node.operands[i]); }
   const Type& result_type(const Node& node, size_t i = 0) const { return type(node.results[i]); }
 
-  MeshPtr find_mesh(std::string_view symbol) const;  // null where there is none
-  Function* find_function(std::string_view symbol);  // null where there is none
+  MeshPtr find_mesh(std::string_view symbol) const;  // null if there is none
+  Function* find_function(std::string_view symbol);  // null if there is none
   const Function* find_function(std::string_view symbol) const;
 
   // Building. A node is created detached, with results of the given types, and then appended or

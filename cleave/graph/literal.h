@@ -17,8 +17,7 @@ struct Literal {
   Type type;
   bool splat = false;
   std::shared_ptr<const std::vector<std::byte>> bytes;
-  std::string
-      resource;  // dense_resource<key>: the key; `bytes` is null where its blob is not given
+  std::string resource;  // dense_resource<key>: the key; `bytes` is null if its blob is not given
   uint32_t resource_alignment = 0;
 
   int64_t num_elements() const { return cleave::num_elements(type.shape); }

@@ -58,7 +58,7 @@ struct BatchedFunction {
 class BatchTransform {
  public:
   virtual ~BatchTransform() = default;
-  // The mesh axis over which the batch dimension is sharded; empty where there is none.
+  // The mesh axis over which the batch dimension is sharded; empty if there is none.
   virtual std::string_view spmd_axis() const = 0;
   // Writes what a region computes through `b`, with `args` for its arguments, and gives what it
   // returns. May be called several times for one region.

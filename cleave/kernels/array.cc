@@ -4,6 +4,7 @@
 #include <new>
 #include <optional>
 
+#include "cleave/core/aligned.h"
 #include "cleave/core/available_memory.h"
 #include "cleave/core/error.h"
 #include "cleave/kernels/allocation_count.h"
@@ -56,12 +57,12 @@ Buffer allocate(size_t bytes) {
     });
   }
   check_fits(static_cast<int64_t>(bytes), "an array");
-  auto* data =
-      static_cast<std::byte*>(::operator new[](bytes == 0 ? 1 : bytes, std::align_val_t{64}));
+  auto* data = static_cast<std::byte*>(
+      ::operator new[](bytes == 0 ? 1 : bytes, std::align_val_t{kAlignment}));
   count_allocated(bytes);
   return Buffer(data, [bytes](std::byte* p) {
     count_freed(bytes);
-    ::operator delete[](p, std::align_val_t{64});
+    ::operator delete[](p, std::align_val_t{kAlignment});
   });
 }
 

@@ -8,6 +8,7 @@
 #include <new>
 #include <vector>
 
+#include "cleave/core/aligned.h"
 #include "cleave/core/available_memory.h"
 
 namespace cleave {
@@ -17,7 +18,7 @@ constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kLooked = size_t{64} << 20;  // from here on, the memory left is looked at first
 
 std::align_val_t alignment_of(size_t size) {
-  return std::align_val_t{size >= kHugePage ? kHugePage : 64};
+  return std::align_val_t{size >= kHugePage ? kHugePage : kAlignment};
 }
 
 std::byte* take_from_system(size_t size) {

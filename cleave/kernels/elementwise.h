@@ -88,7 +88,7 @@ enum class BinaryOp : uint8_t {
 
 enum class CompareOp : uint8_t { Eq, Ne, Ge, Gt, Le, Lt };
 
-// The loop of an op on operands of a dtype; its `loop` is null where the op is not defined there.
+// The loop of an op on operands of a dtype; its `loop` is null if the op is not defined there.
 LoopChoice unary_loop(UnaryOp op, DType dtype);
 LoopChoice binary_loop(BinaryOp op, DType dtype);
 LoopChoice compare_loop(CompareOp op, DType dtype, bool total_order);

@@ -154,6 +154,20 @@ bool loop_packs(const Array& x) {
          std::abs(x.strides().back()) >= 16;
 }
 
+int64_t packed_operand_bytes(std::span<const Array> operands) {
+  int64_t bytes = 0;
+  for (const Array& operand : operands)
+    if (loop_packs(operand)) bytes += static_cast<int64_t>(operand.num_bytes());
+  return bytes;
+}
+
+int64_t strided_operand_bytes(std::span<const Array> operands) {
+  int64_t bytes = 0;
+  for (const Array& operand : operands)
+    if (!operand.is_contiguous()) bytes += static_cast<int64_t>(operand.num_bytes());
+  return bytes;
+}
+
 Array run_loop(Loop loop, std::span<const Array> operands, std::span<const DType> in, DType out,
                DType result_dtype, const Array* reuse) {
   internal_check(operands.size() <= kMaxLoopOperands, "too many operands of an elementwise loop");

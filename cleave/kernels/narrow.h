@@ -20,7 +20,7 @@ DType wide_type(DType narrow);  // I4 -> I8, U4 -> U8, F8E5M2 -> F32; others: it
 float narrow_float_value(DType dtype, uint8_t bits);
 uint8_t narrow_float_bits(DType dtype, double value);
 
-// Conversions from, to and between narrow types; null where there is none. Integers wrap; floats
+// Conversions from, to and between narrow types; null if there is none. Integers wrap; floats
 // that become integers are cut towards zero and saturate.
 Loop narrow_convert_loop(DType from, DType to);
 

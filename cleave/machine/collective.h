@@ -9,7 +9,7 @@
 namespace cleave {
 
 // The links under one collective: a group of `ranks` devices on `nodes` nodes, `per_node` on each
-// (of the worst group where groups differ).
+// (of the worst group if groups differ).
 struct GroupLinks {
   int64_t ranks = 1;
   int64_t per_node = 1;
@@ -17,7 +17,7 @@ struct GroupLinks {
   bool operator==(const GroupLinks&) const = default;
 };
 
-// Where the devices along `axes` sit. A node holds `devices_per_node` consecutive device ids.
+// The places of the devices along `axes`. A node holds `devices_per_node` consecutive device ids.
 //   x=2,y=8 on nodes of 8:   {"y"} -> 8 ranks on 1 node;   {"x"} -> 2 ranks on 2 nodes;
 //                            {"x", "y"} -> 16 ranks, 8 on each of 2 nodes
 GroupLinks group_links(const Mesh& mesh, const AxisList& axes, const MachineProfile& profile);

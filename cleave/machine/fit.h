@@ -8,7 +8,7 @@
 
 namespace cleave {
 
-// One kernel, timed.
+// The time of one kernel.
 struct KernelTiming {
   std::string what;  // "matmul f32 256x256x256"
   OpCost cost;
@@ -17,7 +17,7 @@ struct KernelTiming {
   bool is_check = false;  // not used by the fit
 };
 
-// One collective over all `ranks` devices of a mesh of one axis, timed.
+// The time of one collective over all `ranks` devices of a mesh of one axis.
 struct CollectiveTiming {
   CollectiveKind kind = CollectiveKind::AllGather;
   int64_t ranks = 2;
@@ -39,15 +39,15 @@ struct HostTimings {
 
 // The profile that explains the timings, in the terms that op_seconds and collective_cost know:
 // floors from the smallest kernels, rates from the largest, the size of the cache and the ramp of
-// matmuls by least relative error; of every other class and dtype the curve of its times, the mean
-// of those that move about as much. Rates and collectives without timings keep the values of the
-// default profile.
+// matmuls by least relative error; every other class and dtype gets the curve of its times, the
+// mean of those that move about as much. Rates and collectives without timings keep the values of
+// the default profile.
 MachineProfile fit_profile(const HostTimings& timings);
 
 // Seconds that the profile predicts for a collective that was timed: all devices busy.
 double predicted_seconds(const CollectiveTiming& timing, const MachineProfile& profile);
 
-// The median of |predicted / measured - 1|; 0 where there is nothing.
+// The median of |predicted / measured - 1|; 0 if there is nothing.
 double median_error(std::span<const KernelTiming> timings, const MachineProfile& profile);
 double median_error(std::span<const CollectiveTiming> timings, const MachineProfile& profile);
 

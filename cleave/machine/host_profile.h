@@ -6,11 +6,11 @@
 
 namespace cleave {
 
-// Where the profile of this host is kept, that `--machine host` means: $CLEAVE_HOST_PROFILE, or
+// The place of this host's profile, which `--machine host` reads: $CLEAVE_HOST_PROFILE, or
 // cleave/host.json in $XDG_CACHE_HOME or ~/.cache. Written by `cleave calibrate`.
 std::string host_profile_path();
 
-// Makes the folders on the way. Throws UserError where the file cannot be written.
+// Makes the folders on the way. Throws UserError if the file cannot be written.
 void write_profile(const std::string& path, const MachineProfile& profile);
 
 }  // namespace cleave

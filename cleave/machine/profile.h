@@ -40,7 +40,7 @@ std::string_view name(KernelClass kernel_class);  // "elementwise", ...
 // reduce_scatter takes) is S (n-1)/n, twice that for an all_reduce, and S for a permute. The rate
 // is `inside_gbps` on one node and min(inside_gbps, per_node * across_gbps) over several; of an
 // all_to_all, only what leaves the node goes at across_gbps. A permute is one send: base_us and
-// across_us (inside_us where no node is left).
+// across_us (inside_us if all devices are on one node).
 // The fastest protocol for the size is taken, so that a time is monotone and concave in bytes.
 //
 // Devices that share memory do not send: each does its part of the reading and writing. The traffic
@@ -59,7 +59,7 @@ struct CollectiveProtocol {
   bool operator==(const CollectiveProtocol&) const = default;
 };
 
-// What is said of one mesh axis by name, in place of the machine's own links.
+// The links of one mesh axis by name, in place of the machine's own.
 struct AxisLink {
   double latency_us = 0;  // per step of a ring along the axis
   double gbps = 0;
@@ -67,8 +67,8 @@ struct AxisLink {
 };
 using AxisLinks = std::array<AxisLink, kNumCollectiveKinds>;
 
-// Seconds of a matmul-like op: launch + max(flops / rate, bytes / bandwidth) + ramp, where the ramp
-// ramp_us * (flops / 1e9)^ramp_exponent is what tiles, waves and prologues cost beside the
+// Seconds of a matmul-like op: launch + max(flops / rate, bytes / bandwidth) + ramp. The ramp,
+// ramp_us * (flops / 1e9)^ramp_exponent, is what tiles, waves and prologues cost beside the
 // roofline.
 struct MatmulRate {
   double tflops = 0;  // reached by large ones
@@ -92,10 +92,10 @@ double curve_seconds(const KernelCurve& curve, double bytes);
 struct MachineProfile {
   std::string name;
   int64_t devices_per_node = 8;
-  // How many devices of a node compute at the rates below at the same time, where fewer than all
+  // How many devices of a node compute at the rates below at the same time, if fewer than all
   // do: virtual devices share the cores of one host. 0: all of them.
   double concurrent_devices = 0;
-  // The same for what no cache holds, where memory is what they share. 0: as many.
+  // The same for data that no cache holds, so that they share the memory. 0: as many.
   double concurrent_memory = 0;
   double memory_bytes = 0;
   double memory_gbps = 0;  // reached by large copies
@@ -107,8 +107,8 @@ struct MachineProfile {
   std::map<DType, MatmulRate> matmul;
   std::map<DType, MatmulRate> convolution;  // empty: as matmuls
   std::array<double, kNumAllKernelClasses> bandwidth_efficiency{1, 1, 1, 1, 1, 1, 1, 1, 1};
-  // By KernelClass and dtype, where times were measured: in place of bandwidth and efficiency. A
-  // dtype that is not there is taken for one as wide, then for f32.
+  // By KernelClass and dtype, if times were measured: they replace bandwidth and efficiency. A
+  // dtype without a curve takes that of one as wide, then that of f32.
   std::array<std::map<DType, KernelCurve>, kNumAllKernelClasses> curves;
   std::array<std::vector<CollectiveProtocol>, kNumCollectiveKinds> collectives;
   std::map<std::string, AxisLinks, std::less<>> axis_links;  // by mesh axis; usually empty
@@ -122,8 +122,9 @@ double op_seconds(const OpCost& cost, DType dtype, const MachineProfile& profile
 // A copy of `bytes` on one device: what a local slice costs.
 double copy_seconds(double bytes, const MachineProfile& profile);
 
-// The profile that each of `devices` sees when all of them are busy: where they share cores, what
-// takes a device 1 ms alone takes it devices / concurrent_devices ms. Itself where they do not.
+// The profile that each of `devices` sees when all of them are busy: if they share cores, what
+// takes a device 1 ms alone takes it devices / concurrent_devices ms. The same profile if they do
+// not.
 MachineProfile shared_by(MachineProfile profile, int64_t devices);
 
 // "default", "a100", "h100", "h200", "b200", "tpu-v4", "tpu-v5p", "tpu-v6e"
@@ -133,7 +134,7 @@ const MachineProfile& builtin_profile(std::string_view name);
 const MachineProfile& default_profile();
 
 std::string to_json(const MachineProfile& profile);
-// Fields that are absent keep the value of the profile named by "base" (the default profile where
+// Fields that are absent keep the value of the profile named by "base" (the default profile if
 // there is none); a table of matmul rates replaces the whole table. Throws UserError that names the
 // field.
 MachineProfile profile_from_json(std::string_view text);

@@ -9,7 +9,7 @@
 namespace cleave::models {
 
 // Makes the weights of a model: the n-th tensor depends on the seed and on n alone. Nothing is
-// computed until someone looks, so that a model of any size can be made, traced and planned.
+// computed until a value is read, so that a model of any size can be made, traced and planned.
 class Init {
  public:
   explicit Init(uint64_t seed = 0, DType dtype = DType::F32) : next_(seed << 20), dtype_(dtype) {}

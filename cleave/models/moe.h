@@ -13,8 +13,8 @@ namespace cleave::models {
 struct MoeConfig : GptConfig {
   int64_t experts = 4;
   double capacity_factor = 1.25;
-  // Examples and experts over one axis of a mesh: tokens travel to their experts and back, by an
-  // all_to_all each. Nothing: propagation decides.
+  // Examples and experts lie over one axis of a mesh: tokens travel to their experts and back, by
+  // an all_to_all each. Nothing: propagation decides.
   struct Parallel {
     Mesh mesh;
     std::string axis;
@@ -67,8 +67,8 @@ Moe init_moe(const MoeConfig& config, Init& init);
 // Which token of a sequence goes to which place of which expert, and with what weight.
 struct Routing {
   Tensor dispatch;  // [b, s, experts, capacity]: 0 or 1
-  Tensor combine;   // the same with weights; those of a token add up to 1 where both had room
-  Tensor balance;   // a number: 1 where experts are used evenly, more where they are not
+  Tensor combine;   // the same with weights; those of a token add up to 1 if both had room
+  Tensor balance;   // a number: 1 if experts are used evenly, more if they are not
 };
 // Of preferences [b, s, experts]. Places are given in the order of the tokens, to first choices
 // first.

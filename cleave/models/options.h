@@ -10,9 +10,9 @@
 
 namespace cleave::models {
 
-// The options of a model's name, "layers=2&d=128". Whoever builds the model asks for every option
-// that it has, with its default; `finish` throws a UserError that names an option that nobody asked
-// for, and lists those that there are.
+// The options of a model's name, "layers=2&d=128". The code that builds the model asks for every
+// option that it has, with its default; `finish` throws a UserError that names an option that was
+// not asked for, and lists those that exist.
 class Options {
  public:
   Options(std::string model, std::string_view text);

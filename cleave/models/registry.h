@@ -18,7 +18,7 @@ namespace cleave::models {
 //   model:moe?experts=8&step=grad&dtype=bf16             loss and gradients
 //
 // Options are the sizes of the model's config, and
-//   step=forward|loss|grad|train      loss where none is given
+//   step=forward|loss|grad|train      loss if none is given
 //   optimizer=adamw|momentum|sgd      of step=train
 //   dtype=f32|bf16|f16                of the weights
 //   seed=N                            of weights and inputs
@@ -26,12 +26,12 @@ namespace cleave::models {
 //   mesh=data=2,model=4               for the sharding
 struct BuiltModel {
   Graph graph;                    // function "main"
-  std::vector<Tensor> arguments;  // weights, optimizer state, inputs; computed when someone looks
+  std::vector<Tensor> arguments;  // weights, optimizer state, inputs; computed when they are read
 };
 
 bool is_model_name(std::string_view text);  // starts with "model:"
-// `mesh` where the name gives none. Throws UserError that names the model or option that does not
-// exist, with those that do.
+// `mesh` is used if the name gives none. Throws UserError that names the model or option that does
+// not exist, with those that do.
 BuiltModel build_model(std::string_view text, const Mesh* mesh = nullptr);
 // The names, with their options and defaults, a line each.
 std::string describe_models();

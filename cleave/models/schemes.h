@@ -29,10 +29,10 @@ Scheme scheme_from(std::string_view name);  // throws UserError that lists the n
 std::string data_axis(const Mesh& mesh);
 PartitionSpec weight_spec(Scheme scheme, const Mesh& mesh, std::string_view leaf,
                           const Shape& shape);
-// Of inputs, whose first dimension is that of examples.
+// Specs of inputs, whose first dimension is that of examples.
 PartitionSpec input_spec(Scheme scheme, const Mesh& mesh);
 
-// For shard_map: by name, of weights or of what an optimizer keeps for them.
+// Specs for shard_map, by name: of weights, or of what an optimizer keeps for them.
 template <typename T>
 TreeSpec tree_spec(const T& params, Scheme scheme, const Mesh& mesh) {
   TreeSpec specs;

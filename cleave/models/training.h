@@ -19,7 +19,7 @@
 namespace cleave::models {
 
 Tensor mean_squared_error(const Tensor& value, const Tensor& target);
-// For every position of tokens [b, s] the token after it; the last has the first.
+// For every position of tokens [b, s], the token after it; the last position gets the first token.
 Tensor shift(const Tensor& tokens);
 // Logits [b, s, vocab] against the tokens [b, s] that follow: position i predicts i + 1.
 Tensor next_token_loss(const Tensor& logits, const Tensor& tokens);
@@ -65,7 +65,7 @@ AdamState<T> init_adam(const T& params) {
     const Tensor z = zeros(p.shape(), DType::F32);
     return p.mesh() ? z.with_sharding(p.sharding()) : z;
   };
-  // The number of steps lies where the weights do, as it will after the first step.
+  // The number of steps is laid out as the weights are, as it will be after the first step.
   Tensor step = zeros({}, DType::F32);
   for (const Tensor& p : leaves(params))
     if (p.mesh() && !step.mesh()) step = step.shard(*p.mesh(), P());

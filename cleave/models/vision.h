@@ -33,7 +33,7 @@ struct ResNetConfig {
 struct ResBlock {
   Tensor conv1, conv2;
   NormWeights norm1, norm2;
-  std::vector<Tensor> shortcut;  // a 1x1 kernel where the shape changes
+  std::vector<Tensor> shortcut;  // a 1x1 kernel if the shape changes
   int64_t stride = 1;
   template <typename Visitor>
   void visit(Visitor&& v) {
@@ -73,7 +73,7 @@ struct UNetConfig {
   int64_t heads = 2;  // of the attention at the lowest resolution
 };
 
-// A residual block that is told the time.
+// A residual block that takes the time as an input.
 struct TimeBlock {
   NormWeights norm1, norm2;
   Tensor conv1, conv2, time;
@@ -89,7 +89,7 @@ struct TimeBlock {
   }
 };
 
-// Down, attention at half the resolution, up, with a skip over all of it.
+// The block goes down, attends at half the resolution, and goes up, with a skip over all of it.
 struct UNet {
   Tensor in, down, up, out;  // kernels
   Tensor time1, time2;       // [embedding, embedding]

@@ -1,6 +1,7 @@
 #include "cleave/ops/cost.h"
 
 #include "cleave/graph/op_def.h"
+#include "cleave/kernels/workspace.h"
 
 namespace cleave {
 namespace {
@@ -44,6 +45,16 @@ OpCost op_cost(const Graph& graph, const Node& node) {
   for (ValueId value : node.results)
     if (graph.type(value).is_tensor() && !graph.type(value).has_static_shape()) return {};
   return node.def->cost ? node.def->cost(graph, node) : default_cost(graph, node);
+}
+
+int64_t op_workspace(const Graph& graph, const Node& node, std::span<const Array> operands) {
+  if (!node.def) return 0;
+  if (node.def->workspace) return node.def->workspace(graph, node, operands);
+  return node.def->has(kElementwise) ? packed_operand_bytes(operands) : 0;
+}
+
+int64_t strided_operands_workspace(const Graph&, const Node&, std::span<const Array> operands) {
+  return strided_operand_bytes(operands);
 }
 
 }  // namespace cleave

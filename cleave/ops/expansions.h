@@ -18,18 +18,6 @@ namespace cleave {
 std::vector<ValueId> inline_scalars(GraphBuilder& b, RegionId body, std::span<const ValueId> args,
                                     const Shape& shape);
 
-// Families of expansions, after all other rules of a family.
-void add_elementwise_expansions(OpRegistry& registry);    // select
-void add_chlo_expansions(OpRegistry& registry);           // broadcast_*, constant_like
-void add_reduction_expansions(OpRegistry& registry);      // map, reduce, reduce_window
-void add_index_expansions(OpRegistry& registry);          // torch_index_select, scatter
-void add_dynamic_shape_expansions(OpRegistry& registry);  // ops whose sizes are operands
-void add_einsum_expansions(OpRegistry& registry);         // einsum, unary_einsum
-void add_normalize_expansions(OpRegistry& registry);      // batch_norm_*, softmax, layer_norm
-void add_collective_expansions(OpRegistry& registry);     // all_reduce, reduce_scatter
-void add_custom_call_expansions(OpRegistry& registry);    // custom calls: LAPACK, erf
-void add_scan_expansion(OpRegistry& registry);            // chlo.scan
-
 inline void set_expansion(OpRegistry& registry, std::string_view name, ExpandFn expand, int uses) {
   registry.extend(name, [&](OpDef& def) {
     def.expand = expand;

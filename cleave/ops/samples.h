@@ -15,18 +15,4 @@ inline void set_no_sample(OpRegistry& registry, std::string_view op, const char*
   registry.extend(op, [&](OpDef& def) { def.why_no_sample = why; });
 }
 
-void add_shape_samples(OpRegistry& registry);
-void add_elementwise_samples(OpRegistry& registry);
-void add_dynamic_shape_samples(OpRegistry& registry);
-void add_dot_samples(OpRegistry& registry);
-void add_convolution_samples(OpRegistry& registry);
-void add_reduction_samples(OpRegistry& registry);
-void add_gather_scatter_samples(OpRegistry& registry);
-void add_linalg_samples(OpRegistry& registry);
-void add_chlo_samples(OpRegistry& registry);
-void add_random_samples(OpRegistry& registry);
-void add_custom_call_samples(OpRegistry& registry);
-void add_normalize_samples(OpRegistry& registry);
-void add_quantized_samples(OpRegistry& registry);
-
 }  // namespace cleave

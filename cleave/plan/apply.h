@@ -10,7 +10,7 @@ namespace cleave::plan {
 // The module with the plan in it: flat (see names.h), `sdy.sharding` on every argument, result and
 // op, and an `sdy.reshard` wherever a copy or an operand needs another layout. Each of those is
 // made for itself (`cleave.separate`), so that `partition` puts in exactly the plan's collectives.
-// Throws UserError where the plan is of another module.
+// Throws UserError if the plan is of another module.
 Graph apply(const Plan& plan, const Graph& graph);
 
 // apply and partition, under the machine that the plan was priced for.

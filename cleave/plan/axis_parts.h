@@ -9,8 +9,8 @@
 namespace cleave::plan {
 
 // The parts in which a planning may use the axes of a mesh beside whole ones, by axis and major to
-// minor; empty for an axis that is not cut, and empty altogether where none is. An axis is cut
-// where a dimension of the module has no room for all of it, but for a part: two heads on model=8
+// minor; empty for an axis that is not cut, and empty altogether if none is. An axis is cut
+// if a dimension of the module has no room for all of it, but for a part: two heads on model=8
 // cut it into 2 and 4, twelve into 4 and 2.
 //
 // No more than four parts and whole axes together, of the cuts that concern the most bytes: layouts

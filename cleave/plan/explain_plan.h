@@ -34,12 +34,12 @@ struct Alternative {
   std::string layouts;  // "[{"data"}, {}], [{}, {"model"}] -> [{"data"}, {"model"}]"
   double compute = 0;   // seconds of the op, all its executions
   double operands = 0;  // of bringing operands into layout
-  double results = 0;   // of bringing results to those who take them
+  double results = 0;   // of bringing results to the ops that take them
   int64_t bytes = 0;    // of operands and results on a device
   bool chosen = false;
   double seconds() const { return compute + operands + results; }
 };
-// The cheapest first; throws UserError where the plan has no such op.
+// The cheapest first; throws UserError if the plan has no such op.
 std::vector<Alternative> alternatives(const Plan& plan, const Graph& graph,
                                       const MachineProfile& profile, const std::string& op);
 

@@ -7,8 +7,8 @@
 
 namespace cleave::plan {
 
-// The module with the plan in it is `apply` (apply.h), printed. These are for who shards arguments
-// and results and lets a framework do the rest.
+// The module with the plan in it is `apply` (apply.h), printed. These are for callers that shard
+// arguments and results and lets a framework do the rest.
 
 // Python: PartitionSpecs of arguments and results, in order, to pass to jax.jit.
 //
@@ -19,7 +19,7 @@ namespace cleave::plan {
 //
 //   shardings = [NamedSharding(mesh, spec) for spec in in_specs]      # the leaves of the arguments
 //
-// Where a layout is by parts of an axis, the mesh has those parts for axes (model=8 as model_1=2
+// If a layout is by parts of an axis, the mesh has those parts for axes (model=8 as model_1=2
 // and model_2=4). JAX takes no arguments in uneven shards: such dimensions are left whole, with a
 // comment that says so. `graph` is the module of the plan.
 std::string to_jax(const Plan& plan, const Graph& graph);

@@ -16,7 +16,8 @@
 namespace cleave::plan {
 
 // A planning in terms of decisions: which there are, what each choice means for ops and values, and
-// who wants what from whom. Costs follow from it by tables; nothing is chosen yet.
+// which values each op wants in which layout. Costs follow from it by tables; nothing is chosen
+// yet.
 //
 // An op is a decision of its own, but for these, which follow another one:
 //   - an elementwise op or view of one tensor runs as that tensor lies (resharding after it costs
@@ -43,7 +44,7 @@ struct FormulatedOp {
   const StrategySet* set = nullptr;  // null: takes its operands as they are demanded
   std::vector<int32_t> pick;         // by choice: the strategy
   std::vector<int> operands;         // versions
-  // Without a set: who says how each operand is to lie; decision -1: it is taken as it is.
+  // Without a set: which decision says how each operand lies; decision -1: it is taken as it is.
   struct Want {
     int decision = -1;
     ListId list = 0;

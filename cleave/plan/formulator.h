@@ -46,7 +46,7 @@ class Formulator {
   void visit_branches(NodeId id);
   void finish_function(NodeId id);
 
-  // Ways for an op to follow another decision; -1 or false where it can't.
+  // Ways for an op to follow another decision; -1 or false if it can't.
   int join(NodeId id, const StrategySet& set, const std::vector<int>& operands,
            std::vector<int32_t>& pick);
   bool retarget(int decision, int target, ListId list);
@@ -63,7 +63,7 @@ class Formulator {
               int copy = -1);
   ListId intern(std::vector<SpecId> list);
   ListId picked(const StrategySet& set, const std::vector<int32_t>& pick, size_t tensor);
-  // For each layout of a list the strategy that has it for a tensor; empty where one has none.
+  // For each layout of a list the strategy that has it for a tensor; empty if one has none.
   const std::vector<int32_t>& strategies_for(const StrategySet& set, size_t tensor, ListId list);
   std::vector<int> operand_versions(NodeId id) const;
   // After a value is defined: a decision on how it is completed, pins, copies that users share.
@@ -74,7 +74,7 @@ class Formulator {
   // Candidates of a value under the pins on it; notes which were used.
   std::vector<SpecId> allowed(ValueId value, const std::vector<SpecId>& candidates,
                               std::vector<std::string>& used) const;
-  // Those of its shape; whole alone, where scalar code sees it.
+  // Those of its shape; whole alone, if scalar code sees it.
   std::vector<SpecId> candidates(ValueId value, std::vector<std::string>& used) const;
   std::optional<ShardingSpec> annotation(ValueId value) const;
   bool is_ignored(const std::string& name) const;

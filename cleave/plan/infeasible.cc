@@ -84,7 +84,7 @@ class Planning {
     return make_plan(graph_, now).plan.has_value();
   }
 
-  // A smallest conflict, or where there are too many to try, one of which none can be spared.
+  // A smallest conflict, or if there are too many to try, one of which none can be spared.
   Constraints conflict(int64_t limit) const {
     const Constraints needed = minimal({}, all_, false, limit);
     int tries = 0;

@@ -42,7 +42,7 @@ class Layouts {
   bool is_partial(SpecId id) const { return id >= 0 && specs_[id].is_partial(); }
   SpecId replicated(size_t rank);
 
-  // Whether strategies may split a dimension of n into this many shards: where no more than a
+  // Whether strategies may split a dimension of n into this many shards: if no more than a
   // quarter is wasted (splits_well); on meshes of four axes and more also evenly, or no further
   // than one axis does. Uneven reshards are searched one by one, and there would be too many.
   bool splits(int64_t n, int64_t shards) const;
@@ -102,7 +102,7 @@ class Layouts {
   std::string key_;
 };
 
-// How plans for a mesh reshard: on three axes and more, and where axes are used in parts, by whole
+// How plans for a mesh reshard: on three axes and more, and if axes are used in parts, by whole
 // axes and those parts, which keeps the number of searches and the time of each in bounds.
 ReshardOptions reshard_options(const Mesh& mesh, const std::vector<AxisList>& parts);
 

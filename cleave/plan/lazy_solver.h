@@ -21,7 +21,7 @@ class Stopwatch {
 };
 
 // Solves Tables with the memory rows that matter, found one solution after another: with little
-// effort until a solution fits at all times, then with more where the gap asks for it. `clock`
+// effort until a solution fits at all times, then with more if the gap asks for it. `clock`
 // began with the planning, whose time is capped. All that it is given must outlive it.
 class LazySolver {
  public:

@@ -21,7 +21,7 @@ using MeshObserver = std::function<void(const MeshCandidate& candidate, size_t d
 // A plan for every mesh and every limit, in the order of meshes, then limits; `options.threads` of
 // them are made side by side. Limits of a mesh share what was found (share_between_limits).
 // `options.mesh`, `options.memory` and pins on axes that a mesh does not have do not count. Fewer
-// where `options.stop` ended it.
+// if `options.stop` ended it.
 std::vector<MeshCandidate> search_meshes(const Graph& graph, const std::vector<MeshPtr>& meshes,
                                          const std::vector<int64_t>& limits,
                                          const PlannerOptions& options,
@@ -31,7 +31,7 @@ std::vector<MeshCandidate> search_meshes(const Graph& graph, const std::vector<M
 // limit is one for every smaller limit: a larger limit never gets a dearer plan.
 void share_between_limits(std::vector<MeshCandidate>& candidates);
 
-// For each limit the fastest candidate, as indices; -1 where nothing fits. The front of time
+// For each limit the fastest candidate, as indices; -1 if nothing fits. The front of time
 // against memory.
 std::vector<int> fastest_by_limit(const std::vector<MeshCandidate>& candidates,
                                   const std::vector<int64_t>& limits);

@@ -23,7 +23,7 @@ class OpPrice {
 
   const MachineProfile& profile_;
   Program program_;  // the op alone
-  Graph local_;      // the same with the shapes of a device, where nothing else differs
+  Graph local_;      // the same with the shapes of a device, if nothing else differs
   NodeId node_;      // in both
   bool is_plain_;
 };

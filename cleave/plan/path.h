@@ -17,8 +17,8 @@ struct CountedRun {
 };
 CountedRun run_counted(const Graph& graph, const std::string& entry, std::span<const Array> args);
 
-// Counts what a device of a running Program executes, by the Program's nodes: where no single
-// device can run the module, as with manual computations.
+// Counts what a device of a running Program executes, by the Program's nodes: for modules that no
+// single device can run, as with manual computations.
 class DevicePath : public Observer {
  public:
   DevicePath(const Executor& executor, int64_t device);

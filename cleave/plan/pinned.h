@@ -12,7 +12,7 @@ void annotate(PlannedModule& module, const PlannerOptions& options, const MeshPt
 // Spreads the annotations to every value; returns how many ops were visited. No op comes or goes:
 // what propagation erases on its way stays here, without an annotation.
 uint32_t propagate(Graph& graph);
-// The plan of a module in which every layout is given. `solver` names who gave them. Nothing was
+// The plan of a module in which every layout is given. `solver` names what gave them. Nothing was
 // searched, so that the plan claims no bound.
 PlannerResult price_annotations(const PlannedModule& module, PlannerOptions options,
                                 const MeshPtr& mesh, const char* solver);

@@ -38,7 +38,7 @@ struct PlannedCopy {
   bool operator==(const PlannedCopy&) const = default;
 };
 
-// One operand: where it comes from, and the layout in which the op takes it. Where the two
+// One operand: where it comes from, and the layout in which the op takes it. If the two
 // differ, it is resharded just for this op.
 struct PlannedOperand {
   std::string source;  // a value or a copy
@@ -76,7 +76,7 @@ struct PlanTotals {
   bool operator==(const PlanTotals&) const = default;
 };
 
-// How the solve went. All in seconds of the planned step.
+// How the solve went. Times are seconds of the planned step.
 struct PlanBound {
   std::string solver;      // "cleave", "mip", "heuristic", "propagation"
   bool exists = true;      // false: layouts were given, nothing was searched, and no bound is known
@@ -84,7 +84,7 @@ struct PlanBound {
   double gap = 0;          // (cost - bound) / cost; 1 if no bound is known
   bool proven = false;     // the cost is the bound
   bool cut = false;        // the clock ended the solve, not the effort
-  bool alike = false;      // the bound is one for plans that treat layers alike that look alike
+  bool alike = false;      // the bound is one for plans that give layers that look alike one choice
 
   static PlanBound none(std::string solver);
   bool operator==(const PlanBound&) const = default;
@@ -114,7 +114,7 @@ struct Plan {
   // By axis the parts that layouts and reshards may use, major to minor; empty: whole axes alone.
   std::vector<AxisList> parts = {};
   std::string machine;  // name of the profile, or the path of its file
-  int64_t trips = 1;    // that loops were taken to make whose number of trips is not known
+  int64_t trips = 1;    // assumed of loops whose number of trips is not known
   PlanTotals totals;
   PlanBound bound;
   PlanMemory memory;
@@ -123,7 +123,7 @@ struct Plan {
   std::vector<PlannedOp> ops;
   std::vector<std::string> notes;  // assumptions: loops of unknown length, pins that were used
 
-  const PlannedValue* find_value(std::string_view name) const;  // null where there is none
+  const PlannedValue* find_value(std::string_view name) const;  // null if there is none
   const PlannedOp* find_op(std::string_view name) const;
 };
 
@@ -134,7 +134,7 @@ Plan read_plan(const std::string& path);
 void write_plan(const Plan& plan, const std::string& path);
 
 // What changed from one plan to another: mesh, limits, totals, then every value and op whose
-// layouts differ, as lines of text. Empty where nothing did.
+// layouts differ, as lines of text. Empty if nothing did.
 //
 //   step: 12.3 ms -> 11.7 ms (-4.9%)
 //   arg0: [{"data"}, {}] -> [{}, {"model"}]

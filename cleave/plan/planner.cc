@@ -101,7 +101,7 @@ class Planning {
     return options_.apart || formulation_.decisions.size() <= kApartAnyway;
   }
 
-  // Layers that are alike, where they go apart afterwards: a solution to begin with, and most of
+  // Layers that are alike, if they go apart afterwards: a solution to begin with, and most of
   // the time is left.
   PlannerOptions briefly() const {
     constexpr double kOfTime = 0.2, kSmall = 0.05, kLarge = 0.3;
@@ -177,7 +177,7 @@ class Planning {
     solve_tables(false, known);
   }
 
-  // What a step takes is not a sum where it branches. Each solve counts the branches with weights,
+  // What a step takes is not a sum if it branches. Each solve counts the branches with weights,
   // most of it on those that seem dearest: its bound is one for all, and its solution a candidate.
   // The next solve goes by what is dearest in that solution, until they agree.
   void solve_with_branches() {

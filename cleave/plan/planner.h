@@ -24,9 +24,9 @@ struct PlannerOptions {
   std::vector<Pin> pins;
   std::vector<std::string> ignored = {};  // annotations of the module that do not count, by name
   std::string entry = "main";
-  // On meshes of three axes and more, every assignment of axes: many more strategies, and longer.
+  // On meshes of three axes and more, every assignment of axes: many more strategies, more time.
   bool every_layout = false;
-  // Axes in parts as well, where a dimension has no room for a whole one: two heads over model=8 as
+  // Axes in parts as well, if a dimension has no room for a whole one: two heads over model=8 as
   // {"model":(1)2}. More strategies, and longer; see axis_parts.h.
   bool sub_axes = false;
   bool apart = false;  // every layer for itself, instead of one choice for all that look alike
@@ -44,7 +44,7 @@ struct PlannerOptions {
   int threads = 2;  // the result does not depend on it
   uint64_t seed = 0;
   std::stop_token stop = {};                           // ends the search with the best plan so far
-  std::function<void(const std::string&)> trace = {};  // hears what is done, line by line
+  std::function<void(const std::string&)> trace = {};  // is told what is done, line by line
 };
 
 // How large the planning was, and where its time went.
@@ -74,8 +74,8 @@ struct PlannerResult {
 // times. The bound of the last Problem is therefore a bound for all.
 PlannerResult make_plan(const Graph& graph, const PlannerOptions& options);
 
-// What every planning of one module begins with, for who plans it several times: on many meshes,
-// also side by side. `options.entry` is that of the module.
+// What every planning of one module begins with, for callers that plan it several times: on many
+// meshes, also side by side. `options.entry` is that of the module.
 struct PlannedModule {
   std::string name, entry;
   Graph flat;

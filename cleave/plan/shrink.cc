@@ -243,7 +243,7 @@ void for_each_axes(Program& program, const std::function<void(AxisList&)>& visit
   }
 }
 
-// Where an axis is cut into sub-axes, from 1 to its size; empty where cuts do not nest.
+// Where an axis is cut into sub-axes, from 1 to its size; empty if cuts do not nest.
 std::vector<int64_t> cuts_of(Program& program, int axis) {
   std::set<int64_t> cuts{1, program.mesh->axes[axis].size};
   for_each_axes(program, [&](AxisList& axes) {

@@ -14,7 +14,7 @@ struct ShrinkOptions {
 
 // The same Program on smaller tensors, over fewer devices: every op, every change of layout and
 // every layout stays, and so does the remainder of every dimension by its number of shards (of the
-// smaller mesh, where the mesh becomes smaller: what was even stays even). Sizes are unknowns that
+// smaller mesh, if the mesh becomes smaller: what was even stays even). Sizes are unknowns that
 // the ops' rules tie together; what an attribute or a window fixes is kept. What a program means at
 // these sizes is what it means at the others, so that a plan for a cluster can be run on a desk.
 //

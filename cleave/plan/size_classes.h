@@ -23,7 +23,7 @@ class SizeClasses {
   // The product of some dimensions is that of others. Where their sizes have no common split, all
   // of them are frozen.
   void tie(const std::vector<Dim>& a, const std::vector<Dim>& b);
-  // The difference of two sizes stays. Both are frozen where one is a product.
+  // The difference of two sizes stays. Both are frozen if one is a product.
   void tie_with_offset(Dim a, Dim b);
   void freeze(Dim dim);
   // The dimension is cut into this many shards: its remainder stays.

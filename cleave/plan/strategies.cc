@@ -10,7 +10,7 @@
 #include "cleave/graph/op_rule.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/plan/op_price.h"
-#include "cleave/spmd/factor_axes.h"
+#include "cleave/spmd/op_layouts.h"
 #include "cleave/spmd/partition.h"
 
 namespace cleave::plan {
@@ -78,8 +78,6 @@ void describe(const Graph& graph, const Node& node, std::string& key) {
     for (NodeId inner : graph.region(region).nodes) describe(graph, graph.node(inner), key);
 }
 
-bool is_ranked(const Type& type) { return type.is_tensor() && !type.unranked; }
-
 // What a strategy is made of, before it is a list of specs.
 struct Draft {
   FactorAxes axes;
@@ -140,38 +138,15 @@ class Enumerator {
     return drafts;
   }
 
-  void specs(const Draft& draft, std::vector<ShardingSpec>& operands,
-             std::vector<ShardingSpec>& results) const {
-    operands.clear();
-    results.clear();
-    auto whole = [&](ValueId value) {
-      const Type& type = graph_.type(value);
-      return is_ranked(type) ? ShardingSpec::closed_replicated(layouts_.mesh(), type.rank())
-                             : ShardingSpec{};
-    };
-    AxisList partial;
-    ReduceOp op = ReduceOp::Sum;
-    for (size_t f = 0; f < draft.axes.size(); ++f)
-      if (rule_.factors[f].kind == FactorKind::Reduction && !draft.axes[f].empty()) {
-        partial.insert(partial.end(), draft.axes[f].begin(), draft.axes[f].end());
-        op = rule_.factors[f].reduce;
-      }
-    partial.insert(partial.end(), draft.carried.begin(), draft.carried.end());
-    std::sort(partial.begin(), partial.end());
-    merge_neighbours(partial);
-    for (size_t i = 0; i < node_.operands.size(); ++i) {
-      operands.push_back(whole(node_.operands[i]));
-      if (!operands[i].mesh) continue;
-      place(draft.axes, rule_.operands[i], operands[i]);
-      if (draft.row >= 0 && transfer_[draft.row].operands[i]) operands[i].partial = draft.carried;
-    }
-    for (size_t i = 0; i < node_.results.size(); ++i) {
-      results.push_back(whole(node_.results[i]));
-      if (!results[i].mesh) continue;
-      place(draft.axes, rule_.results[i], results[i]);
-      results[i].partial = partial;
-      results[i].partial_op = op;
-    }
+  OpLayouts layouts(const Draft& draft) const {
+    if (draft.row < 0)
+      return layouts_for(graph_, node_, layouts_.mesh(), rule_, draft.axes, nullptr);
+    CarriedPartials carried;
+    carried.axes = draft.carried;
+    carried.in.resize(node_.operands.size(), ReduceOp::Sum);
+    for (bool carries : transfer_[draft.row].operands)
+      carried.operands.push_back(carries ? draft.carried : AxisList());
+    return layouts_for(graph_, node_, layouts_.mesh(), rule_, draft.axes, &carried);
   }
 
  private:
@@ -274,11 +249,10 @@ struct StrategyBook::Entry {
   std::vector<double> seconds;
   StrategySet set;
 
-  void add(OpPrice& price, std::vector<ShardingSpec> of_operands,
-           std::vector<ShardingSpec> of_results) {
-    seconds.push_back(price.seconds(of_operands, of_results));
-    operands.push_back(std::move(of_operands));
-    results.push_back(std::move(of_results));
+  void add(OpPrice& price, OpLayouts layouts) {
+    seconds.push_back(price.seconds(layouts.operands, layouts.results));
+    operands.push_back(std::move(layouts.operands));
+    results.push_back(std::move(layouts.results));
   }
   void drop_drafts() {
     drafts.clear();
@@ -331,36 +305,22 @@ void StrategyBook::draft(Entry& entry) const {
   OpPrice price(graph_, node, layouts_.mesh(), layouts_.profile());
   // A constant is as any layout wants it.
   if (node.def && node.def->has(kConstantLike) && node.def->localize && node.results.size() == 1 &&
-      is_ranked(graph_.result_type(node))) {
+      is_ranked_tensor(graph_.result_type(node))) {
     for (ShardingSpec& spec : layouts_.candidate_specs(graph_.result_type(node).shape))
-      entry.add(price, {}, {std::move(spec)});
+      entry.add(price, {{}, {std::move(spec)}});
     entry.is_drafted = true;
     return;
   }
   std::optional<OpShardingRule> rule = execution_rule(graph_, node);
   if (!rule || rule->operands.size() != node.operands.size() ||
       rule->results.size() != node.results.size()) {
-    auto whole = [&](const std::vector<ValueId>& values) {
-      std::vector<ShardingSpec> specs;
-      for (ValueId value : values) {
-        const Type& type = graph_.type(value);
-        specs.push_back(is_ranked(type)
-                            ? ShardingSpec::closed_replicated(layouts_.mesh(), type.rank())
-                            : ShardingSpec{});
-      }
-      return specs;
-    };
-    entry.add(price, whole(node.operands), whole(node.results));
+    entry.add(price, whole_layouts(graph_, node, layouts_.mesh()));
     entry.is_drafted = true;
     return;
   }
   const Enumerator enumerator(graph_, node, *rule, layouts_, entry.trivial);
   entry.drafts = enumerator.drafts();
-  std::vector<ShardingSpec> operands, results;
-  for (const Draft& draft : entry.drafts) {
-    enumerator.specs(draft, operands, results);
-    entry.add(price, std::move(operands), std::move(results));
-  }
+  for (const Draft& draft : entry.drafts) entry.add(price, enumerator.layouts(draft));
   entry.is_drafted = true;
 }
 

@@ -24,15 +24,15 @@ struct Strategy {
 struct StrategySet {
   std::vector<Strategy> list;
   // Strategies by the layout of one tensor (operands, then results); the cheapest first.
-  int find(size_t tensor, SpecId spec) const;  // -1 where there is none
+  int find(size_t tensor, SpecId spec) const;  // -1 if there is none
 };
 
 // Enumerates and prices strategies; the same op on the same types is done once.
 //
 // Every mesh axis goes to a factor that can run sharded, or to none, or carries a pending sum of
-// the operands to the results where the op is linear. Not enumerated: factors that would need
+// the operands to the results if the op is linear. Not enumerated: factors that would need
 // elements of neighbours (halos), and splits that waste more than a quarter.
-// Left out as dominated: running along fewer axes where splitting one more factor and undoing
+// Left out as dominated: running along fewer axes if splitting one more factor and undoing
 // it on operands and results costs no more and holds no more.
 class StrategyBook {
  public:

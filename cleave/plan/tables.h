@@ -32,8 +32,8 @@ struct TableOptions {
   std::function<bool()> stop = {};
 };
 
-// The Problem of a formulation. Memory is looked at only at the times that are asked for; who
-// solves it checks all times and asks for more.
+// The Problem of a formulation. Memory is looked at only at the times that are asked for; the
+// solver's caller checks all times and asks for more.
 class Tables {
  public:
   Tables(const Formulation& formulation, Layouts& layouts, Classes classes,
@@ -93,7 +93,7 @@ class Tables {
   std::vector<int64_t> bytes(int version) const;       // by choice
   std::vector<int64_t> tie_breaks(ListId list) const;  // in units
   // What an op holds beside an operand that it wants in another layout: the copy, in the place of
-  // the operand where that ends here.
+  // the operand if that ends here.
   int64_t temporary(const Demand& demand, SpecId from, SpecId to) const;
   // Nodes that carry the temporaries of one position, tied to the choices that they follow from.
   void add_temporaries(int position, int64_t time, solver::Problem& problem) const;

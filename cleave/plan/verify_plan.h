@@ -60,7 +60,7 @@ struct PlanVerification {
   }
 };
 
-// Partitions the module as planned, makes it small where it is large, runs it on virtual devices
+// Partitions the module as planned, makes it small if it is large, runs it on virtual devices
 // and on one, and compares results, collectives, bytes and memory with what was said of them.
 PlanVerification verify_plan(const Plan& plan, const Graph& graph, const MachineProfile& profile,
                              const VerifyPlanOptions& options = {});

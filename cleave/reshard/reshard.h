@@ -83,8 +83,8 @@ struct ReshardPlan {
 struct ReshardOptions {
   std::optional<int64_t> memory;  // bound on peak_bytes
   int max_states = 1000;          // of the search; a cut search still returns a valid plan
-  // Axes are moved as a whole, never in smaller parts. For who asks very often: where shards are
-  // even, one pass from each source answers for all targets.
+  // Axes are moved as a whole, never in smaller parts. For callers that ask very often: if shards
+  // are even, one pass from each source answers for all targets.
   bool whole_axes = false;
   // With whole_axes: axes that are moved in these parts instead, all parts of each, in mesh order.
   AxisList parts = {};
@@ -97,14 +97,14 @@ bool chunks_nest(int64_t n, int64_t coarse, int64_t ratio);
 // The cheapest steps from `from` to `to`; the same ones for the same arguments, always. The
 // result's last `after` has the layout of `to` (openness, priorities and explicitly replicated axes
 // are taken from `to`). The meshes may differ in axes and order of devices, not in the number of
-// devices, unless one is a single device. Throws UserError where the meshes have different devices
+// devices, unless one is a single device. Throws UserError if the meshes have different devices
 // or no way stays within the memory.
 ReshardPlan plan_reshard(const ShardingSpec& from, const ShardingSpec& to, const Shape& shape,
                          DType dtype, const MachineProfile& profile,
                          const ReshardOptions& options = {});
 
-// The same for who asks often: keeps what it learnt about the links of each mesh's axes. Not to be
-// shared between threads.
+// The same for callers that ask often: keeps what it learnt about the links of each mesh's axes.
+// Not to be shared between threads.
 class Resharder {
  public:
   explicit Resharder(MachineProfile profile, ReshardOptions options = {});
@@ -128,7 +128,7 @@ class Resharder {
 };
 
 // A single step of the given kind between two specs, with its axes, bytes and seconds; throws
-// UserError where the kind cannot lead from one to the other. Prices sequences that others found.
+// UserError if the kind cannot lead from one to the other. Prices sequences that others found.
 ReshardStep make_step(StepKind kind, const ShardingSpec& before, const ShardingSpec& after,
                       const Shape& shape, DType dtype, const MachineProfile& profile);
 

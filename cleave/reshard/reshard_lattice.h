@@ -12,8 +12,9 @@
 #include "cleave/reshard/reshard_search.h"
 #include "cleave/reshard/reshard_space.h"
 
-// Reshards by whole axes of tensors that divide evenly, for who asks for all pairs of layouts.
-// Internal to cleave/spmd/reshard*.cc.
+// Reshards by whole axes of tensors that divide evenly, for callers that ask for all pairs of
+// layouts.
+// Internal to cleave/reshard.
 
 namespace cleave::reshard {
 

@@ -3,7 +3,7 @@
 #include "cleave/reshard/reshard.h"
 #include "cleave/reshard/reshard_space.h"
 
-// The single steps of the reshard search. Internal to cleave/spmd/reshard*.cc.
+// The single steps of the reshard search. Internal to cleave/reshard.
 
 namespace cleave::reshard {
 

@@ -13,7 +13,7 @@ namespace cleave {
 //   [{"x"}, {}] unreduced={"y"} -> device 0:   all_reduce -> [{"x"}, {}], gather -> []
 //
 // The device sends or receives every element once where that is cheaper than many times; the
-// cheapest of the ways through one layout of the mesh is taken. Throws UserError where none stays
+// cheapest of the ways through one layout of the mesh is taken. Throws UserError if none stays
 // within the memory.
 ReshardPlan plan_single_device(
     const ShardingSpec& from, const ShardingSpec& to, const Shape& shape, DType dtype,

@@ -10,7 +10,7 @@
 #include "cleave/machine/collective.h"
 
 // The states of the reshard search: where each of a few *atoms* (axes or sub-axes) stands. Internal
-// to cleave/spmd/reshard*.cc.
+// to cleave/reshard.
 
 namespace cleave::reshard {
 

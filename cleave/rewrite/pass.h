@@ -51,7 +51,7 @@ struct Pass {
 class PassRegistry {
  public:
   void add(Pass pass);                            // the name must be new
-  const Pass* find(std::string_view name) const;  // null where there is none
+  const Pass* find(std::string_view name) const;  // null if there is none
   const std::map<std::string, Pass, std::less<>>& passes() const { return passes_; }
 
  private:

@@ -49,7 +49,7 @@ class Rewriter {
 
 // A sharding of the node itself, which must not be lost.
 bool is_pinned(const Node& node);
-// One value everywhere: its single element; empty where the literal is not such.
+// One value everywhere: its single element; empty if the literal is not such.
 std::optional<Literal> splat_of(const Literal& literal);
 // The element of a splat (or of a scalar) of a real dtype as a double; nothing for others.
 std::optional<double> splat_value(const Literal& literal);

@@ -20,7 +20,7 @@ struct CommEvent {
   bool is_local() const { return total_bytes == 0; }
 };
 
-// What devices say to each other. It hears what tensors of its thread make happen while it lives,
+// What devices send each other: everything that tensors of its thread communicate while it lives,
 // and what an executor is told to enter:
 //
 //   CommLog log;

@@ -12,7 +12,7 @@ struct Comparison {
   double scale = 0;           // the largest finite magnitude of the expected array
   double tolerance = 0;       // how far numbers may be apart; 0: not at all
   bool same = true;           // equal for integers; within the tolerance of the dtype for floats
-  std::string first;          // where they are not the same: the first element that differs
+  std::string first;          // if they are not the same: the first element that differs
 };
 
 // Floats are the same within `units` roundings of the largest magnitude (sums in another order

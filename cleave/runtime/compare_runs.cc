@@ -72,8 +72,8 @@ std::vector<Suspect> find_suspects(const Array& actual, const Array& expected, d
 bool has_region_flow(const Graph& graph) {
   bool found = false;
   graph.walk([&](NodeId id) {
-    const Node& node = graph.node(id);
-    found |= !node.regions.empty() && node.def && node.def->has(kDataFlow);
+    const Flow flow = flow_of(graph.node(id));
+    found |= flow == Flow::Loop || flow == Flow::Branches;
   });
   return found;
 }

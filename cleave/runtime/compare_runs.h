@@ -33,16 +33,16 @@ struct RunComparison {
 
 // Numbers within the tolerance of `compare` are the same. If others are not, the order of sums may
 // be the reason: the mean of numbers that cancel, an update m / (sqrt(v) + eps) of a gradient near
-// zero, an argmax of equals. So the whole function (as `whole`, on `args`, where it gave
-// `expected`) is run again a few times with random roundings (random_roundings.h), until every such
+// zero, an argmax of equals. So the whole function (`whole`, which gave `expected` for
+// `args`) is run again a few times with random roundings (random_roundings.h), until every such
 // number has been moved by at least 1/`reach` of its deviation. What was not moved so far is
 // different, and so is every number that roundings do not move at all. This holds for integers and
-// booleans too: an index that is off is excused only where roundings change it.
+// booleans too: an index that is off is excused only if roundings change it.
 RunComparison compare_runs(const Graph& whole, std::string_view entry, std::span<const Array> args,
                            std::span<const Array> expected, std::span<const Array> actual,
                            const CompareRunsOptions& options = {});
 
-// "412 of 1000000 numbers differ by more than the tolerance; ...", empty where none does.
+// "412 of 1000000 numbers differ by more than the tolerance; ...", empty if none does.
 std::string unsteady_text(const RunComparison& comparison);
 
 }  // namespace cleave

@@ -6,13 +6,14 @@
 #include <optional>
 #include <tuple>
 
+#include "cleave/core/aligned.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/kernels/allocation_count.h"
 #include "cleave/kernels/workspace.h"
+#include "cleave/ops/cost.h"
 #include "cleave/ops/op.h"
 #include "cleave/runtime/executor.h"
-#include "cleave/runtime/kernel_workspace.h"
 
 namespace cleave {
 namespace {
@@ -24,7 +25,7 @@ class Hollow {
   Array make(DType dtype, const Shape& shape) {
     const auto bytes = num_elements(shape) * byte_size(dtype);
     auto* address = reinterpret_cast<std::byte*>(next_);
-    next_ += static_cast<uintptr_t>(std::max<int64_t>(bytes, 1) + 63) / 64 * 64;
+    next_ += aligned(static_cast<size_t>(std::max<int64_t>(bytes, 1)));
     count(bytes);
     Buffer buffer(address, [bytes](std::byte*) { thread_allocations().live -= bytes; });
     return Array(dtype, shape, row_major_strides(shape), 0, std::move(buffer));
@@ -71,18 +72,9 @@ class DryDevice : public KernelCaller, public TransferHandler {
 
   std::vector<Array> call(EvalContext& context, const Node& node,
                           std::span<const Array> in) override {
-    if (is<op::While>(node)) return loop(context, node, in);
-    if (!node.regions.empty() && node.def && node.def->has(kDataFlow)) {
-      std::vector<Array> results;
-      for (size_t r = 0; r < node.regions.size(); ++r) {
-        if (most_runs(node, r) == 0) continue;
-        results.clear();  // one of them runs
-        results = context.run_region(node.regions[r], {});
-      }
-      if (results.size() == node.results.size()) return results;
-      for (ValueId result : node.results) results.push_back(fresh(graph_.type(result)));
-      return results;
-    }
+    const Flow flow = flow_of(node);
+    if (flow == Flow::Loop) return loop(context, node, in);
+    if (flow == Flow::Branches) return branches(context, node);
     std::vector<Array> results =
         renames_only(node, in) ? node.def->eval(context, node, in) : computed(context, node, in);
     remember(node, results);
@@ -140,53 +132,61 @@ class DryDevice : public KernelCaller, public TransferHandler {
     if (is<op::Reshape>(node)) return reshapes_as_view(in[0], graph_.result_type(node).shape);
     if (node.def->has(kViewLike) || node.def->has(kDataFlow)) return true;
     if (node.def->has(kConstantLike)) return node.attrs.has("value");
-    return is<op::Transfer>(node) || node.name.starts_with("sdy.") ||
-           node.name.ends_with("tuple") || is<op::GetTupleElement>(node);
+    return is<op::Transfer>(node) || node.def->forwards;
   }
 
   std::vector<Array> computed(EvalContext& context, const Node& node, std::span<const Array> in) {
-    if (is<op::Convert>(node) && in[0].dtype() == graph_.result_type(node).dtype) return {in[0]};
+    if (node.def && node.def->alias)
+      if (std::vector<Array> views = node.def->alias(graph_, node, in); !views.empty())
+        return views;
     if (is<op::Iota>(node)) {  // one line, repeated
       const Type& type = graph_.result_type(node);
       const int64_t dim = node.attrs.get_int("iota_dimension");
       return {hollow_.make(type.dtype, {type.shape[static_cast<size_t>(dim)]})
                   .broadcast(type.shape, {dim})};
     }
-    if (is<op::DynamicSlice>(node))  // a view, wherever it begins
-      return {in[0].slice(Shape(in[0].rank(), 0), graph_.result_type(node).shape)};
     std::vector<Array> results;
-    for (ValueId result : node.results) results.push_back(in_place(context, node, result, in));
-    Hollow::use(kernel_workspace(graph_, node, in));
+    for (ValueId result : node.results) results.push_back(place(context, node, result, in));
+    Hollow::use(op_workspace(graph_, node, in));
     return results;
   }
 
   // In the memory of the first operand that nobody else holds, where it fits; else in fresh memory.
-  Array in_place(EvalContext& context, const Node& node, ValueId result,
-                 std::span<const Array> in) {
+  Array place(EvalContext& context, const Node& node, ValueId result, std::span<const Array> in) {
     const Type& type = graph_.type(result);
-    if (may_write_in_place(node))
-      for (const Array& operand : in) {
-        const bool updates = is<op::DynamicUpdateSlice>(node);
-        if (context.may_overwrite(operand)) {
-          if (operand.is_contiguous() && byte_size(operand.dtype()) == byte_size(type.dtype))
-            return Array(type.dtype, type.shape, row_major_strides(type.shape), 0,
-                         operand.buffer());
-          break;
-        }
-        if (updates) break;  // only into the array that is updated
-      }
+    const InPlace in_place = node.def ? node.def->in_place : InPlace::Never;
+    if (in_place == InPlace::Never) return fresh(type);
+    if (in_place == InPlace::FirstOperand) in = in.first(1);
+    for (const Array& operand : in) {
+      if (!context.may_overwrite(operand)) continue;
+      if (!operand.is_contiguous() || byte_size(operand.dtype()) != byte_size(type.dtype)) break;
+      return Array(type.dtype, type.shape, row_major_strides(type.shape), 0, operand.buffer());
+    }
     return fresh(type);
+  }
+
+  std::vector<Array> branches(EvalContext& context, const Node& node) {
+    std::vector<Array> results;
+    for (size_t r = 0; r < node.regions.size(); ++r) {
+      if (most_runs(node, r) == 0) continue;
+      results.clear();  // one of them runs
+      results = context.run_region(node.regions[r], {});
+    }
+    if (results.size() == node.results.size()) return results;
+    for (ValueId result : node.results) results.push_back(fresh(graph_.type(result)));
+    return results;
   }
 
   std::vector<Array> loop(EvalContext& context, const Node& node, std::span<const Array> in) {
     constexpr int64_t kTrips = 3;  // buffers are used again from the second on
+    const LoopRegions regions = *loop_of(node);
     std::vector<Array> carried(in.begin(), in.end());
     const int64_t trips = std::min(kTrips, most_runs(node, 1));
     for (int64_t trip = 0; trip < trips; ++trip) {
-      context.run_region(node.regions[0], carried);
-      carried = context.consume_region(node.regions[1], std::move(carried));
+      context.run_region(regions.condition, carried);
+      carried = context.consume_region(regions.body, std::move(carried));
     }
-    context.run_region(node.regions[0], carried);
+    context.run_region(regions.condition, carried);
     return carried;
   }
 

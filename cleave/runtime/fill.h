@@ -14,7 +14,7 @@ namespace cleave {
 //   even;
 //                    element i depends on the seed and i alone
 //   FILE.npy         from a file of this type
-// Throws UserError where the text is none of them or the file has another type.
+// Throws UserError if the text is none of them or the file has another type.
 Array make_array(const Type& type, std::string_view description);
 
 }  // namespace cleave

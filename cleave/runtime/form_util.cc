@@ -4,6 +4,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/local_op.h"
+#include "cleave/ops/reduce/reducer.h"
 
 namespace cleave {
 
@@ -104,17 +105,17 @@ ValueId highest_constant(GraphBuilder& b, DType dtype, const Shape& shape) {
   return literal_constant(b, identity_literal(ReduceOp::Min, Type::tensor(dtype, shape)));
 }
 
+ValueId identity_constant(GraphBuilder& b, std::string_view op, DType dtype) {
+  const std::optional<ReduceOp> reduction = reduce_op_of(op);
+  internal_check(reduction.has_value(), "a reduction by an op that is none");
+  return literal_constant(b, identity_literal(*reduction, Type::tensor(dtype, {})));
+}
+
 ValueId fold(GraphBuilder& b, ValueId x, std::string_view op, const std::vector<int64_t>& dims,
              bool keep) {
   const DType dtype = b.dtype(x);
   const Shape full = b.shape(x);
-  ReduceOp kind = ReduceOp::Sum;
-  if (op == "stablehlo.multiply") kind = ReduceOp::Prod;
-  if (op == "stablehlo.maximum") kind = ReduceOp::Max;
-  if (op == "stablehlo.minimum") kind = ReduceOp::Min;
-  if (op == "stablehlo.and") kind = ReduceOp::And;
-  if (op == "stablehlo.or") kind = ReduceOp::Or;
-  const ValueId start = literal_constant(b, identity_literal(kind, Type::tensor(dtype, {})));
+  const ValueId start = identity_constant(b, op, dtype);
   Shape rest, kept = full;
   for (size_t d = 0; d < full.size(); ++d) {
     const bool folded = std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) != dims.end();

@@ -61,6 +61,12 @@ ValueId along(GraphBuilder& b, ValueId vector, Shape shape, int64_t dim);
 // A constant with the lowest (highest) value of its dtype, exact for 64-bit integers too.
 ValueId lowest_constant(GraphBuilder& b, DType dtype, const Shape& shape = {});
 ValueId highest_constant(GraphBuilder& b, DType dtype, const Shape& shape = {});
+// The dtype in which a function of real numbers takes its operand: integers and bools as f32.
+inline DType real_type(DType dtype) {
+  return is_float(dtype) || is_complex(dtype) ? dtype : DType::F32;
+}
+// What a reduction by this op begins with.
+ValueId identity_constant(GraphBuilder& b, std::string_view op, DType dtype);
 // A reduction by one op from its identity; reduced dimensions stay with size 1 where `keep` says.
 ValueId fold(GraphBuilder& b, ValueId x, std::string_view op, const std::vector<int64_t>& dims,
              bool keep = false);

@@ -12,7 +12,6 @@
 #include "cleave/core/seconds_now.h"
 #include "cleave/graph/verify.h"
 #include "cleave/ops/infer_util.h"
-#include "cleave/runtime/kernel_workspace.h"
 #include "cleave/runtime/local_transport.h"
 #include "cleave/runtime/run_devices.h"
 
@@ -115,10 +114,10 @@ void Interpreter::release_operands(const Step& step, std::span<const Array> oper
 // meter counts as if.
 int64_t Interpreter::taken_over(const Step& step, const Node& node, std::span<const Array> operands,
                                 std::span<const Array> results) const {
-  if (results.size() != 1 || !may_write_in_place(node)) return 0;
-  const bool updates = node.def && !node.def->has(kElementwise);
+  if (results.size() != 1 || !node.def || node.def->in_place == InPlace::Never) return 0;
+  const size_t candidates = node.def->in_place == InPlace::FirstOperand ? 1 : operands.size();
   const std::span<const StepOperand> list = schedule_->operands(step);
-  for (size_t i = 0; i < (updates ? 1 : operands.size()); ++i) {
+  for (size_t i = 0; i < candidates; ++i) {
     const auto same = std::count_if(operands.begin(), operands.end(), [&](const Array& other) {
       return other.buffer() == operands[i].buffer();
     });

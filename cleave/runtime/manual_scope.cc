@@ -4,6 +4,7 @@
 #include <map>
 
 #include "cleave/core/error.h"
+#include "cleave/ops/reduce/reducer.h"
 #include "cleave/runtime/form_util.h"
 #include "cleave/runtime/ops_elementwise.h"
 #include "cleave/runtime/ops_shape.h"
@@ -59,23 +60,6 @@ AttrDict group_attrs(const AxisList& axes, bool global_ids) {
   return attrs;
 }
 
-const char* combiner(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::Max:
-      return "stablehlo.maximum";
-    case ReduceOp::Min:
-      return "stablehlo.minimum";
-    case ReduceOp::Prod:
-      return "stablehlo.multiply";
-    case ReduceOp::And:
-      return "stablehlo.and";
-    case ReduceOp::Or:
-      return "stablehlo.or";
-    default:
-      return "stablehlo.add";
-  }
-}
-
 Tensor collective(const char* op, const Tensor& x, Shape shape, AttrDict attrs,
                   std::optional<ReduceOp> reduce = std::nullopt) {
   Graph graph;
@@ -85,7 +69,7 @@ Tensor collective(const char* op, const Tensor& x, Shape shape, AttrDict attrs,
   if (reduce) {
     GraphBuilder body(graph, graph.add_region(node));
     for (int i = 0; i < 2; ++i) graph.add_argument(body.region(), Type::tensor(x.dtype(), {}));
-    body.finish({body.emit(combiner(*reduce), {body.arg(0), body.arg(1)})});
+    body.finish({body.emit(op_of(*reduce), {body.arg(0), body.arg(1)})});
   }
   graph.append(b.region(), node);
   b.finish(std::vector<ValueId>(graph.node(node).results));

@@ -13,13 +13,8 @@
 namespace cleave {
 namespace {
 
-// Ops that see the bits of an integer and not its value: it is widened with zeros in front.
-bool reads_bits(const Node& node) {
-  return is<op::Popcnt, op::CountLeadingZeros, op::ShiftRightLogical>(node);
-}
-
-// What such an op gives depends on the type itself; the wide one would give something else.
-bool depends_on_width(const Node& node) { return is<op::NextAfter, op::BitcastConvert>(node); }
+// For ops that see the bits of an integer and not its value, it is widened with zeros in front.
+bool reads_bits(const Node& node) { return node.def->has(kReadsBits); }
 
 bool is_literal(const Node& node) {
   return node.def->has(kConstantLike) && node.attrs.has("value");
@@ -96,21 +91,15 @@ std::vector<Array> eval_wide(EvalContext& context, const Node& node,
   return results;
 }
 
-bool captures_values(const Graph& graph, const Node& node) {
-  std::vector<bool> own(graph.num_values());
-  bool captures = false;
-  for (RegionId region : node.regions) {
-    for (ValueId arg : graph.region(region).args) own[arg.index] = true;
+// Whether its regions need what is outside: values, or functions of the module.
+bool reaches_outside(const Graph& graph, const Node& node) {
+  bool calls = false;
+  for (RegionId region : node.regions)
     graph.walk(region, [&](NodeId id) {
-      const Node& inner = graph.node(id);
-      captures |= inner.def && inner.def->has(kCall);
-      for (ValueId operand : inner.operands) captures |= !own[operand.index];
-      for (ValueId result : inner.results) own[result.index] = true;
-      for (RegionId deeper : inner.regions)
-        for (ValueId arg : graph.region(deeper).args) own[arg.index] = true;
+      const OpDef* def = graph.node(id).def;
+      calls |= def && def->has(kCall);
     });
-  }
-  return captures;
+  return calls || !captured_values(graph, node.regions).empty();
 }
 
 }  // namespace
@@ -127,7 +116,7 @@ EvalFn narrow_eval(const Graph& graph, const Node& node) {
   for (Trait moves : {kViewLike, kDataFlow, kCall, kTerminator, kCollective})
     if (node.def->has(moves)) return node.def->eval;
   if (node.results.empty() || is_literal(node) || is<op::Convert>(node)) return node.def->eval;
-  if (depends_on_width(node)) {
+  if (node.def->has(kReadsWidth)) {
     const auto whole_bytes = [&](ValueId value) {
       return bit_width(graph.type(value).dtype) % 8 == 0;
     };
@@ -135,7 +124,7 @@ EvalFn narrow_eval(const Graph& graph, const Node& node) {
                        std::all_of(node.results.begin(), node.results.end(), whole_bytes);
     return is<op::BitcastConvert>(node) && bytes ? node.def->eval : nullptr;
   }
-  if (!node.def->eval || captures_values(graph, node)) return nullptr;
+  if (!node.def->eval || reaches_outside(graph, node)) return nullptr;
   return eval_wide;
 }
 

@@ -10,12 +10,12 @@
 #include "cleave/runtime/tensor.h"
 
 // Communication by name. On tensors of the whole program these functions say where a change of
-// layout happens; inside `shard_map`, where a tensor is one device's part, they are what they are
-// in MPI, among the devices that differ along the axes alone.
+// layout happens; inside `shard_map`, in which a tensor is one device's part, they do what MPI's
+// do, among the devices that differ along the axes alone.
 namespace cleave {
 
-// The pending reduction over the axes, completed (by the operator that is pending); where nothing
-// is pending, x. In shard_map: the parts combined by `op`.
+// The pending reduction over the axes, completed (by the operator that is pending); x if nothing is
+// pending. In shard_map: the parts combined by `op`.
 Tensor all_reduce(const Tensor& x, const SpecEntry& axes, ReduceOp op = ReduceOp::Sum);
 // Dimension `dim`, no longer sharded over the axes. In shard_map: the parts joined along it.
 Tensor all_gather(const Tensor& x, const SpecEntry& axes, int64_t dim);

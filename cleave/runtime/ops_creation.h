@@ -5,7 +5,7 @@
 #include "cleave/runtime/promotion.h"
 #include "cleave/runtime/tensor.h"
 
-// Tensors out of nothing: on one device, until they meet others or `shard` says where.
+// New tensors. They are on one device until they meet others or `shard` places them.
 namespace cleave {
 
 Tensor full(const Shape& shape, const Scalar& value, DType dtype);
@@ -18,7 +18,7 @@ Tensor ones_like(const Tensor& x);
 
 // 0, 1, 2, ... along a dimension.
 Tensor iota(const Shape& shape, int64_t dim, DType dtype = DType::I32);
-// start, start + step, ... before stop. Without a dtype: i32, or f32 where one of them is a float.
+// start, start + step, ... before stop. Without a dtype: i32, or f32 if one of them is a float.
 Tensor arange(const Scalar& start, const Scalar& stop, const Scalar& step = 1,
               std::optional<DType> dtype = std::nullopt);
 Tensor arange(const Scalar& stop);

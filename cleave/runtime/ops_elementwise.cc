@@ -14,8 +14,6 @@ namespace {
 using Values = std::vector<ValueId>;
 using Params = std::span<const int64_t>;
 
-DType real_type(DType dtype) { return is_float(dtype) || is_complex(dtype) ? dtype : DType::F32; }
-
 // Operands of a binary op brought together.
 struct Pair {
   ValueId a, b;

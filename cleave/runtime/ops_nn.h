@@ -24,18 +24,18 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight = {}, double epsilon = 1e-
 
 struct AttentionOptions {
   bool causal = false;
-  std::optional<double> scale = {};  // 1 / sqrt(d) where none is given
-  Tensor mask = {};  // bool, broadcasts to [b, h, s, t]: true where a query may look
+  std::optional<double> scale = {};  // 1 / sqrt(d) if none is given
+  Tensor mask = {};  // bool, broadcasts to [b, h, s, t]: true if a query may see a key
 };
-// softmax(q k^T scale) v for q [b, h, s, d] and k, v [b, g, t, d], where every h / g heads of q
-// share one of k and v. A causal query at s - 1 sees all t keys.
+// softmax(q k^T scale) v for q [b, h, s, d] and k, v [b, g, t, d]; every h / g heads of q share one
+// of k and v. A causal query at s - 1 sees all t keys.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionOptions& options = {});
 
-// For every row of logits [..., c], minus the log of the probability of its label; f32. Also where
-// the classes are sharded: no device needs all of them. A label that is no class, below 0 or beyond
-// the last, is a UserError if the labels are computed when this is called; in a trace, or where
-// they are yet to be computed, it makes the row NaN, and its gradient.
+// For every row of logits [..., c], minus the log of the probability of its label; f32. The
+// classes may be sharded: no device needs all of them. A label that is no class, below 0 or beyond
+// the last, is a UserError if the labels are computed when this is called; in a trace, or if
+// they are yet to be computed, it makes the row and its gradient NaN.
 Tensor cross_entropies(const Tensor& logits, const Tensor& labels);
 // The mean of them over all rows: one number, a loss.
 Tensor cross_entropy(const Tensor& logits, const Tensor& labels);

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "cleave/core/error.h"
+#include "cleave/ops/reduce/reducer.h"
 #include "cleave/runtime/form_util.h"
 #include "cleave/runtime/ops_elementwise.h"
 #include "cleave/runtime/record.h"
@@ -13,8 +14,6 @@ namespace {
 
 using Values = std::vector<ValueId>;
 using Params = std::span<const int64_t>;
-
-DType real_type(DType dtype) { return is_float(dtype) || is_complex(dtype) ? dtype : DType::F32; }
 
 DType sum_type(DType dtype) {
   if (dtype == DType::Bool) return DType::I32;
@@ -120,10 +119,9 @@ Values running_form(GraphBuilder& b, Params params) {
   window[dim] = n;
   padding[2 * dim + (params[1] ? 1 : 0)] = n - 1;
   const std::string_view name = op.text;
-  const ValueId start = name == "stablehlo.add"        ? b.constant(0, dtype)
-                        : name == "stablehlo.multiply" ? b.constant(1, dtype)
-                        : name == "stablehlo.maximum"  ? lowest_constant(b, dtype)
-                                                       : highest_constant(b, dtype);
+  // A running sum begins with 0.0, and not with -0.0 as a reduction does.
+  const bool adds = reduce_op_of(name) == ReduceOp::Sum;
+  const ValueId start = adds ? b.constant(0, dtype) : identity_constant(b, name, dtype);
   AttrDict attrs;
   attrs.set("window_dimensions", ints_attr(std::move(window)));
   attrs.set("padding", pairs_attr(padding));

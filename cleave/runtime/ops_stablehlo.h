@@ -19,7 +19,7 @@ using Tensors = std::vector<Tensor>;
 // A body of scalar code; it may not use tensors from outside.
 using Body = std::function<Tensors(std::span<const Tensor>)>;
 
-// Any op by its full name. Types are inferred where none are given.
+// Any op by its full name. Types are inferred if none are given.
 Tensors op(std::string_view name, std::span<const Tensor> operands, AttrDict attrs = {},
            std::vector<Type> types = {});
 inline Tensor op(std::string_view name, std::initializer_list<Tensor> operands,

@@ -47,7 +47,7 @@ bool integer_fits(__int128 value, DType dtype);
 // "-128 to 127"
 std::string integer_range(DType dtype);
 
-// A tensor without dimensions. Inside a trace it is a constant. Throws UserError where the number
+// A tensor without dimensions. Inside a trace it is a constant. Throws UserError if the number
 // is beyond the integers of the dtype, or NaN or infinite and the dtype has integers.
 Tensor scalar(const Scalar& value, DType dtype);
 

@@ -47,7 +47,7 @@ struct Record : RecordHead {
   bool placeholder = false;
   bool computed = false;
   bool constant = false;                   // may be written into a trace instead of captured
-  std::vector<std::vector<Array>> values;  // by result, then by device; where computed
+  std::vector<std::vector<Array>> values;  // by result, then by device; if computed
   // How `values` lie, by result, if that is not as recorded: of a pending sum that an op has
   // completed the sum is kept, so that it is completed once. Its layout stays what it was.
   std::vector<AvalPtr> held;
@@ -57,7 +57,7 @@ struct Record : RecordHead {
   const Aval& aval(size_t i) const { return *signature->results[i]; }
 };
 
-// Records an op and gives its results. Throws UserError where the operands do not fit.
+// Records an op and gives its results. Throws UserError if the operands do not fit.
 //   record([](GraphBuilder& b, auto) { return std::vector{b.emit("stablehlo.sine", {b.arg(0)})}; },
 //          {}, {x})
 std::vector<Tensor> record(FormFn form, std::span<const int64_t> params,
@@ -76,17 +76,17 @@ uint64_t& trace_level();
 // A value that is there: its parts by device.
 Tensor make_computed(AvalPtr aval, std::vector<Array> shards);
 // Gives record its values, and lets its operands go. `held` are the avals of the values: those of
-// the results, or completed sums where those are pending.
+// the results, or completed sums if those are pending.
 void set_computed(Record& record, std::vector<AvalPtr> avals,
                   std::vector<std::vector<Array>> values, std::vector<AvalPtr> held = {});
 
-// The parts of a computed tensor by device, in the tensor's layout. Throws UserError where they
+// The parts of a computed tensor by device, in the tensor's layout. Throws UserError if they
 // were taken.
 std::vector<Array> values_of(const Tensor& tensor);
 // The same as they are held, and how that is.
 const std::vector<Array>& held_values(const Tensor& tensor);
 const AvalPtr& held_aval(const Tensor& tensor);
-// Takes them away, for somebody who will overwrite them: the tensor has no value any more.
+// Takes them away, for a caller that will overwrite them: the tensor has no value any more.
 std::vector<Array> take_values(const Tensor& tensor);
 
 // Copies the nodes of a function into a region, calls and composites written out, and gives what

@@ -2,7 +2,6 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
-#include "cleave/ops/op.h"
 #include "cleave/runtime/record.h"
 #include "cleave/runtime/replay_plan.h"
 #include "cleave/runtime/trace_scope.h"
@@ -10,25 +9,10 @@
 namespace cleave {
 namespace {
 
-// Values that the regions of a node use and do not define, in the order of first use.
-void add_free_values(const Graph& graph, const Node& node, std::vector<ValueId>& found) {
-  std::vector<bool> defined(graph.num_values());
-  std::vector<ValueId> used;
-  auto define = [&](const std::vector<ValueId>& values) {
-    for (ValueId value : values) defined[value.index] = true;
-  };
-  for (RegionId region : node.regions) {
-    define(graph.region(region).args);
-    graph.walk(region, [&](NodeId id) {
-      const Node& inner = graph.node(id);
-      for (RegionId nested : inner.regions) define(graph.region(nested).args);
-      define(inner.results);
-      used.insert(used.end(), inner.operands.begin(), inner.operands.end());
-    });
-  }
-  for (ValueId value : used)
-    if (!defined[value.index] && std::find(found.begin(), found.end(), value) == found.end())
-      found.push_back(value);
+// Adds values that are not in the list yet.
+void add_new(std::vector<ValueId>& list, const std::vector<ValueId>& values) {
+  for (ValueId value : values)
+    if (std::find(list.begin(), list.end(), value) == list.end()) list.push_back(value);
 }
 
 class Replayer {
@@ -45,23 +29,15 @@ class Replayer {
         if (plan_) plan_->results = indices(node.operands);
         return lookup(node.operands);
       }
-      const bool composite = is<op::Composite>(node);
-      bind(node.results,
-           composite || is<op::Call>(node)
-               ? run(callee(node, composite ? "decomposition" : "callee"), lookup(node.operands))
-               : record_node(id));
+      bind(node.results, flow_of(node) == Flow::Call ? run_call(node) : record_node(id));
     }
     throw_user("function @{} does not return", function.name);
   }
 
  private:
-  const Function& callee(const Node& node, const char* attribute) const {
+  std::vector<Tensor> run_call(const Node& node) {
     if (plan_) plan_->valid = false;
-    const auto name = node.attrs.get_string(attribute);
-    const Function* function = graph_.find_function(name);
-    if (!function || !function->body.valid())
-      throw_user("{}: the module has no function @{} with a body", node.name, name);
-    return *function;
+    return run(callee_with_body(graph_, node), lookup(node.operands));
   }
 
   static std::vector<uint32_t> indices(const std::vector<ValueId>& values) {
@@ -84,10 +60,8 @@ class Replayer {
   std::vector<Tensor> record_node(NodeId id) {
     const Node& node = graph_.node(id);
     std::vector<ValueId> inputs;
-    for (ValueId operand : node.operands)
-      if (std::find(inputs.begin(), inputs.end(), operand) == inputs.end())
-        inputs.push_back(operand);
-    if (!node.regions.empty()) add_free_values(graph_, node, inputs);
+    add_new(inputs, node.operands);
+    add_new(inputs, captured_values(graph_, node.regions));
     Graph form;
     std::vector<Type> types;
     for (ValueId input : inputs) types.push_back(graph_.type(input));

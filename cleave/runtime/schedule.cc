@@ -4,7 +4,6 @@
 
 #include "cleave/core/error.h"
 #include "cleave/ops/identity.h"
-#include "cleave/ops/op.h"
 #include "cleave/runtime/narrow_eval.h"
 
 namespace cleave {
@@ -139,12 +138,10 @@ class Schedule::Builder {
       step.kind = Step::Kind::Return;
     } else if (is_small_constant(graph_, node)) {
       step.kind = Step::Kind::Constant;
-    } else if (is<op::Call>(node)) {
-      const Function* callee = graph_.find_function(node.attrs.get_string("callee"));
-      if (callee && callee->body.valid()) {
-        step.kind = Step::Kind::Call;
-        step.callee = callee->body;
-      }
+    } else if (const Function* function = callee(graph_, node);
+               function && function->body.valid()) {
+      step.kind = Step::Kind::Call;
+      step.callee = function->body;
     }
     return step;
   }

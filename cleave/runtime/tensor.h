@@ -30,7 +30,7 @@ struct RecordHead {
 struct TensorShard {
   int64_t device = 0;
   ShardSlice index;  // which part of the whole: offsets and sizes
-  Array data;        // where a reduction is pending, this device's part of it
+  Array data;        // if a reduction is pending, this device's part of it
 };
 
 // A C++ type of elements.
@@ -53,8 +53,8 @@ struct HostElement {
 };
 
 // A value of a program: a handle to the record of the op that makes it. Copies share it. Everything
-// that is done with tensors is recorded; values are computed when someone looks, and then only what
-// that needs, once.
+// that is done with tensors is recorded. A value is computed when it is read, with only what it
+// needs, and once.
 //
 //   Mesh mesh{{"data", 2}, {"model", 4}};
 //   Tensor x = randn({64, 512}).shard(mesh, P("data", {}));
@@ -83,7 +83,7 @@ class Tensor {
 
   // From host memory, on one device, until `shard` says otherwise. The tensor has elements of its
   // own: what happens to the array or vector afterwards does not matter. (An array that is moved
-  // here, and that nobody else holds, is taken over without a copy.)
+  // here, and has no other holder, is taken over without a copy.)
   static Tensor from(Array array);
   // T is what elements of `dtype` are in memory: float for f32, int32_t for i32,
   // std::complex<float> for complex<f32>; bools are bytes (or a vector<bool>), and 16-bit floats
@@ -109,14 +109,14 @@ class Tensor {
   int64_t rank() const { return static_cast<int64_t>(shape().size()); }
   int64_t dim(int64_t d) const;  // negative counts from the end
   int64_t size() const { return num_elements(shape()); }
-  // The layout; without a mesh where the tensor is whole on one device. It is known when the tensor
+  // The layout; without a mesh if the tensor is whole on one device. It is known when the tensor
   // is recorded, and never changes. A pending sum is completed by the first op that needs its
   // value; the sum is kept with it, so that the next one finds it.
   const ShardingSpec& sharding() const;
   const MeshPtr& mesh() const { return sharding().mesh; }
 
   // The value laid out in another way. `shard` and `with_sharding` are constraints, which compilers
-  // of a trace may move; `reshard` happens where it stands. Open dimensions, priorities and axes
+  // of a trace may move; `reshard` happens at its place. Open dimensions, priorities and axes
   // that are to stay replicated are wishes to the propagation of a trace, and are kept there; they
   // are no part of where elements lie, so `sharding()` does not have them.
   Tensor shard(const Mesh& mesh, const PartitionSpec& spec) const;
@@ -125,7 +125,7 @@ class Tensor {
   Tensor reshard(const PartitionSpec& spec) const;
   Tensor reshard(const ShardingSpec& spec) const;
 
-  // Looking. Each computes the value first where that has not happened.
+  // Reading. Each computes the value first if that has not happened.
   Array to_host() const;  // the whole value, contiguous; a copy, which the caller may write to
   template <typename T>
   std::vector<T> to_vector() const {

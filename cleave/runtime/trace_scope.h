@@ -43,7 +43,7 @@ class TraceScope {
 
   Tensor placeholder(Type type, std::optional<ShardingSpec> spec = std::nullopt,
                      std::string name = {});
-  // Like a tensor: its type, and its layout where it has one.
+  // Like a tensor: its type, and its layout if it has one.
   Tensor placeholder_like(const Tensor& tensor, std::string name = {});
 
   Traced finish(std::span<const Tensor> outputs);

@@ -64,7 +64,7 @@ struct DeviceBlocks {
 // names it.
 class World {
  public:
-  // The ranks that this process was started with by mpirun (or cleave launch); null where it runs
+  // The ranks that this process was started with by mpirun (or cleave launch); null if it runs
   // alone. Joins them at the first call, which loads MPI. At the end of the process the ranks part.
   static World* of_process();
   // Whether this process was started as one of several ranks, and as which. Load nothing.
@@ -85,7 +85,7 @@ class World {
   int size() const { return size_; }
   bool one_host() const { return wire_->one_host(); }
 
-  // The devices of this rank. Throws UserError where there are fewer devices than ranks.
+  // The devices of this rank. Throws UserError if there are fewer devices than ranks.
   std::vector<int64_t> devices_of(const Mesh& mesh) const;
 
   // Every rank's arrays, on every rank. `what` is for messages.

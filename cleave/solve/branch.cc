@@ -173,7 +173,7 @@ class Worker {
     double score = 0;
   };
 
-  // Strategies below and above the mean, in memory where it is dear, else in bound.
+  // Strategies below and above the mean, in memory if it is dear, else in bound.
   std::vector<Split> candidates(const Model& model, const Dual<double>& dual,
                                 const AlignedVector<double>& with, double bound,
                                 std::size_t most) const {

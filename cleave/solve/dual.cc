@@ -141,7 +141,7 @@ void Dual<Real>::move_prices(double gap) {
 template <class Real>
 void Dual<Real>::end_window() {
   const double gained = best_ - marked_;
-  // Without prices there is nothing but to sweep on: not for long where the gap hardly shrinks.
+  // Without prices there is nothing but to sweep on: not for long if the gap hardly shrinks.
   const double little = std::max(1e-7 * std::abs(best_), model_.times == 0 ? 0.02 * room_ : 0.0);
   stalled_ = gained > little ? 0 : stalled_ + 1;
   if (gained < 0.05 * lift_) {

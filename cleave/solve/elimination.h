@@ -50,8 +50,8 @@ class Elimination {
   struct Factor {
     std::vector<int> scope;  // local ids, outermost first; the last dimension is padded
     const Real* table = nullptr;
-    Real* owned = nullptr;             // the same table where it may be added to
-    const Real* transposed = nullptr;  // the same with the two dimensions swapped, where it exists
+    Real* owned = nullptr;             // the same table if it may be added to
+    const Real* transposed = nullptr;  // the same with the two dimensions swapped, if it exists
   };
   struct Variable {
     int node = 0;

@@ -18,7 +18,7 @@ Int128 sum_of_largest(const Problem& problem);
 
 using PlainSolve = std::function<Solution(const Problem&, const SolveOptions&)>;
 
-// Solves a problem whose costs add up to kMostTotal or more, exactly where that is possible. What
+// Solves a problem whose costs add up to kMostTotal or more, exactly if that is possible. What
 // every choice pays is set aside. A first solve with shifted costs finds a solution, and what alone
 // costs more than that solution is forbidden: mostly, the rest then needs no shift.
 //

@@ -5,7 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "cleave/solve/aligned.h"
+#include "cleave/core/aligned.h"
+#include "cleave/solve/lanes.h"
 #include "cleave/solve/reduction.h"
 
 namespace cleave::solver {

@@ -27,7 +27,7 @@ constexpr int kLarge = 1000;       // nodes of models on which that pays
 constexpr double kApartUntil = 0.75;
 constexpr double kApartGap = 0.003;
 constexpr double kUnitsPerSecond = 2200;  // of two workers on two present-day cores
-constexpr double kEnough = 0.6;           // of the first stage, where the gap is small enough
+constexpr double kEnough = 0.6;           // of the first stage, if the gap is small enough
 constexpr int kTurns = 12;                // of thinning and bounding, at most
 constexpr double kPause = 0.02;           // a gap that makes a first thinning worth while
 constexpr double kWidth = 23;             // of the tables of an elimination that settles everything
@@ -123,7 +123,7 @@ class Solve {
     return false;
   }
 
-  // Doubles the work that may be spent, where the gap asks for it and the effort allows it.
+  // Doubles the work that may be spent, if the gap asks for it and the effort allows it.
   bool next_stage() {
     const double whole = effort(options_) * kUnit;
     if (is_good() || is_proven() || budget_.total() >= whole) return false;

@@ -30,7 +30,7 @@ struct SolveOptions {
   // long as the gap is larger.
   double gap = 0;
   std::uint64_t first_effort = 0;
-  // A choice to begin with, where it is feasible: what comes back is at least as good.
+  // A choice to begin with, if it is feasible: what comes back is at least as good.
   std::vector<int> start = {};
   // A cap in seconds on the wall clock. When it is what ended the solve (or hurried it), the result
   // says `effort_cut` and may differ from run to run.

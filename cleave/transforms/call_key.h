@@ -27,9 +27,8 @@
 // of vectors, names in maps, which optionals are empty), and every plain value.
 //
 //   CallKey::of(x, 0.1) == CallKey::of(y, 0.1)
-//   CallKey::of(x, 0.0) != CallKey::of(x, -0.0)              floats by their bits; NaN equals
-//   itself CallKey::of(pair, single) != CallKey::of(single, pair)   vectors of 2 and 1 tensors, of
-//   1 and 2
+//   CallKey::of(x, 0.0) != CallKey::of(x, -0.0)             floats by their bits; NaN equals NaN
+//   CallKey::of(pair, single) != CallKey::of(single, pair)  vectors of 2 and 1, and of 1 and 2
 //
 // Values are compared by content: numbers, enums, strings, standard containers of those, what a
 // smart pointer points to, and all members of an aggregate, whether `visit` shows them or not. A
@@ -202,7 +201,7 @@ void add(ArgumentKey& key, const T& value) {
   } else if constexpr (Elements<T> && !Shown<T> && !HasCompileKey<T>) {
     add_elements<false>(key, value);
   } else if constexpr (std::is_empty_v<T> && !Shown<T>) {
-    // Its type says all.
+    // Its type says everything.
   } else {
     add_class<walked>(key, value);
   }
@@ -218,7 +217,7 @@ std::string plain_text(const T& value) {
     return {};
 }
 
-// Throws UserError where a tree holds Tensors that its `visit` does not show.
+// Throws UserError if a tree holds Tensors that its `visit` does not show.
 void check_shown(size_t argument, size_t tensors, size_t leaves);
 
 }  // namespace key_detail

@@ -9,13 +9,13 @@ namespace cleave {
 // propagated through the whole function, which lets ops run in parts from what comes later, or
 // every op follows from its operands, as it does when it is recorded and run at once: whichever
 // takes less time, communication included; of two that take about the same time, the one that
-// communicates less. So a compiled function is not slower for what it says between devices than the
-// same ops called one by one.
+// communicates less. So a compiled function does not communicate for longer than the same ops
+// called one by one.
 //
 //   sort(sort(x) * 2 + x) of a cut dimension: one all_gather, and the rest on whole values; cut
 //   again before the second sort, as propagation would have it, is a second all_gather
 //
-// What the trace says to propagation (open dimensions, priorities, groups) is always followed.
+// What the trace asks of propagation (open dimensions, priorities, groups) is always followed.
 Program cheaper_program(Graph trace, const MeshPtr& mesh);
 
 }  // namespace cleave

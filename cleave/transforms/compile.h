@@ -14,7 +14,7 @@ namespace cleave {
 
 namespace compile_detail {
 
-// A traced function made ready to run: propagated and partitioned where its arguments are on a
+// A traced function made ready to run: propagated and partitioned if its arguments are on a
 // mesh, simplified, fused, with a memory plan.
 class Compiled {
  public:
@@ -46,7 +46,7 @@ inline constexpr size_t kMaxPrograms = 64;
 inline constexpr int64_t kManyPrograms = 5;
 std::string many_programs_text(int64_t programs, const CallKey& key, const CallKey& before);
 
-// The leaves of some arguments, where argument i has counts[i] of them.
+// The leaves of some arguments; argument i has counts[i] of them.
 std::vector<size_t> leaves_of(std::span<const size_t> arguments, std::span<const size_t> counts);
 
 }  // namespace compile_detail
@@ -120,7 +120,7 @@ class CompiledFunction {
     return entry.program->run(leaves);
   }
 
-  // Said once for each signature of Tensors, when its programs become many.
+  // Warns once for each signature of Tensors, when its programs become many.
   void warn_of_many(const CallKey& key, std::span<const Tensor> leaves) const {
     int64_t programs = 1;
     const CallKey* before = nullptr;
@@ -152,7 +152,7 @@ class CompiledFunction {
 //   auto step = compile([](const Tensor& w, const Tensor& g, const Tensor& rate) { ... });
 //   for (...) w = step(w, g, scalar(schedule(i), DType::F32));    // and not double rate
 //
-// `warning` of the options hears when the same Tensors have led to five programs. The 64 programs
+// `warning` of the options is told when the same Tensors have led to five programs. The 64 programs
 // that ran last are kept.
 //
 // Arguments that are donated give their memory to results, so that a training step updates its
@@ -163,7 +163,7 @@ class CompiledFunction {
 //
 // Tensors that f takes from outside keep the values that they have when f is traced. Inside
 // another trace a compiled function is f itself, so that derivatives and batches of it are those
-// of f. A function that looks at values (item, to_host) cannot be traced: UserError.
+// of f. A function that reads values (item, to_host) cannot be traced, and gives a UserError.
 template <typename F>
 auto compile(F f, CompileOptions options = {}) {
   return CompiledFunction<F>(std::move(f), std::move(options));

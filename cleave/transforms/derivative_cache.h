@@ -19,7 +19,7 @@ struct DerivedFunction {
 };
 
 // Derivatives of traces, so that a training step that calls grad(f) again derives nothing. f itself
-// is traced at every call, because nobody knows what it does; if its graph is the same as that of a
+// is traced at every call, because it may do something else; if its graph is the same as that of a
 // former call (every op, constant, type and layout), so is what was derived from it. A thread has
 // its own, the 64 that were used last.
 //

@@ -9,8 +9,8 @@
 namespace cleave {
 
 // Derivatives of functions of a graph. Each reads one function and adds another; the arguments that
-// are differentiated are those listed, or all of floats and complex numbers where none is. Zeros
-// that nobody needs are never written; those that are results are constants.
+// are differentiated are those listed, or all of floats and complex numbers if none is. Zeros
+// that are not needed are never written; those that are results are constants.
 //
 //   f(x, w) -> y
 //   jvp   f_jvp(x, w, x', w') -> y, y'
@@ -18,12 +18,12 @@ namespace cleave {
 //   grad  f_grad(x, w)        -> x^, w^           y must be one real number
 //   value_and_grad            -> y, x^, w^        further results of f come after y as they are
 //
-// A cotangent has the sharding of the argument that it belongs to. Throws UserError that names the
-// op where something flows through an op without a rule.
+// A cotangent has the sharding of the argument that it belongs to. If something
+// flows through an op without a rule, a UserError names the op.
 struct DiffOptions {
   std::vector<size_t> args;  // empty: all that can be differentiated
   std::string name;          // of the new function; empty: f_jvp and so on, made unique
-  bool verified = false;     // the graph was, or recorded op by op; otherwise that is done first
+  bool verified = false;     // it was verified, or recorded op by op; else it is verified first
 };
 
 std::string jvp(Graph& graph, std::string_view function, const DiffOptions& options = {});

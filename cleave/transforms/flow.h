@@ -24,7 +24,7 @@ std::vector<Tensor> record_scan(const Trace& body, std::span<const Tensor> carry
                                 std::span<const Tensor> inputs, bool reverse);
 // The text of a module with the functions @fwd and @bwd; both must be closed.
 std::string rules_text(const Trace& fwd, const Trace& bwd);
-// Throws UserError where the forward function does not begin with what f gives, or the backward
+// Throws UserError if the forward function does not begin with what f gives, or the backward
 // one does not give a cotangent for each argument of floats.
 void check_rules(const Trace& f, const Trace& fwd, const Trace& bwd);
 void check_trips(int64_t begin, int64_t end);
@@ -46,7 +46,7 @@ struct AsTuple<std::tuple<T...>> {
 
 }  // namespace flow_detail
 
-// The values, of which nothing is differentiated.
+// The same values, through which no derivative flows.
 template <typename T>
 T stop_gradient(const T& tree) {
   return flow_detail::map_all(tree, flow_detail::record_stop);
@@ -66,7 +66,7 @@ auto checkpoint(F f) {
 // f with a derivative of its own:
 //   fwd(args...) -> pair(what f returns, residuals)
 //   bwd(residuals, cotangent of what f returns) -> cotangents of args: a tree like the argument, or
-//   a tuple of them where there are several
+//   a tuple of them if there are several
 // The functions may use no tensors but those that they are given.
 template <typename F, typename Fwd, typename Bwd>
 auto custom_vjp(F f, Fwd fwd, Bwd bwd) {
@@ -87,7 +87,7 @@ auto custom_vjp(F f, Fwd fwd, Bwd bwd) {
   };
 }
 
-// yes(args...) where the condition holds, else no(args...); both return trees of one shape.
+// yes(args...) if the condition holds, else no(args...); both return trees of one shape.
 template <typename Yes, typename No, typename... Args>
 requires std::invocable<const Yes&, const Args&...>
 auto cond(const Tensor& condition, const Yes& yes, const No& no, const Args&... args) {

@@ -44,7 +44,7 @@ std::vector<size_t> smooth_leaves(std::span<const Tensor> leaves, const LeafRang
 // The results of the trace, then the cotangents of `wanted`; others of `args` are empty.
 struct ValueAndGrad {
   std::vector<Tensor> values;
-  std::vector<Tensor> cotangents;  // one per leaf of the arguments, empty where not asked for
+  std::vector<Tensor> cotangents;  // one per leaf of the arguments, empty if not asked for
 };
 ValueAndGrad value_and_grad(Trace trace, std::span<const Tensor> leaves,
                             const std::vector<size_t>& wanted);
@@ -53,7 +53,7 @@ struct Jvp {
 };
 Jvp jvp(Trace trace, std::span<const Tensor> leaves, std::span<const Tensor> tangents);
 
-// The forward part, done, and the backward part, to be done for any cotangents.
+// The forward part, which is done, and the backward part, which runs for any cotangents.
 struct Pullback {
   std::vector<Tensor> values;
   std::shared_ptr<const Graph> graph;  // function "main": residuals, cotangents -> cotangents
@@ -127,7 +127,7 @@ auto grad(F f) {
   };
 }
 
-// vjp(f)(args...) -> {f(args...), pull}, where pull(cotangents of the result) gives a tuple of the
+// vjp(f)(args...) -> {f(args...), pull}; pull(cotangents of the result) gives a tuple of the
 // cotangents of all arguments. The forward part is done once.
 template <typename F>
 auto vjp(F f) {

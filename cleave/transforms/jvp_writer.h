@@ -15,7 +15,7 @@ class JvpWriter {
   ValueTable primal, tangent;  // by value of the region that is read
 
   void run(RegionId source, RegionId target);  // all nodes but the terminator
-  // The tangent of an active value, zeros where nothing came.
+  // The tangent of an active value, zeros if nothing came.
   ValueId tangent_or_zeros(ValueId source, RegionId target);
 
  private:

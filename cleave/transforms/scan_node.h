@@ -9,7 +9,7 @@
 
 namespace cleave {
 
-// What transforms give a meaning; everybody else runs the op as it stands.
+// Marks that have a meaning for transforms; all other code runs the op as it stands.
 //   stablehlo.optimization_barrier {cleave.stop_gradient}: nothing flows back
 //   sdy.named_computation<"cleave.checkpoint">: values inside are computed again for the derivative
 //   sdy.named_computation<"cleave.custom_vjp"> {cleave.vjp = "module text"}: the functions @fwd and

@@ -13,8 +13,8 @@
 
 namespace cleave {
 
-// How one argument or result lies on the mesh: nothing said (you choose), one spec for all of its
-// leaves, or one per leaf by its name ("layers[0].w"); leaves that are not named are not said.
+// How one argument or result lies on the mesh: no spec (propagation chooses), one spec for all of
+// its leaves, or one per leaf by its name ("layers[0].w"); leaves that are not named have none.
 struct TreeSpec {
   std::optional<PartitionSpec> all;
   std::map<std::string, PartitionSpec> by_name;
@@ -33,12 +33,12 @@ enum class ShardMapMode : uint8_t {
 };
 
 struct ShardMapOptions {
-  // By argument and by result; missing ones: nothing said. A call about which nothing at all is
-  // said is a UserError: no spec, no tensor on a mesh, no layout or collective in the function.
+  // By argument and by result; missing ones have no spec. A call with no spec, no tensor on a mesh
+  // and no layout or collective in the function is a UserError.
   std::vector<TreeSpec> in = {}, out = {};
   ShardMapMode mode = ShardMapMode::Auto;
-  // Manual: a result that its spec calls the same on all devices along an axis must be so: computed
-  // from values that are, or reduced or gathered over it.
+  // Manual: a result that its spec calls the same on all devices along an axis must be the same: it
+  // is computed from such values, or reduced or gathered over the axis.
   bool check_replication = true;
 };
 
@@ -58,7 +58,7 @@ std::vector<Tensor> run_manual(const Trace& body, std::span<const Tensor> leaves
                                const std::vector<std::optional<PartitionSpec>>& out,
                                const MeshPtr& mesh, bool check);
 
-// Throws UserError where there are more specs than arguments or results.
+// Throws UserError if there are more specs than arguments or results.
 void check_count(const char* what, size_t specs, size_t count);
 
 template <typename T>

@@ -11,7 +11,7 @@
 
 namespace cleave {
 
-// A size of an argument that a trace can not be replayed without, and what it is that needs it.
+// A size of an argument that a replay of the trace must keep, and what depends on it.
 struct HeldSize {
   size_t argument = 0, dim = 0;  // a leaf, and a dimension of it
   std::string why;
@@ -105,7 +105,7 @@ auto trace_call(const F& f, const Args&... args) {
 
 struct TraceOptions {
   // Whether the trace may be replayed with other sizes. To find out which ones, f runs a few times
-  // more: where the graph that it gives for a size is not the one that this trace becomes for that
+  // more: if the graph that it gives for a size is not the one that this trace becomes for that
   // size, f has made a number of the size (x / x.dim(0)), has looped over it, or asks for it.
   bool other_sizes = true;
 };

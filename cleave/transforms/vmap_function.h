@@ -15,10 +15,10 @@ namespace cleave {
 // Where the examples are, by argument and by result. An argument that is a tree has them at the
 // same place in all of its leaves.
 struct VmapAxes {
-  using Axis = std::optional<int64_t>;  // from the end where negative; nothing: shared by all
+  using Axis = std::optional<int64_t>;  // from the end if negative; nothing: shared by all
   std::vector<Axis> in = {};            // empty: 0 in every argument
   std::vector<Axis> out = {};  // of a tuple or pair, one per member, or one for all; empty: 0
-  int64_t size = 0;            // needed only where no argument has examples
+  int64_t size = 0;            // needed only if no argument has examples
   std::string spmd_axis = {};  // shards the examples over this mesh axis
 };
 
@@ -33,7 +33,7 @@ struct Leaf {
   Axis axis;  // from the front
 };
 
-// The entry for argument or result i. Throws UserError where the list has another length.
+// The entry for argument or result i. Throws UserError if the list has another length.
 Axis axis_of(const std::vector<Axis>& axes, size_t i, size_t count, const char* what);
 // Takes a leaf with its axis counted from the front.
 Leaf checked_leaf(std::string name, const Tensor& tensor, const Axis& axis);

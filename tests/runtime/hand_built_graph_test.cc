@@ -44,63 +44,69 @@ ValueId add_op(Graph& graph, GraphBuilder& b, std::string_view op, std::vector<V
   return graph.node(node).results[0];
 }
 
-// A slice that reads beyond its operand, a transpose to nowhere, an operand that there is not, a
-// result of another type, attributes of another kind, a region in two places.
-std::vector<std::pair<std::string, Graph>> wrong_graphs() {
-  std::vector<std::pair<std::string, Graph>> list;
-  const auto add = [&](const char* name,
-                       const std::function<std::vector<ValueId>(Graph&, GraphBuilder&)>& body) {
-    list.emplace_back(name, build(body));
-  };
-  const auto slice = [](std::vector<int64_t> start, std::vector<int64_t> limit) {
-    AttrDict attrs;
-    attrs.set("start_indices", numbers(std::move(start)));
-    attrs.set("limit_indices", numbers(std::move(limit)));
-    attrs.set("strides", numbers({1, 1}));
-    return attrs;
-  };
-  add("negative start", [&](Graph& g, GraphBuilder& b) {
+using Graphs = std::vector<std::pair<std::string, Graph>>;
+
+void add(Graphs& list, const char* name,
+         const std::function<std::vector<ValueId>(Graph&, GraphBuilder&)>& body) {
+  list.emplace_back(name, build(body));
+}
+
+AttrDict slice(std::vector<int64_t> start, std::vector<int64_t> limit) {
+  AttrDict attrs;
+  attrs.set("start_indices", numbers(std::move(start)));
+  attrs.set("limit_indices", numbers(std::move(limit)));
+  attrs.set("strides", numbers({1, 1}));
+  return attrs;
+}
+
+// A slice that reads beyond its operand, a transpose to nowhere, attributes of another kind.
+void add_wrong_attributes(Graphs& list) {
+  add(list, "negative start", [](Graph& g, GraphBuilder& b) {
     return std::vector{
         add_op(g, b, "stablehlo.slice", {b.arg(0)}, kMatrix, slice({-4, 0}, {0, 4}))};
   });
-  add("limit beyond", [&](Graph& g, GraphBuilder& b) {
+  add(list, "limit beyond", [](Graph& g, GraphBuilder& b) {
     return std::vector{add_op(g, b, "stablehlo.slice", {b.arg(0)}, kMatrix,
                               slice({1000000000, 0}, {1000000004, 4}))};
   });
-  add("no attribute", [](Graph& g, GraphBuilder& b) {
+  add(list, "no attribute", [](Graph& g, GraphBuilder& b) {
     return std::vector{add_op(g, b, "stablehlo.slice", {b.arg(0)}, kMatrix)};
   });
-  add("attribute of another kind", [](Graph& g, GraphBuilder& b) {
+  add(list, "attribute of another kind", [](Graph& g, GraphBuilder& b) {
     AttrDict attrs;
     attrs.set("permutation", StringAttr{"1, 0"});
     return std::vector{add_op(g, b, "stablehlo.transpose", {b.arg(0)}, kMatrix, attrs)};
   });
-  add("permutation to nowhere", [](Graph& g, GraphBuilder& b) {
+  add(list, "permutation to nowhere", [](Graph& g, GraphBuilder& b) {
     AttrDict attrs;
     attrs.set("permutation", numbers({7, 0}));
     return std::vector{add_op(g, b, "stablehlo.transpose", {b.arg(0)}, kMatrix, attrs)};
   });
-  add("another type", [](Graph& g, GraphBuilder& b) {
+}
+
+// An operand that there is not, a result of another type, a constant of too few bytes.
+void add_wrong_values(Graphs& list) {
+  add(list, "another type", [](Graph& g, GraphBuilder& b) {
     return std::vector{
         add_op(g, b, "stablehlo.exponential", {b.arg(0)}, Type::tensor(DType::F32, {8, 4}))};
   });
-  add("too few operands", [](Graph& g, GraphBuilder& b) {
+  add(list, "too few operands", [](Graph& g, GraphBuilder& b) {
     return std::vector{add_op(g, b, "stablehlo.add", {b.arg(0)}, kMatrix)};
   });
-  add("no operand at all", [](Graph& g, GraphBuilder& b) {
+  add(list, "no operand at all", [](Graph& g, GraphBuilder& b) {
     return std::vector{add_op(g, b, "stablehlo.exponential", {}, kMatrix)};
   });
-  add("an operand that there is not", [](Graph& g, GraphBuilder& b) {
+  add(list, "an operand that there is not", [](Graph& g, GraphBuilder& b) {
     return std::vector{add_op(g, b, "stablehlo.exponential", {ValueId{12345}}, kMatrix)};
   });
-  add("an empty operand", [](Graph& g, GraphBuilder& b) {
+  add(list, "an empty operand", [](Graph& g, GraphBuilder& b) {
     return std::vector{add_op(g, b, "stablehlo.exponential", {ValueId{}}, kMatrix)};
   });
-  add("a negative size", [](Graph& g, GraphBuilder& b) {
+  add(list, "a negative size", [](Graph& g, GraphBuilder& b) {
     return std::vector{
         add_op(g, b, "stablehlo.exponential", {b.arg(0)}, Type::tensor(DType::F32, {-4, 4}))};
   });
-  add("a constant of too few bytes", [](Graph& g, GraphBuilder& b) {
+  add(list, "a constant of too few bytes", [](Graph& g, GraphBuilder& b) {
     Literal literal;
     literal.type = kMatrix;
     literal.bytes = std::make_shared<const std::vector<std::byte>>(8);
@@ -108,46 +114,57 @@ std::vector<std::pair<std::string, Graph>> wrong_graphs() {
     attrs.set("value", ElementsAttr{literal});
     return std::vector{add_op(g, b, "stablehlo.constant", {}, kMatrix, attrs)};
   });
-  add("a constant without elements", [](Graph& g, GraphBuilder& b) {
+  add(list, "a constant without elements", [](Graph& g, GraphBuilder& b) {
     Literal literal;
     literal.type = kMatrix;
     AttrDict attrs;
     attrs.set("value", ElementsAttr{literal});
     return std::vector{add_op(g, b, "stablehlo.constant", {}, kMatrix, attrs)};
   });
-  add("a body with other arguments", [](Graph& g, GraphBuilder& b) {
+}
+
+// A body of other arguments, no body, a region in two places.
+void add_wrong_regions(Graphs& list) {
+  add(list, "a body with other arguments", [](Graph& g, GraphBuilder& b) {
     const ValueId result = add_op(g, b, "stablehlo.sort", {b.arg(0)}, kMatrix);
     GraphBuilder inner(g, g.add_region(g.value(result).producer));
     const ValueId x = g.add_argument(inner.region(), kMatrix);
     g.append(inner.region(), g.add_node("stablehlo.return", {x}, {}));
     return std::vector{result};
   });
-  add("a number that is text", [](Graph& g, GraphBuilder& b) {
+  add(list, "a number that is text", [](Graph& g, GraphBuilder& b) {
     AttrDict attrs;
     attrs.set("iota_dimension", StringAttr{"first"});
     return std::vector{add_op(g, b, "stablehlo.iota", {}, kMatrix, attrs)};
   });
-  add("a dimension of the result that is none", [](Graph& g, GraphBuilder& b) {
+  add(list, "a dimension of the result that is none", [](Graph& g, GraphBuilder& b) {
     AttrDict attrs;
     attrs.set("dimension", IntegerAttr{-3, Type::scalar(DType::I64)});
     return std::vector{add_op(g, b, "stablehlo.concatenate", {b.arg(0)}, kMatrix, attrs)};
   });
-  add("no body", [](Graph& g, GraphBuilder& b) {
+  add(list, "no body", [](Graph& g, GraphBuilder& b) {
     const ValueId zero = add_op(g, b, "stablehlo.constant", {}, Type::tensor(DType::F32, {}));
     return std::vector{add_op(g, b, "stablehlo.reduce", {b.arg(0), zero}, kMatrix)};
   });
-  add("a region in two places", [](Graph& g, GraphBuilder& b) {
+  add(list, "a region in two places", [](Graph& g, GraphBuilder& b) {
     const ValueId result = add_op(g, b, "stablehlo.custom_call", {b.arg(0)}, kMatrix);
     const NodeId node = g.value(result).producer;
     const RegionId region = g.add_region(node);
     g.node(node).regions.push_back(region);
     return std::vector{result};
   });
-  add("an op inside itself", [](Graph& g, GraphBuilder& b) {
+  add(list, "an op inside itself", [](Graph& g, GraphBuilder& b) {
     const ValueId result = add_op(g, b, "stablehlo.custom_call", {b.arg(0)}, kMatrix);
     g.node(g.value(result).producer).regions.push_back(b.region());
     return std::vector{result};
   });
+}
+
+Graphs wrong_graphs() {
+  Graphs list;
+  add_wrong_attributes(list);
+  add_wrong_values(list);
+  add_wrong_regions(list);
   list.emplace_back("no end", Graph());
   Graph& endless = list.back().second;
   GraphBuilder b = GraphBuilder::function(endless, "main", {kMatrix});

@@ -33,8 +33,8 @@ Type u8(Shape shape) { return Type::tensor(DType::U8, std::move(shape)); }
 Type i8(Shape shape) { return Type::tensor(DType::I8, std::move(shape)); }
 Type f64(Shape shape) { return Type::tensor(DType::F64, std::move(shape)); }
 
-const std::vector<Case>& cases() {
-  static const std::vector<Case> list = {
+std::vector<Case> arithmetic_cases() {
+  return {
       // elementwise, broadcasting and promotion
       {"add", {f32({7, 6}), f32({6})}, [](Args x) { return Results{x[0] + x[1]}; }},
       {"sub", {f32({7, 1}), f32({6})}, [](Args x) { return Results{x[0] - x[1]}; }},
@@ -43,237 +43,384 @@ const std::vector<Case>& cases() {
       {"add_u8_i8", {u8({6}), i8({6})}, [](Args x) { return Results{x[0] + x[1]}; }},
       {"add_f64", {f32({4, 6}), f64({6})}, [](Args x) { return Results{x[0] + x[1]}; }},
       {"int_times_half", {i32({6})}, [](Args x) { return Results{x[0] * 0.5}; }},
-      {"true_divide", {i32({7, 6}), i32({7, 6})},
+      {"true_divide",
+       {i32({7, 6}), i32({7, 6})},
        [](Args x) { return Results{x[0] / (x[1] + 1)}; }},
-      {"floor_divide", {i32({7, 6}), i32({7, 6})},
+      {"floor_divide",
+       {i32({7, 6}), i32({7, 6})},
        [](Args x) { return Results{floor_divide(x[0] - 5, x[1] - 20)}; }},
-      {"remainder", {i32({7, 6}), i32({7, 6})},
+      {"remainder",
+       {i32({7, 6}), i32({7, 6})},
        [](Args x) { return Results{remainder(x[0] - 5, x[1] - 20)}; }},
-      {"remainder_float", {f32({7, 6}), f32({7, 6})},
+      {"remainder_float",
+       {f32({7, 6}), f32({7, 6})},
        [](Args x) { return Results{remainder(x[0], x[1])}; }},
       {"pow", {f32({7, 6}), f32({7, 6})}, [](Args x) { return Results{pow(abs(x[0]), x[1])}; }},
-      {"maximum", {f32({7, 6}), f32({6})},
-       [](Args x) { return Results{maximum(x[0], x[1]), minimum(x[0], 0.25)}; }},
-      {"logic", {b1({7, 6}), b1({7, 6})},
+      {"maximum",
+       {f32({7, 6}), f32({6})},
+       [](Args x) {
+         return Results{maximum(x[0], x[1]), minimum(x[0], 0.25)};
+       }},
+      {"logic",
+       {b1({7, 6}), b1({7, 6})},
        [](Args x) {
          return Results{x[0] && x[1], x[0] || x[1], logical_xor(x[0], x[1]), !x[0]};
        }},
-      {"bits", {i32({7, 6}), i32({7, 6})},
+      {"bits",
+       {i32({7, 6}), i32({7, 6})},
        [](Args x) {
-         return Results{bitwise_and(x[0], x[1]), bitwise_or(x[0], x[1]), bitwise_xor(x[0], x[1]),
-                        shift_left(x[0], 2), shift_right(x[0] - 9, 1), bitwise_not(x[0])};
+         return Results{bitwise_and(x[0], x[1]), bitwise_or(x[0], x[1]),   bitwise_xor(x[0], x[1]),
+                        shift_left(x[0], 2),     shift_right(x[0] - 9, 1), bitwise_not(x[0])};
        }},
-      {"compare", {i32({7, 6}), i32({6})},
+      {"compare",
+       {i32({7, 6}), i32({6})},
        [](Args x) {
-         return Results{x[0] == x[1], x[0] != x[1], x[0] < x[1],
-                        x[0] <= x[1], x[0] > x[1],  x[0] >= 4};
+         return Results{x[0] == x[1], x[0] != x[1], x[0]<x[1], x[0] <= x[1], x[0]> x[1], x[0] >= 4};
        }},
-      {"where", {b1({7, 1}), f32({7, 6}), i32({6})},
-       [](Args x) { return Results{where(x[0], x[1], x[2]), where(x[0], x[1], 0)}; }},
+      {"where",
+       {b1({7, 1}), f32({7, 6}), i32({6})},
+       [](Args x) {
+         return Results{where(x[0], x[1], x[2]), where(x[0], x[1], 0)};
+       }},
       {"clip", {f32({7, 6})}, [](Args x) { return Results{clip(x[0], -0.5, 0.25)}; }},
-      {"exponents", {f32({7, 6})},
+  };
+}
+
+std::vector<Case> function_cases() {
+  return {
+      // functions
+      {"exponents",
+       {f32({7, 6})},
        [](Args x) {
          const Tensor a = abs(x[0]) + 0.1;
          return Results{exp(x[0]), expm1(x[0]), log(a),   log1p(a),
                         log2(a),   sqrt(a),     rsqrt(a), cbrt(x[0])};
        }},
-      {"angles", {f32({7, 6})},
+      {"angles",
+       {f32({7, 6})},
        [](Args x) {
          const Tensor a = tanh(x[0]);
-         return Results{sin(x[0]),  cos(x[0]),  tan(a),     asin(a),     acos(a),
-                        atan(x[0]), sinh(x[0]), cosh(x[0]), asinh(x[0]), acosh(abs(x[0]) + 1.5),
+         return Results{sin(x[0]),     cos(x[0]),  tan(a),     asin(a),     acos(a),
+                        atan(x[0]),    sinh(x[0]), cosh(x[0]), asinh(x[0]), acosh(abs(x[0]) + 1.5),
                         atanh(a * 0.9)};
        }},
-      {"specials", {f32({7, 6})},
+      {"specials",
+       {f32({7, 6})},
        [](Args x) {
-         return Results{erf(x[0]), erfc(x[0]), erf_inv(tanh(x[0]) * 0.9), lgamma(abs(x[0]) + 0.5),
-                        digamma(abs(x[0]) + 0.5), sigmoid(x[0])};
+         return Results{erf(x[0]),
+                        erfc(x[0]),
+                        erf_inv(tanh(x[0]) * 0.9),
+                        lgamma(abs(x[0]) + 0.5),
+                        digamma(abs(x[0]) + 0.5),
+                        sigmoid(x[0])};
        },
        4000},
-      {"rounding", {f32({7, 6})},
+      {"rounding",
+       {f32({7, 6})},
        [](Args x) {
          const Tensor a = x[0] * 3;
          return Results{floor(a), ceil(a), round(a), sign(a), -a, square(a), reciprocal(a)};
        }},
-      {"tests", {f32({7, 6})},
+      {"tests",
+       {f32({7, 6})},
        [](Args x) {
          const Tensor a = where(x[0] > 1, INFINITY, where(x[0] < -1, NAN, x[0]));
          return Results{is_finite(a), is_nan(a), is_inf(a)};
        }},
-      {"cast", {f32({7, 6})},
-       [](Args x) { return Results{cast(x[0] * 5, DType::I32), cast(x[0], DType::F16)}; }},
-      {"logaddexp", {f32({7, 6}), f32({6})},
-       [](Args x) { return Results{logaddexp(x[0], x[1])}; }},
-      {"complex", {f32({7, 6}), f32({7, 6})},
+      {"cast",
+       {f32({7, 6})},
+       [](Args x) {
+         return Results{cast(x[0] * 5, DType::I32), cast(x[0], DType::F16)};
+       }},
+      {"logaddexp", {f32({7, 6}), f32({6})}, [](Args x) { return Results{logaddexp(x[0], x[1])}; }},
+      {"complex",
+       {f32({7, 6}), f32({7, 6})},
        [](Args x) {
          const Tensor z = complex(x[0], x[1]);
          return Results{z * z, abs(z), real(z), imag(z), conj(z), exp(z)};
        }},
+  };
+}
+
+std::vector<Case> creation_cases() {
+  return {
       // creation
-      {"creation", {},
+      {"creation",
+       {},
        [](Args) {
-         return Results{zeros({3, 4}), ones({5}, DType::I32), full({2, 3}, 2.5, DType::F64),
-                        arange(10), arange(2, 20, 3), arange(0.0, 1.0, 0.25),
-                        linspace(-1, 2, 7), eye(4), eye(3, 5), iota({3, 4}, 1)};
+         return Results{zeros({3, 4}),
+                        ones({5}, DType::I32),
+                        full({2, 3}, 2.5, DType::F64),
+                        arange(10),
+                        arange(2, 20, 3),
+                        arange(0.0, 1.0, 0.25),
+                        linspace(-1, 2, 7),
+                        eye(4),
+                        eye(3, 5),
+                        iota({3, 4}, 1)};
        }},
+  };
+}
+
+std::vector<Case> reduction_cases() {
+  return {
       // reductions
-      {"sums", {f32({7, 6, 5})},
+      {"sums",
+       {f32({7, 6, 5})},
        [](Args x) {
          return Results{sum(x[0]), sum(x[0], {1}), sum(x[0], {0, -1}, true), prod(x[0], {2})};
        }},
-      {"sum_small_ints", {u8({7, 6})}, [](Args x) { return Results{sum(x[0]), sum(x[0], {0})}; }},
-      {"extremes", {f32({7, 6})},
-       [](Args x) { return Results{max(x[0]), max(x[0], {1}, true), min(x[0], {0})}; }},
-      {"any_all", {b1({7, 6})},
-       [](Args x) { return Results{any(x[0], {1}), all(x[0], {0}), any(x[0]), all(x[0])}; }},
-      {"moments", {f32({7, 6})},
+      {"sum_small_ints",
+       {u8({7, 6})},
+       [](Args x) {
+         return Results{sum(x[0]), sum(x[0], {0})};
+       }},
+      {"extremes",
+       {f32({7, 6})},
+       [](Args x) {
+         return Results{max(x[0]), max(x[0], {1}, true), min(x[0], {0})};
+       }},
+      {"any_all",
+       {b1({7, 6})},
+       [](Args x) {
+         return Results{any(x[0], {1}), all(x[0], {0}), any(x[0]), all(x[0])};
+       }},
+      {"moments",
+       {f32({7, 6})},
        [](Args x) {
          return Results{mean(x[0]), mean(x[0], {0}), var(x[0], {1}), var(x[0], {0}, true, 1),
                         stddev(x[0])};
        }},
       {"mean_int", {i32({7, 6})}, [](Args x) { return Results{mean(x[0], {1})}; }},
-      {"norms", {f32({7, 6})},
+      {"norms",
+       {f32({7, 6})},
        [](Args x) {
          return Results{norm(x[0]), norm(x[0], 1, {1}), norm(x[0], 3, {0}),
                         norm(x[0], INFINITY, {1})};
        }},
-      {"logsumexp", {f32({7, 6})},
-       [](Args x) { return Results{logsumexp(x[0], {1}), logsumexp(x[0] * 50, {0}, true)}; }},
-      {"argmax", {i32({7, 6})},
-       [](Args x) { return Results{argmax(x[0], 1), argmax(x[0], 0, true), argmin(x[0], -1)}; }},
-      {"running", {f32({7, 6})},
+      {"logsumexp",
+       {f32({7, 6})},
        [](Args x) {
-         return Results{cumsum(x[0], 0), cumsum(x[0], 1), cumprod(x[0], 1), cummax(x[0], 0),
-                        cummin(x[0], 1), cumsum(x[0], 0, true)};
+         return Results{logsumexp(x[0], {1}), logsumexp(x[0] * 50, {0}, true)};
        }},
-      {"sort", {f32({7, 6})},
+      {"argmax",
+       {i32({7, 6})},
+       [](Args x) {
+         return Results{argmax(x[0], 1), argmax(x[0], 0, true), argmin(x[0], -1)};
+       }},
+      {"running",
+       {f32({7, 6})},
+       [](Args x) {
+         return Results{cumsum(x[0], 0), cumsum(x[0], 1), cumprod(x[0], 1),
+                        cummax(x[0], 0), cummin(x[0], 1), cumsum(x[0], 0, true)};
+       }},
+      {"sort",
+       {f32({7, 6})},
        [](Args x) {
          return Results{sort(x[0]), sort(x[0], 0, true), argsort(x[0], 1), argsort(x[0], 0, true)};
        }},
-      {"top_k", {f32({7, 6})},
+      {"top_k",
+       {f32({7, 6})},
        [](Args x) {
          const TopK top = top_k(x[0], 3);
          return Results{top.values, top.indices};
        }},
+  };
+}
+
+std::vector<Case> shape_cases() {
+  return {
       // shape
-      {"reshape", {f32({8, 6})},
+      {"reshape",
+       {f32({8, 6})},
        [](Args x) {
          return Results{reshape(x[0], {4, 12}), reshape(x[0], {2, -1, 3}), flatten(x[0]),
                         expand_dims(x[0], 1), squeeze(reshape(x[0], {8, 1, 6, 1}))};
        }},
-      {"transpose", {f32({3, 4, 5})},
+      {"transpose",
+       {f32({3, 4, 5})},
        [](Args x) {
          return Results{transpose(x[0]), transpose(x[0], {1, 0, 2}), swap_dims(x[0], -1, 0)};
        }},
-      {"broadcast", {f32({6}), f32({7, 1})},
-       [](Args x) { return Results{broadcast_to(x[0], {7, 6}), broadcast_to(x[1], {2, 7, 6})}; }},
-      {"concat", {f32({3, 6}), f32({4, 6}), i32({2, 6})},
-       [](Args x) { return Results{concat({x[0], x[1], x[2]}, 0)}; }},
-      {"stack", {f32({3, 6}), f32({3, 6})},
-       [](Args x) { return Results{stack({x[0], x[1]}), stack({x[0], x[1]}, -1)}; }},
-      {"split", {f32({8, 6})},
+      {"broadcast",
+       {f32({6}), f32({7, 1})},
+       [](Args x) {
+         return Results{broadcast_to(x[0], {7, 6}), broadcast_to(x[1], {2, 7, 6})};
+       }},
+      {"concat",
+       {f32({3, 6}), f32({4, 6}), i32({2, 6})},
+       [](Args x) {
+         return Results{concat({x[0], x[1], x[2]}, 0)};
+       }},
+      {"stack",
+       {f32({3, 6}), f32({3, 6})},
+       [](Args x) {
+         return Results{stack({x[0], x[1]}), stack({x[0], x[1]}, -1)};
+       }},
+      {"split",
+       {f32({8, 6})},
        [](Args x) {
          Results parts = split(x[0], 4);
          for (const Tensor& part : split(x[0], {1, 5}, 1)) parts.push_back(part);
          return parts;
        }},
-      {"slice", {f32({8, 6})},
+      {"slice",
+       {f32({8, 6})},
        [](Args x) {
          return Results{slice(x[0], {1, 0}, {7, 5}, {2, 1}), slice_dim(x[0], 0, -3),
                         slice_dim(x[0], 1, 1, -1)};
        }},
-      {"pad", {f32({5, 6})},
+      {"pad",
+       {f32({5, 6})},
        [](Args x) {
          return Results{pad(x[0], {1, 0}, {2, 3}, 1.5), pad(x[0], {0, 0}, {0, 0}, 0, {1, 2})};
        }},
-      {"flip_roll", {f32({7, 6})},
+      {"flip_roll",
+       {f32({7, 6})},
        [](Args x) {
          return Results{flip(x[0]), flip(x[0], {1}), roll(x[0], 2, 0), roll(x[0], -1, 1)};
        }},
-      {"repeat_tile", {f32({4, 6})},
-       [](Args x) { return Results{repeat(x[0], 3, 1), tile(x[0], {2, 3})}; }},
-      {"triangles", {f32({5, 6})},
-       [](Args x) { return Results{triu(x[0]), tril(x[0]), triu(x[0], 2), tril(x[0], -1)}; }},
+      {"repeat_tile",
+       {f32({4, 6})},
+       [](Args x) {
+         return Results{repeat(x[0], 3, 1), tile(x[0], {2, 3})};
+       }},
+      {"triangles",
+       {f32({5, 6})},
+       [](Args x) {
+         return Results{triu(x[0]), tril(x[0]), triu(x[0], 2), tril(x[0], -1)};
+       }},
+  };
+}
+
+std::vector<Case> indexing_cases() {
+  return {
       // indexing
-      {"take", {f32({9, 6}), i32({5, 2})},
+      {"take",
+       {f32({9, 6}), i32({5, 2})},
        [](Args x) {
          return Results{take(x[0], minimum(x[1], 8), 0), take(x[0], minimum(x[1], 5), 1),
                         take(x[0], -1 - minimum(x[1], 5), 0)};
        }},
-      {"take_along", {f32({5, 6}), i32({5, 3})},
+      {"take_along",
+       {f32({5, 6}), i32({5, 3})},
        [](Args x) { return Results{take_along(x[0], minimum(x[1], 5), 1)}; }},
-      {"embedding", {f32({10, 4}), i32({3, 5})},
+      {"embedding",
+       {f32({10, 4}), i32({3, 5})},
        [](Args x) { return Results{embedding(x[0], x[1])}; }},
       {"one_hot", {i32({7})}, [](Args x) { return Results{one_hot(x[0], 10)}; }},
-      {"scatter", {f32({10, 4}), i32({7}), f32({7, 4})},
+      {"scatter",
+       {f32({10, 4}), i32({7}), f32({7, 4})},
        [](Args x) {
          return Results{scatter_add(x[0], x[1], x[2]), scatter_max(x[0], x[1], x[2])};
        }},
-      {"dynamic_slice", {f32({9, 6}), f32({2, 3}), i32({}), i32({})},
+      {"dynamic_slice",
+       {f32({9, 6}), f32({2, 3}), i32({}), i32({})},
        [](Args x) {
          const std::vector<Tensor> starts{x[2], x[3]};
          return Results{dynamic_slice(x[0], starts, {4, 2}),
                         dynamic_update_slice(x[0], x[1], starts)};
        }},
+  };
+}
+
+std::vector<Case> linalg_cases() {
+  return {
       // linear algebra
       {"matmul", {f32({8, 6}), f32({6, 4})}, [](Args x) { return Results{matmul(x[0], x[1])}; }},
-      {"matmul_vectors", {f32({6}), f32({6, 4}), f32({4})},
+      {"matmul_vectors",
+       {f32({6}), f32({6, 4}), f32({4})},
        [](Args x) {
          return Results{matmul(x[0], x[1]), matmul(x[1], x[2]), matmul(x[2], x[2])};
        }},
-      {"matmul_batches", {f32({2, 1, 5, 6}), f32({3, 6, 4}), f32({6, 4})},
-       [](Args x) { return Results{matmul(x[0], x[1]), matmul(x[0], x[2])}; }},
-      {"einsum", {f32({2, 5, 4}), f32({2, 3, 4}), f32({3, 5})},
+      {"matmul_batches",
+       {f32({2, 1, 5, 6}), f32({3, 6, 4}), f32({6, 4})},
+       [](Args x) {
+         return Results{matmul(x[0], x[1]), matmul(x[0], x[2])};
+       }},
+      {"einsum",
+       {f32({2, 5, 4}), f32({2, 3, 4}), f32({3, 5})},
        [](Args x) {
          return Results{einsum("bqd,bkd->bqk", {x[0], x[1]}), einsum("bqd->db", {x[0]}),
                         einsum("bqd,bkd,kq->b", {x[0], x[1], x[2]}),
                         einsum("kq,bqd->bkd", {x[2], x[0]}), einsum("ij", {x[2]})};
        }},
-      {"cholesky", {f32({4, 4})},
+      {"cholesky",
+       {f32({4, 4})},
        [](Args x) {
          const Tensor a = matmul(x[0], transpose(x[0])) + eye(4) * 4;
          const Tensor l = tril(cholesky(a));
          return Results{l, triangular_solve(l, x[0])};
        }},
-      {"fft", {f32({3, 8})},
-       [](Args x) { return Results{fft(x[0]), rfft(x[0]), irfft(rfft(x[0]), 8)}; }},
+      {"fft",
+       {f32({3, 8})},
+       [](Args x) {
+         return Results{fft(x[0]), rfft(x[0]), irfft(rfft(x[0]), 8)};
+       }},
+  };
+}
+
+std::vector<Case> layer_cases() {
+  return {
       // layers
-      {"activations", {f32({7, 6})},
+      {"activations",
+       {f32({7, 6})},
        [](Args x) {
          return Results{relu(x[0]), gelu(x[0]), gelu(x[0], false), silu(x[0]), softplus(x[0])};
        }},
-      {"softmax", {f32({7, 6})},
-       [](Args x) { return Results{softmax(x[0]), softmax(x[0], 0), log_softmax(x[0])}; }},
-      {"norm_layers", {f32({7, 6}), f32({6}), f32({6})},
+      {"softmax",
+       {f32({7, 6})},
+       [](Args x) {
+         return Results{softmax(x[0]), softmax(x[0], 0), log_softmax(x[0])};
+       }},
+      {"norm_layers",
+       {f32({7, 6}), f32({6}), f32({6})},
        [](Args x) {
          return Results{layer_norm(x[0]), layer_norm(x[0], x[1], x[2]), rms_norm(x[0], x[1])};
        }},
-      {"attention", {f32({2, 4, 5, 6}), f32({2, 2, 7, 6}), f32({2, 2, 7, 3}), b1({5, 7})},
+      {"attention",
+       {f32({2, 4, 5, 6}), f32({2, 2, 7, 6}), f32({2, 2, 7, 3}), b1({5, 7})},
        [](Args x) {
          const Tensor mask = x[3] || (iota({5, 7}, 1) == 0);
          return Results{attention(x[0], x[1], x[2]), attention(x[0], x[1], x[2], {.causal = true}),
                         attention(x[0], x[1], x[2], {.mask = mask})};
        }},
-      {"cross_entropy", {f32({7, 10}), i32({7})},
-       [](Args x) { return Results{cross_entropies(x[0], x[1]), cross_entropy(x[0], x[1])}; }},
-      {"conv", {f32({2, 9, 7, 4}), f32({3, 2, 2, 6})},
+      {"cross_entropy",
+       {f32({7, 10}), i32({7})},
+       [](Args x) {
+         return Results{cross_entropies(x[0], x[1]), cross_entropy(x[0], x[1])};
+       }},
+      {"conv",
+       {f32({2, 9, 7, 4}), f32({3, 2, 2, 6})},
        [](Args x) {
          WindowOptions options{.strides = {2, 1}, .groups = 2};
          options.padding = {1, 1, 0, 0};
          return Results{conv(x[0], x[1], options)};
        }},
-      {"conv_first", {f32({2, 4, 9}), f32({6, 4, 3})},
+      {"conv_first",
+       {f32({2, 4, 9}), f32({6, 4, 3})},
        [](Args x) {
          const WindowOptions options{.dilation = {2}, .layout = ImageLayout::ChannelsFirst};
          return Results{conv(x[0], x[1], options)};
        }},
-      {"pooling", {f32({2, 9, 8, 3})},
+      {"pooling",
+       {f32({2, 9, 8, 3})},
        [](Args x) {
          WindowOptions options{.strides = {2, 2}};
          options.padding = {1, 1, 0, 0};
          return Results{max_pool(x[0], {3, 2}, options), avg_pool(x[0], {3, 2}, options)};
        }},
   };
+}
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> list = [] {
+    std::vector<Case> all;
+    for (auto family : {arithmetic_cases, function_cases, creation_cases, reduction_cases,
+                        shape_cases, indexing_cases, linalg_cases, layer_cases})
+      for (Case& each : family()) all.push_back(std::move(each));
+    return all;
+  }();
   return list;
 }
 

@@ -39,7 +39,7 @@ class Lexer {
   void expect_word(std::string_view keyword);
 
   std::string_view word();        // [A-Za-z_][A-Za-z0-9_$.]*
-  std::string_view peek_word();   // empty where none is next
+  std::string_view peek_word();   // empty if none is next
   std::string_view value_name();  // the name after '%', which is consumed: 12, arg0, x-y.z
   bool at_value() { return peek() == '%'; }
   bool at_integer();

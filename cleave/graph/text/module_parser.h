@@ -101,7 +101,7 @@ class ModuleParser {
 // op_format.cc: reads the rest of an op by its format.
 void parse_by_format(ModuleParser& parser, const OpSyntax& syntax, ParsedOp& op);
 
-// region_ops.cc: ops whose syntax no format describes. Null where there is none.
+// region_ops.cc: ops whose syntax no format describes. Null if there is none.
 using ParseFn = void (*)(ModuleParser&, ParsedOp&);
 ParseFn custom_parser(std::string_view op);
 

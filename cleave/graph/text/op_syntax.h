@@ -21,7 +21,7 @@ namespace cleave::text {
 //   {like_operands} the types of the operands, which are those of the results too
 //   {first_type}   the type of the first operand, of which all others and the results are
 //   {name:kind}    the attribute `name`, written as its kind says
-//   {name:kind?, } the same with the text after '?' before it; nothing where it is absent
+//   {name:kind?, } the same with the text after '?' before it; nothing if it is absent
 //
 // Other placeholders ({window}, {slice_ranges}, ...) stand for several attributes; see
 // op_format.cc.

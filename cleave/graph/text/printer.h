@@ -28,7 +28,7 @@ class Printer {
   void signature(const Node& node);             // (a, b) -> c
   void region_argument(ValueId id);             // %arg0: tensor<2xf32>
   void attribute(const Attribute& attribute);
-  // ` {a = 1 : i64}`: the attributes for which `elided` is false; nothing where none is left.
+  // ` {a = 1 : i64}`: the attributes for which `elided` is false; nothing if none is left.
   void attr_dict(const Node& node, const std::function<bool(std::string_view)>& elided,
                  std::string_view before = " ");
   // { ... } with the ops indented; with `header`, its arguments as ^bb0(...):
@@ -61,7 +61,7 @@ bool has_pretty_form(const Graph& graph, const OpSyntax& syntax, const Node& nod
 // op_format.cc
 void print_by_format(Printer& printer, const OpSyntax& syntax, const Node& node);
 
-// region_ops.cc: null where there is none.
+// region_ops.cc: null if there is none.
 using PrintFn = void (*)(Printer&, const Node&);
 PrintFn custom_printer(std::string_view op);
 

@@ -27,7 +27,7 @@ struct ResourceBlob {
 };
 using ResourceBlobs = std::map<std::string, ResourceBlob, std::less<>>;
 
-// The blobs at the end of a text; empty where there are none. Does not move the lexer.
+// The blobs at the end of a text; empty if there are none. Does not move the lexer.
 ResourceBlobs read_resources(const Lexer& lexer);
 // Appends the blobs of the constants of a graph or of an attribute, if there are any.
 void append_resources(std::string& out, const Graph& graph);

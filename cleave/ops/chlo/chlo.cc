@@ -143,7 +143,8 @@ void add_test(OpRegistry& registry, const char* name) {
                 .infer = infer_elementwise_to<kFloats, 1, to_bool>,
                 .rule = pointwise_rule,
                 .eval = eval_unary<op>,
-                .loop = loop_unary<op>});
+                .loop = loop_unary<op>,
+                .in_place = InPlace::AnyOperand});
 }
 
 }  // namespace
@@ -160,8 +161,8 @@ void register_chlo_ops(OpRegistry& r) {
   add_function<UnaryOp::Tan, kFunctions>(r, "chlo.tan");
   add_function<UnaryOp::BesselI1e, kFloats>(r, "chlo.bessel_i1e");
   add_function<UnaryOp::Digamma, kFloats>(r, "chlo.digamma");
-  add_function<UnaryOp::Erf, kFloats>(r, "chlo.erf", increasing_partial);
-  add_function<UnaryOp::Erfc, kFloats>(r, "chlo.erfc", decreasing_partial);
+  add_function<UnaryOp::Erf, kFloats>(r, "chlo.erf", increasing_partial, kSmooth | kSlowFunction);
+  add_function<UnaryOp::Erfc, kFloats>(r, "chlo.erfc", decreasing_partial, kSmooth | kSlowFunction);
   add_function<UnaryOp::ErfInv, kFloats>(r, "chlo.erf_inv");
   add_function<UnaryOp::Lgamma, kFloats>(r, "chlo.lgamma");
   add_unary<UnaryOp::Conj, kFunctions>(r, "chlo.conj", linear_partial);
@@ -169,7 +170,7 @@ void register_chlo_ops(OpRegistry& r) {
   add_test<UnaryOp::IsInf>(r, "chlo.is_inf");
   add_test<UnaryOp::IsPosInf>(r, "chlo.is_pos_inf");
   add_test<UnaryOp::IsNegInf>(r, "chlo.is_neg_inf");
-  add_binary<BinaryOp::NextAfter, kFloats>(r, "chlo.next_after");
+  add_binary<BinaryOp::NextAfter, kFloats>(r, "chlo.next_after", nullptr, kReadsWidth);
   add_binary<BinaryOp::Polygamma, kFloats>(r, "chlo.polygamma", nullptr, 0, function_cost);
   add_binary<BinaryOp::Zeta, kFloats>(r, "chlo.zeta", nullptr, 0, function_cost);
   add_binary<BinaryOp::MulHi, kInts>(r, "chlo.mulhi");

@@ -1,3 +1,4 @@
+#include "cleave/ops/chlo/family.h"
 #include "cleave/ops/elementwise/elementwise_util.h"
 #include "cleave/ops/expansions.h"
 

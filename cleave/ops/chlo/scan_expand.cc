@@ -1,6 +1,7 @@
 #include <map>
 
 #include "cleave/graph/flow.h"
+#include "cleave/ops/chlo/family.h"
 #include "cleave/ops/expansions.h"
 #include "cleave/ops/op.h"
 

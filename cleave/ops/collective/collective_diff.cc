@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "cleave/ops/collective/family.h"
+#include "cleave/ops/collective/process_groups.h"
 #include "cleave/ops/diff_util.h"
 #include "cleave/ops/infer_util.h"
 #include "cleave/ops/reduce/reducer.h"
@@ -11,15 +12,6 @@
 // of all_gather is reduce_scatter, and so on.
 namespace cleave {
 namespace {
-
-// The same devices meet, for another collective.
-AttrDict meeting_attrs(const Node& node) {
-  AttrDict attrs;
-  for (const char* name :
-       {"replica_groups", "channel_handle", "channel_id", "use_global_device_ids"})
-    if (const Attribute* value = node.attrs.find(name)) attrs.set(name, *value);
-  return attrs;
-}
 
 Expr emit_with_sum(Expr x, const char* op, Type result, AttrDict attrs) {
   GraphBuilder& b = *x.b;

@@ -1,3 +1,4 @@
+#include "cleave/ops/collective/family.h"
 #include "cleave/ops/collective/process_groups.h"
 #include "cleave/ops/expansions.h"
 #include "cleave/ops/expr.h"
@@ -18,15 +19,6 @@ int64_t group_size(const Node& node) {
           "with a body that is no sum, maximum or minimum has a derivative where replica_groups "
           "names its groups");
   return elements->literal.type.shape[1];
-}
-
-// Groups and channel: the same devices meet.
-AttrDict meeting_attrs(const Node& node) {
-  AttrDict attrs;
-  for (const char* name :
-       {"replica_groups", "channel_handle", "channel_id", "use_global_device_ids"})
-    if (const Attribute* value = node.attrs.find(name)) attrs.set(name, *value);
-  return attrs;
 }
 
 // The parts along a dimension, folded by the body in order.

@@ -1,7 +1,6 @@
 #include "cleave/ops/collective/family.h"
 
 #include "cleave/ops/diff_util.h"
-#include "cleave/ops/expansions.h"
 #include "cleave/ops/families.h"
 
 namespace cleave {

@@ -9,5 +9,6 @@ void register_collective_ops(OpRegistry& registry);
 void register_transfer_ops(OpRegistry& registry);
 void add_collective_derivatives(OpRegistry& registry);
 void add_collective_batch_rules(OpRegistry& registry);
+void add_collective_expansions(OpRegistry& registry);
 
 }  // namespace cleave

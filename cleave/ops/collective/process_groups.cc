@@ -128,4 +128,12 @@ std::vector<std::pair<int64_t, int64_t>> device_pairs(const Node& node, GroupMod
   return pairs;
 }
 
+AttrDict meeting_attrs(const Node& node) {
+  AttrDict attrs;
+  for (const char* name :
+       {"replica_groups", "channel_handle", "channel_id", "use_global_device_ids"})
+    if (const Attribute* value = node.attrs.find(name)) attrs.set(name, *value);
+  return attrs;
+}
+
 }  // namespace cleave

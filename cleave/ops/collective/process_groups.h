@@ -29,11 +29,14 @@ std::optional<std::vector<int64_t>> device_group(const Node& node, GroupMode mod
 std::vector<std::pair<int64_t, int64_t>> device_pairs(const Node& node, GroupMode mode,
                                                       DeviceGrid grid, int64_t device);
 
-// The number of `channel_handle`, 0 where there is none.
+// The number of `channel_handle`, 0 if there is none.
 int64_t channel_of(const Node& node);
 // all_gather, all_reduce, reduce_scatter: decided by the channel and use_global_device_ids.
 GroupMode global_mode(const Node& node);
 // all_to_all, collective_permute, collective_broadcast: by the channel.
 GroupMode channel_mode(const Node& node);
+
+// Groups and channel of a collective, for another one in which the same devices meet.
+AttrDict meeting_attrs(const Node& node);
 
 }  // namespace cleave

@@ -184,12 +184,14 @@ void register_control_flow_ops(OpRegistry& registry) {
                 .traits = kPure,
                 .infer = infer_tuple,
                 .cost = no_cost,
-                .eval = eval_tuple});
+                .eval = eval_tuple,
+                .forwards = true});
   registry.add({.name = "stablehlo.get_tuple_element",
                 .traits = kPure,
                 .infer = infer_get_tuple_element,
                 .cost = no_cost,
-                .eval = eval_get_tuple_element});
+                .eval = eval_get_tuple_element,
+                .forwards = true});
 }
 
 }  // namespace cleave

@@ -9,7 +9,7 @@ namespace cleave {
 
 // Attribute dimension_numbers, #stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>: a struct
 // with the fields of MLIR's raw form (input_batch_dimension, input_spatial_dimensions, ...), or
-// that text. Throws UserError where it is missing or malformed.
+// that text. Throws UserError if it is missing or malformed.
 inline constexpr std::string_view kConvDims = "dimension_numbers";
 ConvDims conv_dims(const Node& node);
 Attribute conv_dims_attr(const ConvDims& dims);

@@ -4,6 +4,7 @@
 
 #include "cleave/core/kernel_classes.h"
 #include "cleave/kernels/elementwise.h"
+#include "cleave/kernels/workspace.h"
 #include "cleave/ops/convolution/conv_attr.h"
 #include "cleave/ops/convolution/family.h"
 #include "cleave/ops/dot/precision.h"
@@ -262,6 +263,13 @@ bool dynamic_conv_shardable(const Graph&, const Node& node, const OpShardingRule
          !holds(rule.results[0], dims.output_spatial);
 }
 
+int64_t workspace_of_convolution(const Graph& graph, const Node& node, std::span<const Array> in) {
+  const ConvDims dims = conv_dims(node);
+  const Type& result = graph.result_type(node);
+  return convolution_workspace(in[0], in[1], dims, conv_window(node, dims, in[1].shape()),
+                               result.dtype, result.shape);
+}
+
 }  // namespace
 
 void register_convolution_ops(OpRegistry& registry) {
@@ -273,6 +281,7 @@ void register_convolution_ops(OpRegistry& registry) {
                 .partial = convolution_partial,
                 .cost = convolution_cost,
                 .eval = eval_convolution,
+                .workspace = workspace_of_convolution,
                 .conservative = conservative_convolution});
   registry.add({.name = "stablehlo.dynamic_conv",
                 .traits = kPure,

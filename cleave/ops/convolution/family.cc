@@ -1,7 +1,6 @@
 #include "cleave/ops/convolution/family.h"
 
 #include "cleave/ops/families.h"
-#include "cleave/ops/samples.h"
 
 namespace cleave {
 namespace {

@@ -8,5 +8,6 @@ namespace cleave {
 void register_convolution_ops(OpRegistry& registry);
 void add_convolution_batch_rules(OpRegistry& registry);
 void add_convolution_derivatives(OpRegistry& registry);
+void add_convolution_samples(OpRegistry& registry);
 
 }  // namespace cleave

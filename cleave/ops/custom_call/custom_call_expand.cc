@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "cleave/ops/custom_call/custom_call.h"
+#include "cleave/ops/custom_call/family.h"
 #include "cleave/ops/expansions.h"
 #include "cleave/ops/expr.h"
 

@@ -1,3 +1,4 @@
+#include "cleave/ops/custom_call/family.h"
 #include "cleave/ops/samples.h"
 
 namespace cleave {

@@ -1,8 +1,6 @@
 #include "cleave/ops/custom_call/family.h"
 
-#include "cleave/ops/expansions.h"
 #include "cleave/ops/families.h"
-#include "cleave/ops/samples.h"
 
 namespace cleave {
 namespace {

@@ -8,5 +8,7 @@ namespace cleave {
 void register_custom_call_ops(OpRegistry& registry);
 void add_custom_call_batch_rules(OpRegistry& registry);
 void add_custom_call_derivatives(OpRegistry& registry);
+void add_custom_call_samples(OpRegistry& registry);
+void add_custom_call_expansions(OpRegistry& registry);
 
 }  // namespace cleave

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cleave/kernels/reduce.h"
+#include "cleave/kernels/workspace.h"
 #include "cleave/ops/dot/dot_dims.h"
 #include "cleave/ops/dot/family.h"
 #include "cleave/ops/dot/precision.h"
@@ -179,6 +180,10 @@ std::vector<Array> eval_dot(EvalContext& context, const Node& node,
                       context.graph().result_type(node).dtype)};
 }
 
+int64_t workspace_of_dot(const Graph& graph, const Node& node, std::span<const Array> in) {
+  return dot_workspace(in[0], in[1], *dot_dims_of(graph, node), graph.result_type(node).dtype);
+}
+
 }  // namespace
 
 void register_dot_ops(OpRegistry& registry) {
@@ -189,7 +194,8 @@ void register_dot_ops(OpRegistry& registry) {
                 .rule = dot_general_rule,
                 .partial = dot_partial,
                 .cost = dot_general_cost,
-                .eval = eval_dot_general});
+                .eval = eval_dot_general,
+                .workspace = workspace_of_dot});
   registry.add({.name = "stablehlo.dot",
                 .traits = kPure,
                 .infer = infer_dot,
@@ -197,7 +203,8 @@ void register_dot_ops(OpRegistry& registry) {
                 .rule = dot_rule,
                 .partial = dot_partial,
                 .cost = plain_dot_cost,
-                .eval = eval_dot});
+                .eval = eval_dot,
+                .workspace = workspace_of_dot});
 }
 
 }  // namespace cleave

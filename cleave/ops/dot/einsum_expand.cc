@@ -2,6 +2,7 @@
 #include <string>
 
 #include "cleave/ops/dot/dot_dims.h"
+#include "cleave/ops/dot/family.h"
 #include "cleave/ops/expansions.h"
 #include "cleave/ops/expr.h"
 

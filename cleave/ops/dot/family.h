@@ -9,5 +9,7 @@ void register_dot_ops(OpRegistry& registry);
 void register_einsum_ops(OpRegistry& registry);
 void add_dot_batch_rules(OpRegistry& registry);
 void add_dot_derivatives(OpRegistry& registry);
+void add_dot_samples(OpRegistry& registry);
+void add_einsum_expansions(OpRegistry& registry);
 
 }  // namespace cleave

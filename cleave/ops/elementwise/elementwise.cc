@@ -1,8 +1,10 @@
 #include <cmath>
 
+#include "cleave/kernels/workspace.h"
 #include "cleave/ops/elementwise/divisor.h"
 #include "cleave/ops/elementwise/elementwise_util.h"
 #include "cleave/ops/elementwise/family.h"
+#include "cleave/ops/families.h"
 #include "cleave/ops/region_check.h"
 
 namespace cleave {
@@ -209,6 +211,12 @@ std::vector<Type> infer_convert(const Graph& graph, const Node& node) {
 std::vector<Array> eval_convert(EvalContext& context, const Node& node, std::span<const Array> in) {
   return {convert(in[0], context.graph().result_type(node).dtype)};
 }
+// A conversion to the same type gives its operand back.
+std::vector<Array> alias_of_same_type(const Graph& graph, const Node& node,
+                                      std::span<const Array> in) {
+  if (in[0].dtype() != graph.result_type(node).dtype) return {};
+  return {in[0]};
+}
 
 std::vector<Type> infer_bitcast(const Graph& graph, const Node& node) {
   require_operands(node, 1);
@@ -324,6 +332,10 @@ std::vector<Type> infer_clamp(const Graph& graph, const Node& node) {
 std::vector<Array> eval_clamp(EvalContext&, const Node&, std::span<const Array> in) {
   return {clamp(in[0], in[1], in[2])};
 }
+// Bounded from below first, and that from above.
+int64_t clamp_workspace(const Graph& graph, const Node& node, std::span<const Array> in) {
+  return graph.result_type(node).byte_count() + packed_operand_bytes(in);
+}
 
 void verify_reduce_precision(const Graph&, const Node& node) {
   require(node.attrs.get_int("exponent_bits") >= 1, node, "exponent_bits must be at least 1");
@@ -374,15 +386,16 @@ void add_unary_to(OpRegistry& registry, const char* name, PartialFn partial = nu
                 .rule = pointwise_rule,
                 .partial = partial,
                 .eval = eval_unary<op>,
-                .loop = loop_unary<op>});
+                .loop = loop_unary<op>,
+                .in_place = InPlace::AnyOperand});
 }
 
 void register_arithmetic(OpRegistry& r) {
-  add_binary<BinaryOp::Add, kAnything>(r, "stablehlo.add", add_partial, kCommutative);
-  add_binary<BinaryOp::Subtract, kNumbers>(r, "stablehlo.subtract", subtract_partial);
+  add_binary<BinaryOp::Add, kAnything>(r, "stablehlo.add", add_partial, kCommutative | kSmooth);
+  add_binary<BinaryOp::Subtract, kNumbers>(r, "stablehlo.subtract", subtract_partial, kSmooth);
   add_binary<BinaryOp::Multiply, kAnything>(r, "stablehlo.multiply", multiply_partial,
-                                            kCommutative);
-  add_binary<BinaryOp::Divide, kNumbers>(r, "stablehlo.divide", divide_partial);
+                                            kCommutative | kSmooth);
+  add_binary<BinaryOp::Divide, kNumbers>(r, "stablehlo.divide", divide_partial, kSmooth);
   add_binary<BinaryOp::Remainder, kNumbers>(r, "stablehlo.remainder");
   add_binary<BinaryOp::Maximum, kAnything>(r, "stablehlo.maximum", maximum_partial, kCommutative);
   add_binary<BinaryOp::Minimum, kAnything>(r, "stablehlo.minimum", minimum_partial, kCommutative);
@@ -393,26 +406,29 @@ void register_arithmetic(OpRegistry& r) {
   add_binary<BinaryOp::ShiftRightArithmetic, kInts>(r, "stablehlo.shift_right_arithmetic",
                                                     arithmetic_shift_partial);
   add_binary<BinaryOp::ShiftRightLogical, kInts>(r, "stablehlo.shift_right_logical",
-                                                 shift_right_partial);
+                                                 shift_right_partial, kReadsBits);
   add_binary<BinaryOp::Atan2, kFunctions>(r, "stablehlo.atan2", nullptr, 0, function_cost);
-  add_binary<BinaryOp::Power, kNumbers>(r, "stablehlo.power", nullptr, 0, function_cost);
+  add_binary<BinaryOp::Power, kNumbers>(r, "stablehlo.power", nullptr, kSmooth | kSlowFunction,
+                                        function_cost);
   r.add({.name = "stablehlo.complex",
          .traits = kElementwiseTraits,
          .infer = infer_elementwise_to<kFloats, 2, complex_of>,
          .rule = pointwise_rule,
          .partial = linear_partial,
          .eval = eval_binary<BinaryOp::Complex>,
-         .loop = loop_binary<BinaryOp::Complex>});
+         .loop = loop_binary<BinaryOp::Complex>,
+         .in_place = InPlace::AnyOperand});
 
   add_unary_to<UnaryOp::Abs, kNumbers, real_part_type>(r, "stablehlo.abs", abs_partial);
   add_unary_to<UnaryOp::Real, kFunctions, real_part_type>(r, "stablehlo.real", linear_partial);
   add_unary_to<UnaryOp::Imag, kFunctions, real_part_type>(r, "stablehlo.imag", linear_partial);
   add_unary_to<UnaryOp::IsFinite, kFloats, to_bool>(r, "stablehlo.is_finite");
-  add_unary<UnaryOp::Negate, kNumbers>(r, "stablehlo.negate", negate_partial);
+  add_unary<UnaryOp::Negate, kNumbers>(r, "stablehlo.negate", negate_partial, kSmooth);
   add_unary<UnaryOp::Sign, kNumbers>(r, "stablehlo.sign", sign_partial);
   add_unary<UnaryOp::Not, kLogical>(r, "stablehlo.not", not_partial);
-  add_unary<UnaryOp::Popcnt, kInts>(r, "stablehlo.popcnt");
-  add_unary<UnaryOp::CountLeadingZeros, kInts>(r, "stablehlo.count_leading_zeros");
+  add_unary<UnaryOp::Popcnt, kInts>(r, "stablehlo.popcnt", nullptr, kReadsBits);
+  add_unary<UnaryOp::CountLeadingZeros, kInts>(r, "stablehlo.count_leading_zeros", nullptr,
+                                               kReadsBits);
   add_unary<UnaryOp::Ceil, kFloats>(r, "stablehlo.ceil", increasing_partial);
   add_unary<UnaryOp::Floor, kFloats>(r, "stablehlo.floor", increasing_partial);
   add_unary<UnaryOp::RoundAfz, kFloats>(r, "stablehlo.round_nearest_afz", increasing_partial);
@@ -421,18 +437,22 @@ void register_arithmetic(OpRegistry& r) {
 
 void register_functions(OpRegistry& r) {
   add_function<UnaryOp::Cbrt, kFunctions>(r, "stablehlo.cbrt", increasing_partial);
-  add_function<UnaryOp::Cos, kFunctions>(r, "stablehlo.cosine");
-  add_function<UnaryOp::Exp, kFunctions>(r, "stablehlo.exponential", increasing_partial);
+  add_function<UnaryOp::Cos, kFunctions>(r, "stablehlo.cosine", nullptr, kSlowFunction);
+  add_function<UnaryOp::Exp, kFunctions>(r, "stablehlo.exponential", increasing_partial,
+                                         kSmooth | kSlowFunction);
   add_function<UnaryOp::Expm1, kFunctions>(r, "stablehlo.exponential_minus_one",
                                            increasing_partial);
-  add_function<UnaryOp::Log, kFunctions>(r, "stablehlo.log", increasing_above_partial);
+  add_function<UnaryOp::Log, kFunctions>(r, "stablehlo.log", increasing_above_partial,
+                                         kSlowFunction);
   add_function<UnaryOp::Log1p, kFunctions>(r, "stablehlo.log_plus_one", increasing_above_partial);
-  add_function<UnaryOp::Logistic, kFunctions>(r, "stablehlo.logistic", increasing_partial);
+  add_function<UnaryOp::Logistic, kFunctions>(r, "stablehlo.logistic", increasing_partial,
+                                              kSmooth | kSlowFunction);
   add_function<UnaryOp::Rsqrt, kFunctions>(r, "stablehlo.rsqrt", rsqrt_partial);
-  add_function<UnaryOp::Sin, kFunctions>(r, "stablehlo.sine");
+  add_function<UnaryOp::Sin, kFunctions>(r, "stablehlo.sine", nullptr, kSlowFunction);
   add_function<UnaryOp::Sqrt, kFunctions>(r, "stablehlo.sqrt", increasing_above_partial);
   add_function<UnaryOp::Tan, kFunctions>(r, "stablehlo.tan");
-  add_function<UnaryOp::Tanh, kFunctions>(r, "stablehlo.tanh", increasing_partial);
+  add_function<UnaryOp::Tanh, kFunctions>(r, "stablehlo.tanh", increasing_partial,
+                                          kSmooth | kSlowFunction);
 }
 
 }  // namespace
@@ -446,9 +466,10 @@ void register_elementwise_ops(OpRegistry& r) {
          .rule = pointwise_rule,
          .partial = convert_partial,
          .eval = eval_convert,
-         .loop = loop_convert});
+         .loop = loop_convert,
+         .alias = alias_of_same_type});
   r.add({.name = "stablehlo.bitcast_convert",
-         .traits = kPure,
+         .traits = kPure | kReadsWidth,
          .infer = infer_bitcast,
          .rule = bitcast_rule,
          .eval = eval_bitcast,
@@ -472,7 +493,8 @@ void register_elementwise_ops(OpRegistry& r) {
          .infer = infer_clamp,
          .rule = pointwise_rule,
          .partial = clamp_partial,
-         .eval = eval_clamp});
+         .eval = eval_clamp,
+         .workspace = clamp_workspace});
   r.add({.name = "stablehlo.reduce_precision",
          .traits = kElementwiseTraits,
          .infer = infer_elementwise<kFloats, 1>,

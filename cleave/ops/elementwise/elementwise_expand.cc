@@ -1,3 +1,4 @@
+#include "cleave/ops/elementwise/family.h"
 #include "cleave/ops/expansions.h"
 
 namespace cleave {

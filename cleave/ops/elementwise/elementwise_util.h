@@ -82,15 +82,16 @@ PartialTransfer negate_partial(const Graph& graph, const Node& node);
 inline constexpr uint32_t kElementwiseTraits = kElementwise | kPure;
 template <UnaryOp op, unsigned domain>
 void add_unary(OpRegistry& registry, const char* name, PartialFn partial = nullptr,
-               CostFn cost = nullptr) {
+               uint32_t more_traits = 0, CostFn cost = nullptr) {
   registry.add({.name = name,
-                .traits = kElementwiseTraits,
+                .traits = kElementwiseTraits | more_traits,
                 .infer = infer_elementwise<domain, 1>,
                 .rule = pointwise_rule,
                 .partial = partial,
                 .cost = cost,
                 .eval = eval_unary<op>,
-                .loop = loop_unary<op>});
+                .loop = loop_unary<op>,
+                .in_place = InPlace::AnyOperand});
 }
 template <BinaryOp op, unsigned domain>
 void add_binary(OpRegistry& registry, const char* name, PartialFn partial = nullptr,
@@ -102,11 +103,13 @@ void add_binary(OpRegistry& registry, const char* name, PartialFn partial = null
                 .partial = partial,
                 .cost = cost,
                 .eval = eval_binary<op>,
-                .loop = loop_binary<op>});
+                .loop = loop_binary<op>,
+                .in_place = InPlace::AnyOperand});
 }
 template <UnaryOp op, unsigned domain>
-void add_function(OpRegistry& registry, const char* name, PartialFn partial = nullptr) {
-  add_unary<op, domain>(registry, name, partial, function_cost);
+void add_function(OpRegistry& registry, const char* name, PartialFn partial = nullptr,
+                  uint32_t more_traits = 0) {
+  add_unary<op, domain>(registry, name, partial, more_traits, function_cost);
   registry.extend(name, [](OpDef& def) { def.verify = verify_result_accuracy; });
 }
 

@@ -9,5 +9,8 @@ void register_elementwise_ops(OpRegistry& registry);
 void register_quantized_ops(OpRegistry& registry);
 void add_elementwise_batch_rules(OpRegistry& registry);
 void add_elementwise_derivatives(OpRegistry& registry);
+void add_elementwise_samples(OpRegistry& registry);
+void add_quantized_samples(OpRegistry& registry);
+void add_elementwise_expansions(OpRegistry& registry);
 
 }  // namespace cleave

@@ -5,6 +5,7 @@
 
 #include "cleave/core/kernel_classes.h"
 #include "cleave/kernels/shape.h"
+#include "cleave/ops/cost.h"
 #include "cleave/ops/eval.h"
 #include "cleave/ops/indexing/family.h"
 #include "cleave/ops/indexing/window_map.h"
@@ -457,7 +458,8 @@ void register_gather_scatter_ops(OpRegistry& registry) {
                 .rule = gather_rule,
                 .partial = view_partial_of_first,
                 .cost = gather_cost,
-                .eval = eval_gather});
+                .eval = eval_gather,
+                .workspace = strided_operands_workspace});
   registry.add({.name = "stablehlo.dynamic_gather",
                 .traits = kPure,
                 .infer = infer_dynamic_gather,
@@ -472,7 +474,8 @@ void register_gather_scatter_ops(OpRegistry& registry) {
                 .rule = scatter_rule,
                 .partial = scatter_partial,
                 .cost = scatter_cost,
-                .eval = eval_scatter});
+                .eval = eval_scatter,
+                .workspace = strided_operands_workspace});
   registry.add({.name = "stablehlo.torch_index_select",
                 .traits = kPure,
                 .infer = infer_index_select,

@@ -3,6 +3,7 @@
 
 #include "cleave/ops/expansions.h"
 #include "cleave/ops/expr.h"
+#include "cleave/ops/indexing/family.h"
 #include "cleave/ops/indexing/window_map.h"
 #include "cleave/ops/infer_util.h"
 #include "cleave/ops/op.h"

@@ -1,7 +1,6 @@
 #include "cleave/ops/linalg/family.h"
 
 #include "cleave/ops/families.h"
-#include "cleave/ops/samples.h"
 
 namespace cleave {
 namespace {

@@ -8,5 +8,6 @@ namespace cleave {
 void register_linalg_ops(OpRegistry& registry);
 void add_linalg_batch_rules(OpRegistry& registry);
 void add_linalg_derivatives(OpRegistry& registry);
+void add_linalg_samples(OpRegistry& registry);
 
 }  // namespace cleave

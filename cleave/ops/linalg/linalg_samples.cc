@@ -1,3 +1,4 @@
+#include "cleave/ops/linalg/family.h"
 #include "cleave/ops/samples.h"
 
 namespace cleave {

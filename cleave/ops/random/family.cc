@@ -2,7 +2,6 @@
 
 #include "cleave/ops/diff_util.h"
 #include "cleave/ops/families.h"
-#include "cleave/ops/samples.h"
 
 namespace cleave {
 namespace {

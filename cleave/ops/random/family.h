@@ -7,5 +7,6 @@ namespace cleave {
 // The parts of the family: definitions of ops, and what is added to them.
 void register_random_ops(OpRegistry& registry);
 void add_random_batch_rules(OpRegistry& registry);
+void add_random_samples(OpRegistry& registry);
 
 }  // namespace cleave

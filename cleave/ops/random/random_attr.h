@@ -6,7 +6,7 @@
 namespace cleave {
 
 // What the attributes of random ops say: rng_algorithm, and which part of the whole tensor a result
-// of the given shape is. Throws UserError where the algorithm is unknown.
+// of the given shape is. Throws UserError if the algorithm is unknown.
 RandomAlgorithm random_algorithm(const Node& node);
 RandomBox random_box(const Node& node, const Shape& size);
 

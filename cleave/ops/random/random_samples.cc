@@ -1,3 +1,4 @@
+#include "cleave/ops/random/family.h"
 #include "cleave/ops/samples.h"
 
 namespace cleave {

@@ -14,5 +14,9 @@ void add_local_window_forms(OpRegistry& registry);
 void add_reduce_derivatives(OpRegistry& registry);
 void add_reduction_batch_rules(OpRegistry& registry);
 void add_window_derivatives(OpRegistry& registry);
+void add_reduction_samples(OpRegistry& registry);
+void add_normalize_samples(OpRegistry& registry);
+void add_reduction_expansions(OpRegistry& registry);
+void add_normalize_expansions(OpRegistry& registry);
 
 }  // namespace cleave

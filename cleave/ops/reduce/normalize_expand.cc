@@ -2,6 +2,7 @@
 
 #include "cleave/ops/expansions.h"
 #include "cleave/ops/expr.h"
+#include "cleave/ops/reduce/family.h"
 
 // Normalisations as sums and elementwise ops.
 namespace cleave {

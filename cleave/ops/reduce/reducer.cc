@@ -5,18 +5,35 @@
 namespace cleave {
 namespace {
 
+struct Reduction {
+  std::string_view op;
+  ReduceOp reduction;
+};
+constexpr Reduction kReductions[] = {
+    {"stablehlo.add", ReduceOp::Sum},     {"stablehlo.multiply", ReduceOp::Prod},
+    {"stablehlo.maximum", ReduceOp::Max}, {"stablehlo.minimum", ReduceOp::Min},
+    {"stablehlo.and", ReduceOp::And},     {"stablehlo.or", ReduceOp::Or},
+};
+
 std::optional<ReduceOp> reducer_of(const Node& node, DType dtype, bool logical_only) {
-  if (node.name == "stablehlo.add") return ReduceOp::Sum;
-  if (node.name == "stablehlo.multiply") return ReduceOp::Prod;
-  if (node.name == "stablehlo.maximum") return ReduceOp::Max;
-  if (node.name == "stablehlo.minimum") return ReduceOp::Min;
-  if (logical_only && dtype != DType::Bool) return std::nullopt;
-  if (node.name == "stablehlo.and") return ReduceOp::And;
-  if (node.name == "stablehlo.or") return ReduceOp::Or;
-  return std::nullopt;
+  const std::optional<ReduceOp> op = reduce_op_of(node.name);
+  const bool is_logical = op == ReduceOp::And || op == ReduceOp::Or;
+  return is_logical && logical_only && dtype != DType::Bool ? std::nullopt : op;
 }
 
 }  // namespace
+
+std::optional<ReduceOp> reduce_op_of(std::string_view op) {
+  for (const Reduction& each : kReductions)
+    if (each.op == op) return each.reduction;
+  return std::nullopt;
+}
+
+std::string_view op_of(ReduceOp reduction) {
+  for (const Reduction& each : kReductions)
+    if (each.reduction == reduction) return each.op;
+  return op_of(ReduceOp::Sum);
+}
 
 std::optional<ReduceOp> common_reducer(const Graph& graph, RegionId id, bool logical_only) {
   const Region& region = graph.region(id);

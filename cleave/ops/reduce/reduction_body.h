@@ -25,7 +25,7 @@ bool is_promotable(DType from, DType to);
 void verify_reduction_body(const Graph& graph, const Node& node);
 
 // The reducers of a region that folds n values at once with n operators that have nothing to do
-// with each other, by result; nothing where the region is anything else.
+// with each other, by result; nothing if the region is anything else.
 //   (a, b) { return add a, b }                            -> {Sum}
 //   (a, i, b, j) { return maximum a, b; add i, j }        -> {Max, Sum}
 //   (a, i, b, j) { return select (a > b), a, b; ... }     -> nothing: argmax

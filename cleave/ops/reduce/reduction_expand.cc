@@ -6,6 +6,7 @@
 #include "cleave/ops/expr.h"
 #include "cleave/ops/identity.h"
 #include "cleave/ops/infer_util.h"
+#include "cleave/ops/reduce/family.h"
 #include "cleave/ops/reduce/reduction_body.h"
 #include "cleave/ops/reduce/window_attr.h"
 

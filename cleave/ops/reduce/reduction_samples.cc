@@ -1,3 +1,4 @@
+#include "cleave/ops/reduce/family.h"
 #include "cleave/ops/samples.h"
 
 namespace cleave {

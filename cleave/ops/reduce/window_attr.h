@@ -13,7 +13,7 @@ std::vector<int64_t> positive_window_entries(const Node& node, const char* name,
 
 // The window of reduce_window and select_and_scatter: attributes window_dimensions, window_strides,
 // base_dilations, window_dilations and padding, each by dimension, absent ones with their defaults.
-// Throws UserError where one has another number of entries than `rank` or a value that is not
+// Throws UserError if one has another number of entries than `rank` or a value that is not
 // positive.
 Window window_of(const Node& node, size_t rank);
 

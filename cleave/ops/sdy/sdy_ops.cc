@@ -269,6 +269,7 @@ void register_sdy_ops(OpRegistry& registry) {
                 .partial = view_partial,
                 .cost = no_cost,
                 .eval = eval_identity,
+                .forwards = true,
                 .propagation_class = always<PropagationClass::Elementwise>});
   registry.add({.name = "sdy.reshard",
                 .traits = kPure | kSameValue | kKeepsConstants,
@@ -276,6 +277,7 @@ void register_sdy_ops(OpRegistry& registry) {
                 .verify = verify_constraint,
                 .cost = no_cost,
                 .eval = eval_identity,
+                .forwards = true,
                 .propagation_class = always<PropagationClass::Elementwise>});
   registry.add({.name = "sdy.propagation_barrier",
                 .traits = kPure | kSameValue | kKeepsConstants,
@@ -283,6 +285,7 @@ void register_sdy_ops(OpRegistry& registry) {
                 .verify = verify_barrier,
                 .cost = no_cost,
                 .eval = eval_identity,
+                .forwards = true,
                 .propagation_class = always<PropagationClass::Barrier>});
   registry.add({.name = "sdy.data_flow_edge",
                 .traits = kSameValue,
@@ -290,12 +293,14 @@ void register_sdy_ops(OpRegistry& registry) {
                 .verify = verify_edge,
                 .cost = no_cost,
                 .eval = eval_identity,
+                .forwards = true,
                 .propagation_class = always<PropagationClass::PassThrough>});
   registry.add({.name = "sdy.func_data_flow_edge",
                 .traits = kSameValue,
                 .infer = infer_identity,
                 .cost = no_cost,
                 .eval = eval_identity,
+                .forwards = true,
                 .propagation_class = always<PropagationClass::PassThrough>});
   registry.add({.name = "sdy.sharding_group", .infer = infer_no_result, .eval = eval_no_result});
   registry.add({.name = "sdy.constant",
@@ -321,7 +326,8 @@ void register_sdy_ops(OpRegistry& registry) {
                   .traits = kCollective | kSameValue,
                   .infer = infer_identity,
                   .verify = verify_collective,
-                  .eval = eval_identity});
+                  .eval = eval_identity,
+                  .forwards = true});
 }
 
 }  // namespace cleave

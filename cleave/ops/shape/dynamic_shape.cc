@@ -61,6 +61,11 @@ OpShardingRule dynamic_slice_rule(const Graph& graph, const Node& node) {
 std::vector<Array> eval_dynamic_slice(EvalContext&, const Node& node, std::span<const Array> in) {
   return {dynamic_slice(in[0], starts_of(in.subspan(1)), node.attrs.get_ints("slice_sizes"))};
 }
+// A view, wherever it begins.
+std::vector<Array> alias_dynamic_slice(const Graph& graph, const Node& node,
+                                       std::span<const Array> in) {
+  return {in[0].slice(Shape(in[0].rank(), 0), graph.result_type(node).shape)};
+}
 
 std::vector<Type> infer_dynamic_update_slice(const Graph& graph, const Node& node) {
   const Type& type = tensor_operand(graph, node, 0);
@@ -334,6 +339,7 @@ void register_dynamic_shape_ops(OpRegistry& r) {
          .partial = view_partial_of_first,
          .cost = moved_cost,
          .eval = eval_dynamic_slice,
+         .alias = alias_dynamic_slice,
          .propagation_class = always<PropagationClass::DynamicSlice>});
   r.add({.name = "stablehlo.dynamic_update_slice",
          .traits = kPure,
@@ -342,6 +348,7 @@ void register_dynamic_shape_ops(OpRegistry& r) {
          .partial = dynamic_update_slice_partial,
          .cost = dynamic_update_slice_cost,
          .eval = eval_dynamic_update_slice,
+         .in_place = InPlace::FirstOperand,
          .propagation_class = always<PropagationClass::DynamicSlice>});
   r.add({.name = "stablehlo.get_dimension_size",
          .traits = kPure,

@@ -5,6 +5,7 @@
 #include "cleave/ops/indexing/window_map.h"
 #include "cleave/ops/infer_util.h"
 #include "cleave/ops/op.h"
+#include "cleave/ops/shape/family.h"
 
 // Ops whose sizes are operands, as the ops whose sizes are attributes.
 namespace cleave {

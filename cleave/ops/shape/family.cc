@@ -1,9 +1,7 @@
 #include "cleave/ops/shape/family.h"
 
 #include "cleave/ops/diff_util.h"
-#include "cleave/ops/expansions.h"
 #include "cleave/ops/families.h"
-#include "cleave/ops/samples.h"
 
 namespace cleave {
 namespace {

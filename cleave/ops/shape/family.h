@@ -11,5 +11,8 @@ void add_dynamic_shape_batch_rules(OpRegistry& registry);
 void add_local_view_forms(OpRegistry& registry);
 void add_shape_batch_rules(OpRegistry& registry);
 void add_shape_derivatives(OpRegistry& registry);
+void add_shape_samples(OpRegistry& registry);
+void add_dynamic_shape_samples(OpRegistry& registry);
+void add_dynamic_shape_expansions(OpRegistry& registry);
 
 }  // namespace cleave

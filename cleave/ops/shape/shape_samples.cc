@@ -1,4 +1,5 @@
 #include "cleave/ops/samples.h"
+#include "cleave/ops/shape/family.h"
 
 namespace cleave {
 

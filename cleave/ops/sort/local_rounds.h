@@ -21,7 +21,7 @@ struct RoundsForm {
   int64_t dim = 0;      // along this dimension
 };
 
-// Nothing where the op cannot be done so, or where `parts` candidates of each row were as many
+// Nothing if the op cannot be done so, or where `parts` candidates of each row were as many
 // bytes as the row.
 std::optional<RoundsForm> rounds_form(const Graph& graph, const Node& node, int64_t parts);
 

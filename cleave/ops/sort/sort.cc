@@ -241,7 +241,8 @@ void register_sort_ops(OpRegistry& registry) {
                 .verify = verify_sort,
                 .rule = sort_rule,
                 .cost = sort_cost,
-                .eval = eval_sort});
+                .eval = eval_sort,
+                .workspace = strided_operands_workspace});
   registry.add({.name = "chlo.top_k",
                 .traits = kPure,
                 .infer = infer_top_k,

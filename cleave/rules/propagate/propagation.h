@@ -104,7 +104,7 @@ class PropagationEngine {
   SpecTable specs_;
   PropagationTables tables_;
   std::vector<std::vector<int32_t>> groups_;  // slots by group
-  std::vector<int32_t> group_of_slot_;        // empty where the module has none
+  std::vector<int32_t> group_of_slot_;        // empty if the module has none
   std::vector<int32_t> spec_;                 // by slot
   std::vector<uint32_t> changed_at_;          // by slot: the clock at its last change
   struct Clean {                              // the last visit that changed nothing

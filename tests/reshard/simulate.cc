@@ -1,4 +1,4 @@
-#include "cleave/reshard/simulate.h"
+#include "tests/reshard/simulate.h"
 
 #include <algorithm>
 #include <functional>

@@ -6,7 +6,7 @@
 #include "cleave/core/error.h"
 #include "cleave/core/shard_layout.h"
 #include "cleave/reshard/reshard.h"
-#include "cleave/reshard/simulate.h"
+#include "tests/reshard/simulate.h"
 
 namespace cleave {
 namespace {

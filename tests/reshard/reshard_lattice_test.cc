@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "cleave/reshard/reshard.h"
-#include "cleave/reshard/simulate.h"
+#include "tests/reshard/simulate.h"
 #include "tests/support/mesh_of.h"
 
 namespace cleave {
