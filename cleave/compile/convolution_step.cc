@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "cleave/core/aligned.h"
 #include "cleave/compile/onednn_call.h"
+#include "cleave/core/aligned.h"
 #include "cleave/kernels/convolution_onednn.h"
 
 namespace cleave {

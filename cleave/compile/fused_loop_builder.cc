@@ -3,10 +3,10 @@
 #include <map>
 #include <optional>
 
-#include "cleave/core/aligned.h"
 #include "cleave/compile/epilogue.h"
 #include "cleave/compile/fuse.h"
 #include "cleave/compile/fused_loop.h"
+#include "cleave/core/aligned.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/kernels/elementwise.h"

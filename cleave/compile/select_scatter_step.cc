@@ -3,8 +3,8 @@
 #include <array>
 #include <cstring>
 
-#include "cleave/core/aligned.h"
 #include "cleave/compile/strided_copy.h"
+#include "cleave/core/aligned.h"
 
 namespace cleave {
 namespace {

@@ -4,8 +4,8 @@
 #include <array>
 #include <atomic>
 
-#include "cleave/core/aligned.h"
 #include "cleave/compile/steps.h"
+#include "cleave/core/aligned.h"
 
 namespace cleave {
 namespace {
