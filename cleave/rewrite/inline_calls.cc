@@ -53,7 +53,7 @@ class Inliner {
     return function ? function->body : RegionId();
   }
 
-  // A function stays where its name is written somewhere: in a call, a composite, a custom call.
+  // A function stays if its name is written somewhere: in a call, a composite, a custom call.
   void drop_unused() {
     std::set<std::string, std::less<>> named;
     graph_.walk([&](NodeId id) {

@@ -18,7 +18,7 @@ class Rewriter {
   using Rule = std::function<void(Rewriter&, NodeId)>;
 
   explicit Rewriter(Graph& graph) : graph_(graph) {}
-  // True where something changed.
+  // True if something changed.
   bool run(const Rule& rule);
 
   Graph& graph() { return graph_; }

@@ -20,12 +20,12 @@ bool inline_calls(Graph& graph, const std::function<void(NodeId from, NodeId to)
 bool canonicalize(Graph& graph);
 
 // Ops that consist of others become those, so that they are fused and planned like them:
-// broadcasting ops of CHLO, scan, map, torch_index_select, einsum, ops with sizes as operands where
+// broadcasting ops of CHLO, scan, map, torch_index_select, einsum, ops with sizes as operands if
 // the sizes of the result are known, batch_norm_*, softmax and layer_norm. Sums of the latter may
 // be added in another order.
 bool expand(Graph& graph);
 
-// Ops on constants become constants, where the result is small or one value everywhere.
+// Ops on constants become constants, if the result is small or one value everywhere.
 bool fold_constants(Graph& graph);
 
 // What is exact in IEEE arithmetic, and no more:

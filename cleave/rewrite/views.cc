@@ -95,7 +95,7 @@ class Views {
     transpose_of_dot(permutation);
   }
 
-  // (a b)^T = b a, where the permutation swaps the free dimensions of both sides as blocks.
+  // (a b)^T = b a, if the permutation swaps the free dimensions of both sides as blocks.
   void transpose_of_dot(const Dims& permutation) {
     const Node* found = inner<op::DotGeneral>();
     if (!found) return;
@@ -167,7 +167,7 @@ class Views {
     if (shape_of(in()) == shape()) keep(in());
   }
 
-  // Operands that are transposes are read as they were, where their free dimensions keep their
+  // Operands that are transposes are read as they were, if their free dimensions keep their
   // order.
   void dot() {
     const DotDims dims = dot_dims(node_);

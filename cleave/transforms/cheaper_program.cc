@@ -61,7 +61,7 @@ struct Traffic {
   }
 };
 
-// What is pending at the end is still to be paid for, by whoever looks at it.
+// Sums that are pending at the end are still to be paid for, when their values are read.
 Traffic traffic_of(const Program& program, const MachineProfile& profile) {
   Traffic traffic;
   const plan::ProgramCost cost = plan::program_cost(program, profile);

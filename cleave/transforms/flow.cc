@@ -10,7 +10,7 @@
 namespace cleave::flow_detail {
 namespace {
 
-// A function "main" whose arguments are the tensors, in order; whoever writes it records it.
+// A function "main" whose arguments are the tensors, in order; its writer records it.
 class Form {
  public:
   std::vector<ValueId> add(std::span<const Tensor> tensors) {

@@ -188,7 +188,7 @@ class Resizer {
     links_.push_back(std::move(links));
   }
 
-  // One sweep there and one back; true where something changed.
+  // One sweep there and one back; true if something changed.
   bool spread() {
     bool any = false;
     for (const OpLinks& links : links_) any |= spread(links);
@@ -219,7 +219,7 @@ class Resizer {
     return any;
   }
   // A product that has changed, and whose factors nobody knows: a flattened array that gets its
-  // shape back. They change as the arguments of their sizes do, where that gives the product.
+  // shape back. They change as the arguments of their sizes do, if that gives the product.
   bool split(const OpLinks& links, const Product& product) {
     int64_t size = 1;
     std::vector<int64_t> sizes;
@@ -257,7 +257,7 @@ class Resizer {
     return true;
   }
 
-  // Sizes that follow from operands and attributes alone. True where one is new.
+  // Sizes that follow from operands and attributes alone. True if one is new.
   bool infer_one() {
     for (NodeId id : nodes_) {
       const Node& node = before_.node(id);

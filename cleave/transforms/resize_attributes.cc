@@ -128,7 +128,7 @@ struct NewSizes {
     });
   }
 
-  // The list of sizes now. Throws UserError where that is not certain.
+  // The list of sizes now. Throws UserError if that is not certain.
   Shape now(const Shape& sizes) const {
     const auto sums = of_sums.find(sizes);
     if (sums != of_sums.end() && sums->second.size() == 1) return *sums->second.begin();

@@ -39,7 +39,7 @@ bool next_line(std::string_view& text, std::string_view& line) {
   text.remove_prefix(end + 1);
   return true;
 }
-// The first lines that differ; empty where none do.
+// The first lines that differ; empty if none do.
 std::pair<std::string, std::string> first_difference(std::string_view a, std::string_view b) {
   if (a == b) return {};
   for (std::string_view x, y;;) {
@@ -92,7 +92,7 @@ class SizeProbe {
  private:
   const std::vector<Type>& traced_types() const { return trace_.graph.functions[0].arg_types; }
 
-  // n + 1 where `times` is one, else n times that.
+  // n + 1 if `times` is one, else n times that.
   Finding probe(const std::vector<size_t>& lists, int64_t times) const {
     if (lists.empty()) return {Answer::Same, {}};
     std::vector<Type> types = traced_types();

@@ -6,7 +6,7 @@
 
 // The body of a manual computation runs on every device. An argument that is not split along a
 // manual axis is one value seen by all devices along it: their cotangents are parts of a sum, and
-// the result is partial there (a pending sum; who completes it, and how, is decided later). A
+// the result is partial there (a pending sum, which is completed when it is read). A
 // result that is not split along a manual axis is the same on all devices along it, and is counted
 // once: each gets its share of the cotangent.
 namespace cleave {

@@ -54,7 +54,7 @@ class VjpWriter {
   void backward_manual(const Node& node, RegionId target);
   void backward_checkpoint(const Node& node, RegionId target);
   void backward_custom(NodeId id, const Node& node, RegionId target);
-  // The cotangents of results; nothing where none is known.
+  // Whether a cotangent of a result is known.
   bool has_cotangent(const Node& node) const;
   std::vector<ValueId> active_captures(const std::vector<RegionId>& regions) const;
   // Forgets the cotangents of values, and gives them back.

@@ -289,6 +289,28 @@ void add_loops(std::vector<DerivativeCase>& cases) {
   %6 = stablehlo.multiply %5, %s : tensor<5xf64>
   return %6 : tensor<5xf64>
 })"});
+  // A loop that counts down to a limit that it carries along, in a function that is called twice.
+  cases.push_back({"counts_to_a_carried_limit",
+                   R"(func.func @main(%x: tensor<5xf64>, %y: tensor<5xf64>) -> tensor<5xf64> {
+  %limit = stablehlo.constant dense<1> : tensor<i32>
+  %0 = func.call @power(%x, %limit) : (tensor<5xf64>, tensor<i32>) -> tensor<5xf64>
+  %1 = func.call @power(%y, %limit) : (tensor<5xf64>, tensor<i32>) -> tensor<5xf64>
+  %2 = stablehlo.multiply %0, %1 : tensor<5xf64>
+  return %2 : tensor<5xf64>
+}
+func.func private @power(%x: tensor<5xf64>, %limit: tensor<i32>) -> tensor<5xf64> {
+  %begin = stablehlo.constant dense<7> : tensor<i32>
+  %0:3 = stablehlo.while(%i = %begin, %n = %limit, %a = %x) : tensor<i32>, tensor<i32>, tensor<5xf64> cond {
+    %1 = stablehlo.compare NE, %n, %i : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %two = stablehlo.constant dense<2> : tensor<i32>
+    %1 = stablehlo.subtract %i, %two : tensor<i32>
+    %2 = stablehlo.multiply %a, %x : tensor<5xf64>
+    stablehlo.return %1, %n, %2 : tensor<i32>, tensor<i32>, tensor<5xf64>
+  }
+  return %0#2 : tensor<5xf64>
+})"});
 }
 
 // Scatters of several operands, and with bodies that have no rule.

@@ -28,7 +28,7 @@ std::vector<int64_t> constant_ints(const Graph& graph, const Node& node, ValueId
   return numbers;
 }
 
-// ---- sizes that the type of the result has: of programs, where all types are static. Derivatives
+// ---- sizes that the type of the result has: of programs, whose types are all static. Derivatives
 // have rules for these ops.
 
 std::vector<ValueId> expand_dimension_size(GraphBuilder& b, const Node& node,
