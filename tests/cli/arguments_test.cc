@@ -82,6 +82,13 @@ TEST(IdleOptions, AreRefused) {
   }
 }
 
+TEST(Arguments, TheVersionIsOneLine) {
+  const CommandEnd end = command("--version");
+  EXPECT_EQ(end.status, 0);
+  EXPECT_TRUE(end.text.starts_with("cleave ")) << end.text;
+  EXPECT_EQ(std::count(end.text.begin(), end.text.end(), '\n'), 1) << end.text;
+}
+
 class AnnotatedMesh : public testing::Test {
  protected:
   void SetUp() override {
