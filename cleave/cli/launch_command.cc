@@ -152,6 +152,7 @@ int run(std::vector<std::string>& line, const std::string& report) {
   for (std::string& word : line) argv.push_back(word.data());
   argv.push_back(nullptr);
   setenv(kReportVariable, report.c_str(), 1);
+  setenv("HWLOC_HIDE_ERRORS", "2", 0);  // containers without /sys: Open MPI runs without it
   at_terminal = isatty(STDIN_FILENO);
   struct sigaction action = {};
   action.sa_sigaction = pass_on;

@@ -148,7 +148,8 @@ class MpiWire : public Wire {
     // other processes cannot be read directly in containers.
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
     setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
-    prctl(PR_SET_TIMERSLACK, 1000);  // sleep as short as asked, not 50 us longer
+    setenv("HWLOC_HIDE_ERRORS", "2", 0);  // no lines about a missing /sys
+    prctl(PR_SET_TIMERSLACK, 1000);       // sleep as short as asked, not 50 us longer
     int provided = 0;
     check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
     check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
