@@ -189,7 +189,7 @@ class Pricer {
     if (is<op::Transfer>(node)) {
       transfer = priced_transfer(origin);
       seconds = transfer.seconds;
-    } else if (node.def && node.def->collective) {
+    } else if (node.def->collective) {
       transfer = user_collective_cost(graph, node, *node.def->collective,
                                       program_.mesh->num_devices(), profile_);
       seconds = transfer.seconds;

@@ -80,8 +80,9 @@ void set_attribute(Graph& graph, Node& node, const std::string& name, const Attr
   if (name == "body") {
     Node& reducer = *reducer_of(graph, node);
     reducer.name = std::get<std::string>(value);
-    reducer.def = find_op(reducer.name);
-    if (!reducer.def) throw_user("body '{}' is no op; write it as stablehlo.add", reducer.name);
+    reducer.def = &op_named(reducer.name);
+    if (reducer.def->opaque)
+      throw_user("body '{}' is no op; write it as stablehlo.add", reducer.name);
     return;
   }
   if (const Attribute* old = node.attrs.find(name)) {
@@ -118,7 +119,7 @@ NodeId called_op(const Graph& call) {
   NodeId op;
   for (NodeId id : body.nodes) {
     const Node& node = call.node(id);
-    if (node.def && !node.def->has(kTerminator) && !node.operands.empty()) op = id;
+    if (!node.def->opaque && !node.def->has(kTerminator) && !node.operands.empty()) op = id;
   }
   internal_check(op.valid(), "a call without an op");
   return op;

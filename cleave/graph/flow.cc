@@ -95,7 +95,7 @@ struct CaptureWalk {
 
 }  // namespace
 
-Flow flow_of(const Node& node) { return node.def ? node.def->flow : Flow::None; }
+Flow flow_of(const Node& node) { return node.def->flow; }
 
 std::vector<FlowEdge> flow_edges(const Graph& graph, const Node& node) {
   return EdgeList(graph, node).run();
@@ -120,8 +120,7 @@ std::vector<ValueId> returned_values(const Graph& graph, RegionId region) {
 }
 
 std::string_view callee_name(const Node& node) {
-  return node.def && node.def->callee_attr ? node.attrs.get_string(node.def->callee_attr)
-                                           : std::string_view();
+  return node.def->callee_attr ? node.attrs.get_string(node.def->callee_attr) : std::string_view();
 }
 
 const Function* callee(const Graph& graph, const Node& node) {

@@ -56,7 +56,7 @@ NodeId Graph::add_node(std::string_view op, std::vector<ValueId> operands,
                        std::vector<Type> result_types, AttrDict attrs) {
   Node node;
   node.name = op;
-  node.def = find_op(op);
+  node.def = &op_named(op);
   node.operands = std::move(operands);
   node.attrs = std::move(attrs);
   return add(std::move(node), std::move(result_types));

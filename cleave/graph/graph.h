@@ -40,7 +40,7 @@ struct Value {
 };
 
 // One op. `name` is the full name ("stablehlo.add"); `def` says everything known about it, and is
-// null for an op that nobody knows.
+// never null in a graph: an op that nobody knows has an opaque definition.
 struct Node {
   std::string name;
   const OpDef* def = nullptr;

@@ -20,7 +20,7 @@ std::string join_types(const Graph& graph, const std::vector<ValueId>& values) {
 }
 
 bool is_terminator(const Node& node) {
-  if (node.def && node.def->has(kTerminator)) return true;
+  if (node.def->has(kTerminator)) return true;
   return node.name == "func.return" || node.name == "stablehlo.return" || node.name == "sdy.return";
 }
 
@@ -111,7 +111,7 @@ class Verifier {
       fail(node, fmt::format("operand {}{} is not defined before its use", i,
                              name.empty() ? "" : " (%" + name + ")"));
     }
-    const bool isolated = node.def && node.def->has(kIsolated);
+    const bool isolated = node.def->has(kIsolated);
     if (isolated) ++level_;
     for (size_t i = 0; i < node.regions.size(); ++i)
       verify_region(node.regions[i], fmt::format("region {} of {}{}", i, node.name, where(node)));
@@ -133,7 +133,6 @@ class Verifier {
   }
 
   void verify_types(const Node& node) const {
-    if (!node.def) return;
     if (node.def->infer) verify_inferred(node);
     if (node.def->verify) check_own(node, [&] { node.def->verify(graph_, node); });
   }

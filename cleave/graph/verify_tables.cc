@@ -73,6 +73,7 @@ class TableCheck {
 
   void visit(NodeId id) {
     const Node& node = graph_.node(id);
+    if (!node.def) throw_user("function @{}: an op has no definition", function_->name);
     for (ValueId operand : node.operands)
       require_in(operand, graph_.num_values(), "an operand", node.name);
     for (uint32_t i = 0; i < node.results.size(); ++i) {

@@ -145,9 +145,6 @@ CLEAVE_OP(CollectivePermute, "stablehlo.collective_permute");
 
 namespace cleave {
 
-// The definition of an op; throws InternalError if nobody registered it.
-const OpDef& required_op(std::string_view name);
-
 template <typename Op>
 const OpDef& def_of() {
   static const OpDef& def = required_op(Op::kName);

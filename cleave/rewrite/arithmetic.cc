@@ -194,7 +194,7 @@ void canonical_form(Rewriter& r, NodeId id) {
 bool simplify_arithmetic(Graph& graph) {
   return Rewriter(graph).run([](Rewriter& rewriter, NodeId id) {
     const Node& node = rewriter.graph().node(id);
-    if (node.def && node.def->has(kElementwise) && node.results.size() == 1 && !is_pinned(node))
+    if (node.def->has(kElementwise) && node.results.size() == 1 && !is_pinned(node))
       Arithmetic(rewriter, id).run();
   });
 }

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kPrefix = "stablehlo.";
 
 bool is_collective(const Node& node) {
-  return node.def && node.def->has(kCollective) && node.name.starts_with(kPrefix);
+  return node.def->has(kCollective) && node.name.starts_with(kPrefix);
 }
 
 // The axes along which members of a group differ.

@@ -157,7 +157,7 @@ class RoundingKernels : public KernelCaller {
     if (calls_.fetch_add(1) >= options_.most_calls)
       throw_user("a run with random roundings does not end");
     if (node.results.empty()) return {};
-    internal_check(node.def != nullptr, "an op that nobody knows is run");
+    internal_check(!node.def->opaque, "an op that nobody knows is run");
     const EvalFn eval = has_narrow_elements(context.graph(), node)
                             ? narrow_eval(context.graph(), node)
                             : node.def->eval;

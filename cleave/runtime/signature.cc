@@ -78,8 +78,7 @@ std::string op_name(const Graph& graph) {
 std::string last_op(const Graph& graph) {
   std::string name = "an op";
   for (NodeId id : graph.region(graph.functions[0].body).nodes)
-    if (const Node& node = graph.node(id); !(node.def && node.def->has(kTerminator)))
-      name = node.name;
+    if (const Node& node = graph.node(id); !node.def->has(kTerminator)) name = node.name;
   return name;
 }
 
@@ -131,8 +130,8 @@ bool is_constant_form(const Graph& graph) {
   bool constant = true;
   graph.walk([&](NodeId id) {
     const OpDef* def = graph.node(id).def;
-    constant &= def && (def->has(kTerminator) || def->has(kConstantLike) || def->has(kViewLike) ||
-                        def->has(kElementwise));
+    constant &= (def->has(kTerminator) || def->has(kConstantLike) || def->has(kViewLike) ||
+                 def->has(kElementwise));
   });
   return constant;
 }

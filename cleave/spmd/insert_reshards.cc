@@ -60,7 +60,7 @@ class Inserter {
       const std::vector<RegionId> inner = graph_.node(id).regions;
       for (RegionId r : inner) visit_region(r);
       const OpDef* def = graph_.node(id).def;
-      const bool terminator = (def && def->has(kTerminator)) || id == nodes.back();
+      const bool terminator = def->has(kTerminator) || id == nodes.back();
       if (!terminator) visit(id);
     }
   }

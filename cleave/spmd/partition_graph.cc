@@ -23,8 +23,8 @@ const ShardingSpec* sharding_of(const AttrDict& attrs) {
 
 // A broadcast to more elements: the row maxima of a softmax, the mean of a norm.
 bool spreads(const Graph& graph, const Node& node) {
-  return node.def && node.def->has(kViewLike) && node.operands.size() == 1 &&
-         node.results.size() == 1 && graph.operand_type(node, 0).has_static_shape() &&
+  return node.def->has(kViewLike) && node.operands.size() == 1 && node.results.size() == 1 &&
+         graph.operand_type(node, 0).has_static_shape() &&
          graph.result_type(node).has_static_shape() &&
          num_elements(graph.result_type(node).shape) >
              num_elements(graph.operand_type(node, 0).shape);
@@ -109,7 +109,7 @@ void Partitioner::copy_scalar_functions() {
     const Node& node = source_.node(id);
     for (const NamedAttribute& attr : node.attrs.entries())
       if (attr.value.as<ArrayAttr>()) append_symbols(attr.value, names);
-    if (node.def && node.def->has(kDataFlow)) return;
+    if (node.def->has(kDataFlow)) return;
     for (RegionId region : node.regions) collect(region);
   });
   for (size_t i = 0; i < names.size(); ++i) {
@@ -202,7 +202,7 @@ const Partitioner::Special& Partitioner::specialize(const Function& function,
 
 void Partitioner::region_nodes(RegionId source, RegionId target) {
   for (NodeId id : source_.region(source).nodes)
-    if (!(source_.node(id).def && source_.node(id).def->has(kTerminator))) visit(id, target);
+    if (!source_.node(id).def->has(kTerminator)) visit(id, target);
 }
 
 void Partitioner::terminate(RegionId source, RegionId target,
@@ -236,7 +236,7 @@ void Partitioner::visit(NodeId id, RegionId target) {
       break;
   }
   if (is<op::ShardingGroup>(node)) return;
-  if (node.def && node.def->has(kSameValue) && visit_same_value(node, target)) return;
+  if (node.def->has(kSameValue) && visit_same_value(node, target)) return;
   visit_plain(id, target);
 }
 
@@ -302,7 +302,7 @@ void Partitioner::visit_plain(NodeId id, RegionId target) {
   if (const auto moved = moved_to_another_dim(node, how, have)) how = *moved;
   const Width width = width_of(node, how);
   std::vector<ValueId> operands;
-  if (how.halo && node.def && node.def->needs)
+  if (how.halo && node.def->needs)
     operands = use_with_borders(node, how, width, target);
   else
     for (size_t i = 0; i < node.operands.size(); ++i)
@@ -431,7 +431,7 @@ NodeId Partitioner::emit(const Node& like, std::vector<ValueId> operands,
   for (size_t i = 0; i < like.results.size(); ++i)
     program_.graph.value(program_.graph.node(id).results[i]).name =
         source_.value(like.results[i]).name;
-  const bool flows = like.def && like.def->has(kDataFlow);
+  const bool flows = like.def->has(kDataFlow);
   if (flows || like.regions.empty()) return id;
   // Regions of scalar code see only their own arguments, and values from outside as a whole.
   if (width == Width::Wide)

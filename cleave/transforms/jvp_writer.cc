@@ -54,7 +54,7 @@ void JvpWriter::write(NodeId id, RegionId target) {
 }
 
 void JvpWriter::write_by_rule(NodeId id, const Node& node, RegionId target) {
-  if (!node.def || !node.def->jvp) throw_no_rule(graph_, node, "forward");
+  if (!node.def->jvp) throw_no_rule(graph_, node, "forward");
   copy_within(graph_, id, target, primal);
   const std::vector<ValueId> operands = primal.map(node.operands);
   const std::vector<ValueId> results = primal.map(node.results);

@@ -86,7 +86,7 @@ class Preparer {
   // An op without a rule, written as those that it consists of.
   bool expanded(const Node& node, const std::vector<ValueId>& operands, RegionId target,
                 ValueTable& table) {
-    if (!node.def || !node.def->expands_in(kInDerivatives)) return false;
+    if (!node.def->expands_in(kInDerivatives)) return false;
     GraphBuilder b(graph_, target);
     const size_t before = graph_.region(target).nodes.size();
     const std::vector<ValueId> results = node.def->expand(b, node, operands, kInDerivatives);

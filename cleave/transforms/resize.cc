@@ -103,7 +103,7 @@ class Resizer {
   void add_region(RegionId region) {
     for (NodeId id : before_.region(region).nodes) {
       const Node& node = before_.node(id);
-      if (node.def && node.def->has(kTerminator)) continue;
+      if (node.def->has(kTerminator)) continue;
       nodes_.push_back(id);
       switch (flow_of(node)) {
         case Flow::Loop:
@@ -267,7 +267,7 @@ class Resizer {
       const Flow flow = flow_of(node);
       if (touched && flow == Flow::Manual) refuse(node, "its parts are of fixed sizes");
       if (!touched || (flow != Flow::None && flow != Flow::Call)) continue;
-      if (!node.def || !node.def->infer || node.def->has(kCall))
+      if (!node.def->infer || node.def->has(kCall))
         refuse(node, "nobody knows how its results follow");
       resize_attributes(before_, node, after_, id);
       std::vector<Type> types;

@@ -113,7 +113,7 @@ void VjpWriter::backward_node(NodeId id, RegionId target) {
 }
 
 void VjpWriter::backward_by_rule(const Node& node, RegionId target) {
-  if (!node.def || !node.def->vjp) throw_no_rule(graph_, node, "reverse");
+  if (!node.def->vjp) throw_no_rule(graph_, node, "reverse");
   const std::vector<ValueId> operands = primal.map(node.operands);
   const std::vector<ValueId> results = primal.map(node.results);
   std::vector<ValueId> cotangents;

@@ -61,7 +61,7 @@ void verify_edge(const Graph& graph, const Node& node) {
   const NodeId producer = graph.value(node.operands[0]).producer;
   if (!producer.valid()) return;
   const Node& op = graph.node(producer);
-  require(op.name == "sdy.propagation_barrier" || (op.def && op.def->has(kDataFlow)), node,
+  require(op.name == "sdy.propagation_barrier" || op.def->has(kDataFlow), node,
           "stands on a result of {}, and not on an argument, or on a result of an op that data "
           "flows through, such as stablehlo.while",
           op.name);
@@ -256,8 +256,7 @@ std::vector<Array> eval_manual(EvalContext& context, const Node& node,
 }  // namespace
 
 bool is_identity_op(const Node& node) {
-  return node.def && node.def->has(kSameValue) && node.operands.size() == 1 &&
-         node.results.size() == 1;
+  return node.def->has(kSameValue) && node.operands.size() == 1 && node.results.size() == 1;
 }
 
 void register_sdy_ops(OpRegistry& registry) {

@@ -39,12 +39,11 @@ class Splitter {
 
  private:
   void convert_constants() {
-    const OpDef* def = find_op("sdy.constant");
     graph_.walk([&](NodeId id) {
       Node& node = graph_.node(id);
       if (!is<op::Constant>(node)) return;
       node.name = "sdy.constant";
-      node.def = def;
+      node.def = &def_of<op::SdyConstant>();
     });
   }
 
@@ -89,7 +88,6 @@ class Splitter {
     if (is<op::Call>(node)) return !not_constant_.contains(std::string(callee_name(node)));
     if (is<op::NamedComputation>(node))
       return !not_constant_computations_.contains(std::string(node.attrs.get_string("name")));
-    if (!node.def) return false;
     return node.def->has(kKeepsConstants) || (node.def->has(kElementwise) && node.def->has(kPure));
   }
 

@@ -181,8 +181,7 @@ class Builder {
 
   int32_t rule_for(const Node& node) {
     const bool own_rule = !node.attrs.empty() && node.attrs.has(kShardingRuleAttr);
-    if (!own_rule && node.def && node.def->has(kElementwise) && node.def->rule &&
-        all_shapes_equal(node))
+    if (!own_rule && node.def->has(kElementwise) && node.def->rule && all_shapes_equal(node))
       return identity_rule_for(graph_.type(node.results[0]).shape, node.operands.size());
     if (!own_rule && is<op::ShardingConstraint>(node))
       return identity_rule_for(graph_.type(node.results[0]).shape, 1);
