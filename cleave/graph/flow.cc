@@ -131,7 +131,7 @@ const Function* callee(const Graph& graph, const Node& node) {
 const Function& callee_with_body(const Graph& graph, const Node& node) {
   const Function* function = callee(graph, node);
   if (!function || !function->body.valid())
-    throw_user("{}: the module has no function @{} with a body", node.name, callee_name(node));
+    throw_user("{}: the module has no function @{} with a body", node.name(), callee_name(node));
   return *function;
 }
 

@@ -109,7 +109,7 @@ class Writer {
   Json node(NodeId id) {
     const Node& node = graph_.node(id);
     Json result;
-    result["op"] = node.name;
+    result["op"] = node.name();
     Json& operands = result["operands"] = Json::array();
     for (ValueId operand : node.operands) operands.push_back(names_[operand.index]);
     Json& results = result["results"] = Json::array();

@@ -20,7 +20,7 @@ std::shared_ptr<const OpShardingRule> propagation_rule(const Graph& graph, const
                                                        bool conservative) {
   if (const Attribute* attr = node.attrs.find(kShardingRuleAttr))
     if (const auto* rule = attr->as<ShardingRuleAttr>()) return rule->rule;
-  if (node.name == "sdy.sharding_constraint")
+  if (node.name() == "sdy.sharding_constraint")
     return std::make_shared<const OpShardingRule>(identity_rule(graph.type(node.results[0]).shape));
   if (!node.def->rule || has_unranked(graph, node)) return nullptr;
   OpShardingRule rule = node.def->rule(graph, node);

@@ -53,7 +53,7 @@ class Heuristic {
 
   void seed(NodeId id, size_t index) {
     const Node& node = graph_.node(id);
-    const std::string kind = node.name.substr(node.name.find('.') + 1);
+    const std::string kind = node.name().substr(node.name().find('.') + 1);
     if (node.operands.size() != 2 || node.results.size() != 1) return;
     const std::optional<OpShardingRule> rule = execution_rule(graph_, node);
     if (!rule || rule->operands.size() != 2 || rule->results.size() != 1) return;

@@ -117,7 +117,7 @@ RegionRuns DevicePath::runs() const {
 bool has_manual_parts(const Graph& graph) {
   bool found = false;
   graph.walk([&](NodeId id) {
-    const std::string& name = graph.node(id).name;
+    const std::string& name = graph.node(id).name();
     found |= name == "cleave.enter_manual" || name == "cleave.leave_manual" ||
              name == "sdy.manual_computation";
   });

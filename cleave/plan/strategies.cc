@@ -64,7 +64,7 @@ void put(std::string& key, const Attribute& value) {
 }
 
 void describe(const Graph& graph, const Node& node, std::string& key) {
-  put(key, std::string_view(node.name));
+  put(key, std::string_view(node.name()));
   const bool constant = node.def->has(kConstantLike);
   for (const NamedAttribute& attr : node.attrs.entries()) {
     if (attr.name == "sdy.sharding" || (constant && attr.name == "value")) continue;

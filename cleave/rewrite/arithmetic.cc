@@ -134,7 +134,7 @@ void reduce_one(Rewriter& r, const Node& node, const Type& type) {
       num_elements(input.shape) != num_elements(type.shape) ||
       body_dtype(r.graph(), node, 0) != type.dtype)
     return;
-  const std::string op = r.graph().node(body[0]).name;
+  const std::string op = r.graph().node(body[0]).name();
   AttrDict attrs;
   attrs.set("broadcast_dimensions", ints_attr({}));
   const ValueId first =

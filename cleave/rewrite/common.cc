@@ -31,7 +31,7 @@ class RegionComparison {
   }
 
   bool equal_nodes(const Node& x, const Node& y) {
-    if (x.name != y.name || x.operands.size() != y.operands.size() ||
+    if (x.def != y.def || x.operands.size() != y.operands.size() ||
         x.results.size() != y.results.size() || x.regions.size() != y.regions.size() ||
         !(x.attrs == y.attrs))
       return false;
@@ -98,7 +98,7 @@ class Merging {
   }
 
   size_t hash(const Node& node) const {
-    size_t seed = std::hash<std::string>()(node.name);
+    size_t seed = std::hash<const OpDef*>()(node.def);
     for (ValueId operand : node.operands) mix(seed, operand.index);
     for (ValueId result : node.results) {
       const Type& type = graph_.type(result);

@@ -5,7 +5,7 @@
 namespace cleave {
 
 bool is_terminator(const Node& node) {
-  return node.def->has(kTerminator) || node.name.ends_with(".return");
+  return node.def->has(kTerminator) || node.name().ends_with(".return");
 }
 
 bool is_removable(const Graph& graph, const Node& node) {

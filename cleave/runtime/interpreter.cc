@@ -171,7 +171,7 @@ void Interpreter::run_step(const Step& step) {
   const Node& node = graph().node(step.node);
   if (step.kind == Step::Kind::Constant && values_[node.results[0].index].valid()) return;
   if (!step.eval && step.kind != Step::Kind::Call && !options_.kernels)
-    throw_user("{}: this op cannot be executed ({})", node.name,
+    throw_user("{}: this op cannot be executed ({})", node.name(),
                node.def->opaque ? "nobody knows it"
                : node.def->eval ? "its elements are of a type without kernels"
                                 : "it has no kernel");
@@ -212,16 +212,16 @@ void Interpreter::check_operands(const Node& node, std::span<const Array> operan
   const std::vector<Type> types = node.def->infer(*sized_, node);
   for (size_t i = 0; i < types.size() && i < node.results.size(); ++i)
     if (!compatible_types(types[i], graph().type(node.results[i])))
-      throw_user("{}: result {} is declared as {}, and is {} for the sizes at hand", node.name, i,
+      throw_user("{}: result {} is declared as {}, and is {} for the sizes at hand", node.name(), i,
                  to_string(graph().type(node.results[i])), to_string(types[i]));
 }
 
 void Interpreter::check_results(const Node& node, std::span<const Array> results) const {
   if (results.size() != node.results.size() && node.def->infer == infer_declared)
-    throw_user("{}: gives {} results, and {} were declared", node.name, results.size(),
+    throw_user("{}: gives {} results, and {} were declared", node.name(), results.size(),
                node.results.size());
   if (results.size() != node.results.size())
-    throw_internal("{}: the kernel gave {} results of {}", node.name, results.size(),
+    throw_internal("{}: the kernel gave {} results of {}", node.name(), results.size(),
                    node.results.size());
   for (size_t i = 0; i < results.size(); ++i) {
     const Type& type = graph().type(node.results[i]);
@@ -236,11 +236,11 @@ void Interpreter::check_results(const Node& node, std::span<const Array> results
     // What the op itself does not know was the module's to say.
     if (!fits && (node.def->infer == infer_declared || node.def->has(kCollective) ||
                   !type.has_static_shape()))
-      throw_user("{}: result {} is tensor<{}{}{}>, and {} was declared", node.name, i,
+      throw_user("{}: result {} is tensor<{}{}{}>, and {} was declared", node.name(), i,
                  to_string(results[i].shape()), results[i].rank() ? "x" : "",
                  name(results[i].dtype()), to_string(type));
     if (!fits)
-      throw_internal("{}: the kernel gave tensor<{}{}{}> where {} was declared", node.name,
+      throw_internal("{}: the kernel gave tensor<{}{}{}> where {} was declared", node.name(),
                      to_string(results[i].shape()), results[i].rank() ? "x" : "",
                      name(results[i].dtype()), to_string(type));
   }

@@ -161,7 +161,7 @@ class RoundingKernels : public KernelCaller {
     const EvalFn eval = has_narrow_elements(context.graph(), node)
                             ? narrow_eval(context.graph(), node)
                             : node.def->eval;
-    if (!eval) throw_user("{}: this op cannot be executed", node.name);
+    if (!eval) throw_user("{}: this op cannot be executed", node.name());
     if (!node.def->has(kElementwise) && !node.def->has(kConstantLike)) ++inner_ops();
     if (!shakes_ || !may_round(context.graph(), node)) return eval(context, node, operands);
     return shake(context, node, operands, eval);

@@ -66,7 +66,7 @@ class Instantiator {
 
   void node(NodeId id, RegionId to) {
     const Node& node = whole_.node(id);
-    if (node.name == "cleave.enter_manual" || node.name == "cleave.leave_manual") {
+    if (node.name() == "cleave.enter_manual" || node.name() == "cleave.leave_manual") {
       clone_.map(node.results[0], clone_.mapped(node.operands[0]));
       return;
     }
@@ -181,8 +181,7 @@ Graph to_module(const Program& program) {
     Node& node = graph.node({i});
     if (!is<op::Transfer>(node)) continue;
     const Node& origin = program.graph.node(instance.origin[i]);
-    node.name = "cleave." + std::string(origin.attrs.get_string("cleave.step"));
-    node.def = &op_named(node.name);
+    node.def = &op_named("cleave." + std::string(origin.attrs.get_string("cleave.step")));
     AttrDict attrs;
     std::string axes(origin.attrs.get_string("cleave.axes"));
     std::erase(axes, '"');

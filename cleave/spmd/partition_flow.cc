@@ -135,7 +135,7 @@ void Partitioner::visit_manual(NodeId id, RegionId target) {
   if (!in_specs || !out_specs)
     throw_user("sdy.manual_computation needs in_shardings, out_shardings and manual_axes");
   for (const auto* specs : {in_specs, out_specs})
-    for (const ShardingSpec& spec : specs->specs) usable(spec, node.name);
+    for (const ShardingSpec& spec : specs->specs) usable(spec, node.name());
   const AxisList manual = manual_axes(node, *program_.mesh);
 
   const std::vector<ValueId>& args = source_.region(node.regions[0]).args;

@@ -208,7 +208,7 @@ void Partitioner::region_nodes(RegionId source, RegionId target) {
 void Partitioner::terminate(RegionId source, RegionId target,
                             const std::vector<ShardingSpec>& specs) {
   const Node& terminator = source_.node(source_.terminator(source));
-  asking_ = terminator.name;
+  asking_ = terminator.name();
   std::vector<ValueId> operands;
   for (size_t i = 0; i < terminator.operands.size(); ++i)
     operands.push_back(use(terminator.operands[i], specs[i], target));
@@ -217,7 +217,7 @@ void Partitioner::terminate(RegionId source, RegionId target,
 
 void Partitioner::visit(NodeId id, RegionId target) {
   const Node& node = source_.node(id);
-  asking_ = node.name;
+  asking_ = node.name();
   switch (flow_of(node)) {
     case Flow::Call:
       return visit_call(id, target);
@@ -246,7 +246,7 @@ bool Partitioner::visit_same_value(const Node& node, RegionId target) {
   for (const char* key : {"out_sharding", "sharding"}) {
     const Attribute* attr = node.attrs.find(key);
     const auto* sharding = attr ? attr->as<ShardingAttr>() : nullptr;
-    if (!sharding || !usable(sharding->spec, node.name)) continue;
+    if (!sharding || !usable(sharding->spec, node.name())) continue;
     define(node.results[0], in_layout(node, sharding->spec, target));
     return true;
   }
@@ -409,9 +409,9 @@ Partitioner::Wanted Partitioner::wanted_results(const Node& node) const {
   if (!attr) return wanted;
   if (const auto* per_value = attr->as<ShardingsAttr>())
     for (size_t i = 0; i < wanted.size() && i < per_value->specs.size(); ++i)
-      if (usable(per_value->specs[i], node.name)) wanted[i] = per_value->specs[i];
+      if (usable(per_value->specs[i], node.name())) wanted[i] = per_value->specs[i];
   if (const auto* one = attr->as<ShardingAttr>(); one && wanted.size() == 1)
-    if (usable(one->spec, node.name)) wanted[0] = one->spec;
+    if (usable(one->spec, node.name())) wanted[0] = one->spec;
   return wanted;
 }
 
@@ -425,7 +425,7 @@ NodeId Partitioner::emit(const Node& like, std::vector<ValueId> operands,
   AttrDict attrs = like.attrs;
   attrs.erase("sdy.sharding");
   attrs.erase("cleave.planned");
-  const NodeId id = add(like.name, std::move(operands), std::move(types), std::move(attrs),
+  const NodeId id = add(like.name(), std::move(operands), std::move(types), std::move(attrs),
                         std::move(results), target);
   program_.graph.node(id).location = like.location;
   for (size_t i = 0; i < like.results.size(); ++i)

@@ -120,7 +120,7 @@ class Preparer {
       const RegionId inner = graph_.add_region(copy);
       clone.arguments(source, inner);
       for (ValueId arg : graph_.region(inner).args) mark(arg);
-      const std::string end = graph_.node(graph_.terminator(source)).name;
+      const std::string end = graph_.node(graph_.terminator(source)).name();
       std::vector<ValueId> returned = region(source, inner, table);
       end_region(graph_, inner, end, std::move(returned));
     }

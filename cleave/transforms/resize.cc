@@ -243,10 +243,10 @@ class Resizer {
       throw_user(
           "{}: dimension {} of {} would have to be {} and {}; the trace needs these sizes to be "
           "one",
-          node.name, place.dim, to_string(value.type), new_size(place), size);
+          node.name(), place.dim, to_string(value.type), new_size(place), size);
     if (!value.producer.valid() && !before_.region(value.region).owner.valid())
       throw_user("{}: with these arguments, dimension {} of {} would have to be {} instead of {}",
-                 node.name, place.dim,
+                 node.name(), place.dim,
                  value.index < names_.size()
                      ? fmt::format("argument '{}', {},", names_[value.index], to_string(value.type))
                      : fmt::format("a captured {} (pass it as an argument)", to_string(value.type)),
@@ -285,8 +285,8 @@ class Resizer {
     return false;
   }
   [[noreturn]] void refuse(const Node& node, const char* why) const {
-    throw_user("{}: can not be replayed with other shapes, {}; trace the function again", node.name,
-               why);
+    throw_user("{}: can not be replayed with other shapes, {}; trace the function again",
+               node.name(), why);
   }
 
   // All dimensions of all values, those that are one index joined.
@@ -353,7 +353,7 @@ class Resizer {
           throw_user(
               "{}: dimension {} of {} may come from the size {} of an argument, which has another "
               "size now, or may not; trace the function again",
-              node.name, d, to_string(before_.type(result)), old_size(place));
+              node.name(), d, to_string(before_.type(result)), old_size(place));
         }
     }
   }

@@ -22,7 +22,7 @@ namespace {
   throw_user(
       "{}: {} = [{}] is a number that may come from the size {} of dimension {}, which is {} now; "
       "trace the function again",
-      node.name, attribute, fmt::join(numbers, ", "), before, dim, after);
+      node.name(), attribute, fmt::join(numbers, ", "), before, dim, after);
 }
 
 void resize_slice(const Graph& before, const Node& node, Graph& after, NodeId id) {
@@ -200,7 +200,7 @@ void count_anew(const Graph& before, Graph& after) {
         throw_user(
             "{} by the constant {}: stablehlo.reduce adds up {} elements, and their number "
             "changes; divide by what mean does, or trace the function again",
-            node.name, *value, count);
+            node.name(), *value, count);
       }
     }
   });

@@ -181,7 +181,7 @@ void Batcher::copy_regions(const Node& from, NodeId to) {
         throw_user(
             "vmap: {}: its region uses a value from outside that differs between examples; "
             "give it as an operand",
-            from.name);
+            from.name());
       copy(b, node);
     }
   }
@@ -232,7 +232,7 @@ std::vector<Batched> Batcher::batch(GraphBuilder& b, const Node& node,
   BatchFn rule = node.def->batch;
   if (!rule && node.def->has(kElementwise)) rule = batch_elementwise;
   if (!rule)
-    throw_user("vmap: {} has no batching rule{}; run it outside of vmap", node.name,
+    throw_user("vmap: {} has no batching rule{}; run it outside of vmap", node.name(),
                node.def->opaque ? ", and nobody knows the op" : "");
   try {
     return node.attrs.has(kCustomVjpRules) ? batch_custom(rule, b, node, operands)
@@ -273,7 +273,7 @@ void Batcher::keep_shardings(const Node& node, const std::vector<Batched>& resul
   for (size_t i = 0; i < results.size(); ++i) {
     if (graph_.value(results[i].value).producer != producer) return;
     specs.push_back(results[i].batched() ? with_batch_dim(stated->specs[i], results[i].dim,
-                                                          session_.spmd_axis, node.name)
+                                                          session_.spmd_axis, node.name())
                                          : stated->specs[i]);
   }
   if (graph_.node(producer).results.size() == specs.size())

@@ -228,7 +228,7 @@ std::vector<Case> op_cases() {
     bool elementwise = true;  // all of them alike: none communicates
     for (NodeId id : sample.region(main.body).nodes)
       if (const Node& node = sample.node(id); !node.def->opaque && !node.def->has(kTerminator)) {
-        name = node.name;
+        name = node.name();
         elementwise = elementwise && node.def->has(kElementwise);
       }
     if (elementwise) continue;

@@ -34,7 +34,7 @@ std::string op_of(const Graph& sample) {
     const Node& node = sample.node(id);
     if (!node.def->opaque && node.parent == sample.functions.front().body &&
         !node.def->has(kTerminator))
-      name = node.name;
+      name = node.name();
   });
   return name;
 }

@@ -16,8 +16,8 @@ TEST(DerivativeCases, Coverage) {
     graph.walk([&](NodeId id) {
       const Node& node = graph.node(id);
       if (node.def->opaque || node.def->has(kTerminator)) return;
-      if (has_derivative(*node.def, DiffMode::Forward)) forward.insert(node.name);
-      if (has_derivative(*node.def, DiffMode::Reverse)) reverse.insert(node.name);
+      if (has_derivative(*node.def, DiffMode::Forward)) forward.insert(node.name());
+      if (has_derivative(*node.def, DiffMode::Reverse)) reverse.insert(node.name());
     });
   }
   expect_coverage("jvp/differences", forward);

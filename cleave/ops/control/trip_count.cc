@@ -20,7 +20,7 @@ const Node* producer_of(const Graph& graph, ValueId value) {
 bool keeps_number(const Graph& graph, const Node& node) {
   if (is<op::Convert>(node))
     return byte_size(graph.result_type(node).dtype) >= byte_size(graph.operand_type(node, 0).dtype);
-  return is<op::Transfer, op::Reshape>(node) || node.name.starts_with("sdy.");
+  return is<op::Transfer, op::Reshape>(node) || node.name().starts_with("sdy.");
 }
 
 // Through changes of layout and names, which keep the value.

@@ -40,7 +40,7 @@ std::vector<ValueId> inline_scalars(GraphBuilder& b, RegionId body, std::span<co
     std::vector<ValueId> operands;
     for (ValueId operand : node.operands) operands.push_back(spread(operand));
     const Type type = Type::tensor(graph.type(node.results[0]).dtype, shape);
-    whole[node.results[0]] = b.emit_as(type, node.name, std::move(operands), node.attrs);
+    whole[node.results[0]] = b.emit_as(type, node.name(), std::move(operands), node.attrs);
   }
   std::vector<ValueId> results;
   const std::vector<ValueId> returned = graph.node(nodes.back()).operands;

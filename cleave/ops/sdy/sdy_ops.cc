@@ -61,10 +61,10 @@ void verify_edge(const Graph& graph, const Node& node) {
   const NodeId producer = graph.value(node.operands[0]).producer;
   if (!producer.valid()) return;
   const Node& op = graph.node(producer);
-  require(op.name == "sdy.propagation_barrier" || op.def->has(kDataFlow), node,
+  require(op.name() == "sdy.propagation_barrier" || op.def->has(kDataFlow), node,
           "stands on a result of {}, and not on an argument, or on a result of an op that data "
           "flows through, such as stablehlo.while",
-          op.name);
+          op.name());
 }
 
 // ---- constant ----

@@ -7,7 +7,6 @@ void convert_constraints_to_reshards(Graph& graph) {
   graph.walk([&](NodeId id) {
     Node& node = graph.node(id);
     if (!is<op::ShardingConstraint>(node)) return;
-    node.name = "sdy.reshard";
     node.def = &def_of<op::Reshard>();
   });
 }

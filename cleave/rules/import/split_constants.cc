@@ -16,7 +16,7 @@ namespace {
 
 bool is_scalar(const Type& type) { return type.is_tensor() && type.rank() == 0; }
 bool is_constant(const Node& node) { return is<op::SdyConstant, op::Iota>(node); }
-bool is_return(const Node& node) { return node.name.ends_with(".return"); }
+bool is_return(const Node& node) { return node.name().ends_with(".return"); }
 
 bool is_scalar_expansion(const Graph& graph, const Node& node) {
   return is<op::BroadcastInDim>(node) && is_scalar(graph.type(node.operands[0]));
@@ -42,7 +42,6 @@ class Splitter {
     graph_.walk([&](NodeId id) {
       Node& node = graph_.node(id);
       if (!is<op::Constant>(node)) return;
-      node.name = "sdy.constant";
       node.def = &def_of<op::SdyConstant>();
     });
   }
