@@ -45,6 +45,8 @@ CLEAVE_OP(SdyAllReduce, "sdy.all_reduce");
 
 // Programs.
 CLEAVE_OP(Transfer, "cleave.transfer");
+CLEAVE_OP(EnterManual, "cleave.enter_manual");
+CLEAVE_OP(LeaveManual, "cleave.leave_manual");
 CLEAVE_OP(Fusion, "cleave.fusion");
 CLEAVE_OP(Softmax, "cleave.softmax");
 CLEAVE_OP(LayerNorm, "cleave.layer_norm");

@@ -66,7 +66,7 @@ class Instantiator {
 
   void node(NodeId id, RegionId to) {
     const Node& node = whole_.node(id);
-    if (node.name() == "cleave.enter_manual" || node.name() == "cleave.leave_manual") {
+    if (is<op::EnterManual, op::LeaveManual>(node)) {
       clone_.map(node.results[0], clone_.mapped(node.operands[0]));
       return;
     }
