@@ -51,6 +51,8 @@ enum Trait : uint32_t {
   kRelabels = 1 << 22,
   kWindow = 1 << 23,   // the result is a window of operand 0: slice, dynamic_slice
   kRepeats = 1 << 24,  // elements of operand 0 stand in several places: broadcast_in_dim
+  // It steers propagation and says nothing else: a program does without it. Barriers, edges.
+  kSteersPropagation = 1 << 25,
 };
 
 // How eagerly shardings pass through an op in op-priority propagation (rules/propagate): in which

@@ -250,7 +250,7 @@ bool Partitioner::visit_same_value(const Node& node, RegionId target) {
     define(node.results[0], in_layout(node, sharding->spec, target));
     return true;
   }
-  if (!is<op::PropagationBarrier, op::DataFlowEdge, op::FuncDataFlowEdge>(node)) return false;
+  if (!node.def->has(kSteersPropagation)) return false;
   define(node.results[0], current(node.operands[0]));
   return true;
 }

@@ -335,7 +335,7 @@ class Resizer {
     };
     for (ValueId arg : before_.region(before_.functions[0].body).args) tie(arg);
     auto gives_sizes = [](const Node& node) {
-      return node.operands.empty() || is<op::BroadcastInDim, op::Broadcast>(node);
+      return node.operands.empty() || node.def->has(kRepeats);
     };
     for (NodeId id : nodes_)
       if (!gives_sizes(before_.node(id)))

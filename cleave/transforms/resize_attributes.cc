@@ -97,7 +97,7 @@ const Node* producer(const Graph& graph, ValueId value) {
 // The constant that a value is a copy of, in another shape.
 const Node* constant_behind(const Graph& graph, ValueId value) {
   const Node* node = producer(graph, value);
-  while (node && (is<op::BroadcastInDim, op::Reshape, op::Convert>(*node)))
+  while (node && (node->def->has(kRepeats) || node->def->has(kRelabels)))
     node = producer(graph, node->operands[0]);
   return node && is<op::Constant>(*node) ? node : nullptr;
 }

@@ -279,7 +279,7 @@ void register_sdy_ops(OpRegistry& registry) {
                 .forwards = true,
                 .propagation_class = always<PropagationClass::Elementwise>});
   registry.add({.name = "sdy.propagation_barrier",
-                .traits = kPure | kSameValue | kKeepsConstants,
+                .traits = kPure | kSameValue | kKeepsConstants | kSteersPropagation,
                 .infer = infer_identity,
                 .verify = verify_barrier,
                 .cost = no_cost,
@@ -287,7 +287,7 @@ void register_sdy_ops(OpRegistry& registry) {
                 .forwards = true,
                 .propagation_class = always<PropagationClass::Barrier>});
   registry.add({.name = "sdy.data_flow_edge",
-                .traits = kSameValue,
+                .traits = kSameValue | kSteersPropagation,
                 .infer = infer_identity,
                 .verify = verify_edge,
                 .cost = no_cost,
@@ -295,7 +295,7 @@ void register_sdy_ops(OpRegistry& registry) {
                 .forwards = true,
                 .propagation_class = always<PropagationClass::PassThrough>});
   registry.add({.name = "sdy.func_data_flow_edge",
-                .traits = kSameValue,
+                .traits = kSameValue | kSteersPropagation,
                 .infer = infer_identity,
                 .cost = no_cost,
                 .eval = eval_identity,
