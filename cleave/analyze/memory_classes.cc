@@ -14,13 +14,12 @@ constexpr std::array<std::string_view, kNumMemoryClasses> kNames = {
 
 // Keeps the value but for its layout, names and precision.
 bool is_rename(const Node& node) {
-  return is_transfer(node) || flow_of(node) == Flow::Barrier ||
-         (node.def && node.def->has(kRelabels));
+  return is_transfer(node) || flow_of(node) == Flow::Barrier || node.def->has(kRelabels);
 }
 
 bool is_update(const Graph& graph, const Node& node, const Shape& shape) {
   if (is_rename(node)) return true;
-  return node.def && node.def->has(kElementwise) && graph.result_type(node).shape == shape;
+  return node.def->has(kElementwise) && graph.result_type(node).shape == shape;
 }
 
 bool has_word(const std::string& text, std::initializer_list<std::string_view> words) {
@@ -134,7 +133,7 @@ class Classifier {
     for (size_t at = 0; at < reached.size(); ++at)
       for (const Use& use : uses_.uses(reached[at])) {
         const Node& node = graph_.node(use.node);
-        if (node.def && node.def->has(kTerminator)) continue;
+        if (node.def->has(kTerminator)) continue;
         if (is_rename(node)) {
           if (reached.size() < 64) reached.push_back(node.results[0]);
         } else if (!is_update(graph_, node, shape)) {
@@ -150,7 +149,7 @@ class Classifier {
       const NodeId id = graph_.value(value).producer;
       if (!id.valid() || graph_.type(value).shape != shape || shape.empty()) continue;
       const Node& node = graph_.node(id);
-      if (node.def && (node.def->has(kConstantLike) || node.def->has(kRepeats))) continue;
+      if (node.def->has(kConstantLike) || node.def->has(kRepeats)) continue;
       if (!is_update(graph_, node, shape) || is_transfer(node))
         result_.nodes[id.index] = MemoryClass::Gradients;
     }

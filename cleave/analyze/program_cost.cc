@@ -189,7 +189,7 @@ class Pricer {
     if (is<op::Transfer>(node)) {
       transfer = priced_transfer(origin);
       seconds = transfer.seconds;
-    } else if (node.def && node.def->collective) {
+    } else if (node.def->collective) {
       transfer = user_collective_cost(graph, node, *node.def->collective,
                                       program_.mesh->num_devices(), profile_);
       seconds = transfer.seconds;
@@ -313,7 +313,7 @@ std::string to_string(const ProgramCost& cost, const Program& program, size_t mo
   if (most > 0) text += fmt::format("the {} dearest:\n", most == 10 ? "ten" : std::to_string(most));
   for (const NodeCost& node : cost.dearest(most)) {
     const Node& op = program.graph.node(node.node);
-    std::string what = node.is_transfer ? node.transfer.kind + " " + node.transfer.axes : op.name;
+    std::string what = node.is_transfer ? node.transfer.kind + " " + node.transfer.axes : op.name();
     if (node.is_transfer && op.attrs.has("cleave.for"))
       what += " for " + std::string(op.attrs.get_string("cleave.for"));
     if (!op.results.empty()) what += "  " + to_string(program.graph.result_type(op));

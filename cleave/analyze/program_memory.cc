@@ -9,12 +9,12 @@ namespace cleave::plan {
 namespace {
 
 std::string label(const Graph& graph, const Node& node) {
-  if (!is_transfer(node)) return node.name;
+  if (!is_transfer(node)) return node.name();
   std::string text = std::string(node.attrs.get_string("cleave.step")) + " " +
                      std::string(node.attrs.get_string("cleave.axes"));
   const NodeId source = graph.value(node.operands[0]).producer;
   if (!source.valid()) return text + " of %" + graph.value(node.operands[0]).name;
-  return text + " of " + graph.node(source).name;
+  return text + " of " + graph.node(source).name();
 }
 
 }  // namespace

@@ -110,7 +110,7 @@ void list_operators() {
   for (const Operator& op : operator_library())
     fmt::print("{:<16} {}\n", op.name, to_string(op.samples.front()));
   for (const Graph& sample : registry_samples())
-    fmt::print("{:<36} {}\n", sample.node(called_op(sample)).name, to_string(sample_of(sample)));
+    fmt::print("{:<36} {}\n", sample.node(called_op(sample)).name(), to_string(sample_of(sample)));
 }
 
 // Runs the reproduction of a refutation again.

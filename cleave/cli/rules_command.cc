@@ -31,7 +31,7 @@ void run(const std::string& path, bool short_form, bool conservative) {
     const std::string text = !rule        ? "no rule"
                              : short_form ? to_short_string(*rule)
                                           : to_string(*rule);
-    fmt::print("{} = {} ({}) -> {}\n    {}\n", results, node.name, types_of(graph, node.operands),
+    fmt::print("{} = {} ({}) -> {}\n    {}\n", results, node.name(), types_of(graph, node.operands),
                types_of(graph, node.results), text);
   });
 }

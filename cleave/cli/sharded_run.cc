@@ -64,7 +64,7 @@ void print_memory(const Executor& executor, const MemoryUse& measured) {
                        static_cast<double>(std::max<int64_t>(1, measured.peak()));
   fmt::print(stderr,
              "memory of a device: measured {} on device {} at {}, predicted {} ({:+.1f}%)\n{}",
-             bytes_text(measured.peak()), fullest, at.valid() ? local.node(at).name : "the start",
+             bytes_text(measured.peak()), fullest, at.valid() ? local.node(at).name() : "the start",
              bytes_text(predicted.peak), error, to_string(predicted, program, 5));
 }
 

@@ -141,7 +141,7 @@ std::optional<EpilogueStep> activation(const Graph& graph, const UseMap& uses, V
   auto at = std::find(nodes.begin(), nodes.end(), graph.value(value).producer);
   for (size_t seen = 0; at != nodes.end() && seen < 64; ++at, ++seen) {
     const Node& node = graph.node(*at);
-    if (!node.def || node.results.size() != 1 || !node.def->has(kSmooth)) continue;
+    if (node.results.size() != 1 || !node.def->has(kSmooth)) continue;
     bool reads = false, fits = graph.result_type(node) == graph.type(value);
     for (ValueId operand : node.operands) {
       if (inside.count(operand.index))
@@ -198,8 +198,7 @@ std::optional<EpilogueStep> single_op(const Graph& graph, const UseMap& uses, co
                                       ValueId value) {
   const Use use = uses.uses(value)[0];
   const Node& node = graph.node(use.node);
-  if (!node.def || node.results.size() != 1 || graph.result_type(node) != graph.type(value))
-    return std::nullopt;
+  if (node.results.size() != 1 || graph.result_type(node) != graph.type(value)) return std::nullopt;
   EpilogueStep step;
   step.nodes = {use.node};
   step.result = node.results[0];
@@ -364,8 +363,7 @@ bool fuse_epilogues(Graph& graph) {
     if (function.body.valid()) bodies.insert(function.body.index);
   for (uint32_t r = 0; r < regions; ++r) {
     const NodeId owner = graph.region({r}).owner;
-    if (owner.valid() && graph.node(owner).def && graph.node(owner).def->has(kDataFlow))
-      bodies.insert(r);
+    if (owner.valid() && graph.node(owner).def->has(kDataFlow)) bodies.insert(r);
   }
   for (uint32_t r : bodies) changed |= RegionEpilogues(graph, {r}, uses, moved).run();
   if (!changed) return false;

@@ -64,8 +64,7 @@ class RegionFusion {
   }
 
   bool is_candidate(const Node& n) const {
-    if (!n.def || n.results.size() != 1 || n.operands.empty() || is_cheap_leaf(graph_, n))
-      return false;
+    if (n.results.size() != 1 || n.operands.empty() || is_cheap_leaf(graph_, n)) return false;
     for (ValueId value : n.operands)
       if (!has_static_tensor(graph_, value)) return false;
     if (!has_static_tensor(graph_, n.results[0]) || count(n.results[0]) == 0) return false;
@@ -393,7 +392,7 @@ class Fusion {
     bool changed = false;
     const std::vector<NodeId> nodes = graph_.region(region).nodes;
     for (NodeId id : nodes) {
-      if (!graph_.node(id).def || !graph_.node(id).def->has(kDataFlow)) continue;
+      if (!graph_.node(id).def->has(kDataFlow)) continue;
       const std::vector<RegionId> regions = graph_.node(id).regions;
       for (RegionId inner : regions) changed |= fuse_region(inner);
     }

@@ -186,7 +186,7 @@ class GroupWriter {
 }  // namespace
 
 bool has_free_order(const Node& node) {
-  return node.def && node.def->has(kPure) && !node.def->has(kCollective);
+  return node.def->has(kPure) && !node.def->has(kCollective);
 }
 
 void write_fusion_groups(Graph& graph, RegionId region, std::vector<FusionGroup>& groups,

@@ -14,7 +14,7 @@ bool has_static_tensor(const Graph& graph, ValueId value) {
 }
 
 bool is_splat_constant(const Node& node) {
-  if (!node.def || !node.def->has(kConstantLike)) return false;
+  if (!node.def->has(kConstantLike)) return false;
   const Attribute* value = node.attrs.find("value");
   const ElementsAttr* elements = value ? value->as<ElementsAttr>() : nullptr;
   return elements && (elements->literal.splat || elements->literal.num_elements() == 1);

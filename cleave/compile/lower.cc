@@ -54,7 +54,7 @@ bool can_lower_region(const Graph& graph, RegionId region) {
     if (!is_static(graph.type(arg))) return false;
   for (NodeId id : graph.region(region).nodes) {
     const Node& node = graph.node(id);
-    if (!node.def || (!node.def->eval && !node.def->has(kTerminator))) return false;
+    if (!node.def->eval && !node.def->has(kTerminator)) return false;
     for (ValueId value : node.results)
       if (!is_static(graph.type(value))) return false;
     if (is<op::Call>(node)) return false;  // of a recursive function

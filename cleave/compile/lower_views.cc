@@ -57,7 +57,7 @@ bool Lowering::view(const Node& node, CodeBlock& block) {
     }
     from = packed_copy(block, from);
   }
-  throw_internal("{} of a packed array is no view", node.name);
+  throw_internal("{} of a packed array is no view", node.name());
 }
 // Without trying: a reshape that is no view would copy addresses that have no memory.
 bool Lowering::can_reshape(const CodeView& from, const Node& node) {

@@ -93,7 +93,7 @@ KernelTiming time_sample(const HostSample& sample, double budget) {
   const Graph& graph = prepared.graph();
   graph.walk([&](NodeId id) {
     const Node& node = graph.node(id);
-    if (node.name != sample.op) return;
+    if (node.name() != sample.op) return;
     ++count;
     timing.cost = op_cost(graph, node);
     timing.dtype = graph.operand_type(node, 0).dtype;

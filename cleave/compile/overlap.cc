@@ -21,7 +21,6 @@ bool is_slice(const Node& node) { return node.attrs.get_string("cleave.step") ==
 
 bool is_effect(const Node& node) {
   if (is_transfer(node) && is_slice(node)) return false;
-  if (!node.def) return true;
   return !node.def->has(kPure) || node.def->has(kCollective);
 }
 
@@ -70,7 +69,7 @@ class RegionOrder {
     const OverlapOptions& o = machine_.options;
     if (is_transfer(node) && !is_slice(node))
       return o.latency + std::max(bytes_of(node.operands), bytes_of(node.results)) / o.link;
-    if (!node.def || node.def->has(kViewLike) || node.def->has(kConstantLike)) return 0;
+    if (node.def->opaque || node.def->has(kViewLike) || node.def->has(kConstantLike)) return 0;
     double flops = 0;
     if (node.def->cost && node.regions.empty()) {
       double whole = 0;

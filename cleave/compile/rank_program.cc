@@ -39,7 +39,7 @@ uint64_t digest_of(const Program& program, const std::string& passes) {
   for (ValueId arg : program.graph.region(program.entry_function().body).args) add_value(arg);
   program.graph.walk(program.entry_function().body, [&](NodeId id) {
     const Node& node = program.graph.node(id);
-    digest.add(node.name);
+    digest.add(node.name());
     for (ValueId operand : node.operands) digest.add(operand.index);
     for (ValueId result : node.results) add_value(result);
   });

@@ -45,7 +45,6 @@ std::optional<RegionLoop> RegionLoop::make(const Graph& graph, RegionId region) 
   }
   for (NodeId id : body.nodes) {
     const Node& node = graph.node(id);
-    if (!node.def) return std::nullopt;
     for (ValueId operand : node.operands)
       if (!slot_of.count(operand.index)) return std::nullopt;
     if (node.def->has(kTerminator)) {

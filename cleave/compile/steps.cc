@@ -161,11 +161,12 @@ CodeStep::Next KernelStep::run(Frame& frame) const {
   EvalContext& context = alone_ ? *frame.alone : frame.interpreter();
   std::vector<Array> results = n.def->eval(context, n, operands);
   if (results.size() != results_.size())
-    throw_internal("{}: the kernel gave {} results of {}", n.name, results.size(), results_.size());
+    throw_internal("{}: the kernel gave {} results of {}", n.name(), results.size(),
+                   results_.size());
   for (size_t i = 0; i < results.size(); ++i) {
     const Type& type = frame.code->graph.type(n.results[i]);
     if (results[i].dtype() != type.dtype || results[i].shape() != type.shape)
-      throw_internal("{}: the kernel gave tensor<{}x{}> where {} was declared", n.name,
+      throw_internal("{}: the kernel gave tensor<{}x{}> where {} was declared", n.name(),
                      to_string(results[i].shape()), name(results[i].dtype()), to_string(type));
     // A view of an operand would change with it.
     const bool is_view = std::any_of(operands.begin(), operands.end(), [&](const Array& operand) {

@@ -190,7 +190,7 @@ std::vector<Claim> certify(const Graph& sample, const DiscoverOptions& options) 
       const std::vector<Placement> row = with_constants(sample, arguments);
       const auto results = transfer(*rule, partial, row, w);
       if (!results) continue;
-      Claim claim{op.name, row, *results, w, VerdictKind::Untestable, 0, {}};
+      Claim claim{op.name(), row, *results, w, VerdictKind::Untestable, 0, {}};
       certifier.test(claim);
       claims.push_back(std::move(claim));
     }

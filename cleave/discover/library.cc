@@ -31,8 +31,7 @@ void make_positions_constant(Graph& graph) {
     Literal literal{type, false, nullptr, {}, 0};
     literal.bytes = std::make_shared<const std::vector<std::byte>>(array.raw(),
                                                                    array.raw() + array.num_bytes());
-    node.name = "stablehlo.constant";
-    node.def = find_op(node.name);
+    node.def = &def_of<op::Constant>();
     node.attrs = AttrDict();
     node.attrs.set("value", ElementsAttr{std::move(literal)});
   }

@@ -79,9 +79,9 @@ void set_attribute(Graph& graph, Node& node, const std::string& name, const Attr
   }
   if (name == "body") {
     Node& reducer = *reducer_of(graph, node);
-    reducer.name = std::get<std::string>(value);
-    reducer.def = find_op(reducer.name);
-    if (!reducer.def) throw_user("body '{}' is no op; write it as stablehlo.add", reducer.name);
+    reducer.def = &op_named(std::get<std::string>(value));
+    if (reducer.def->opaque)
+      throw_user("body '{}' is no op; write it as stablehlo.add", reducer.name());
     return;
   }
   if (const Attribute* old = node.attrs.find(name)) {
@@ -97,7 +97,7 @@ void set_attribute(Graph& graph, Node& node, const std::string& name, const Attr
     node.attrs.set(entry.name, std::move(copy));
     return;
   }
-  throw_internal("{} has no attribute {}", node.name, name);
+  throw_internal("{} has no attribute {}", node.name(), name);
 }
 
 bool is_shown(std::string_view name) {
@@ -118,7 +118,7 @@ NodeId called_op(const Graph& call) {
   NodeId op;
   for (NodeId id : body.nodes) {
     const Node& node = call.node(id);
-    if (node.def && !node.def->has(kTerminator) && !node.operands.empty()) op = id;
+    if (!node.def->opaque && !node.def->has(kTerminator) && !node.operands.empty()) op = id;
   }
   internal_check(op.valid(), "a call without an op");
   return op;
@@ -183,7 +183,7 @@ Sample sample_of(const Graph& call) {
     if (auto* fields = entry.value.as<StructAttr>())
       for (const NamedAttribute& field : fields->fields) add(field);
   }
-  if (const Node* reducer = reducer_of(copy, node)) sample.attrs["body"] = reducer->name;
+  if (const Node* reducer = reducer_of(copy, node)) sample.attrs["body"] = reducer->name();
   if (has_explicit_result(call) && node.results.size() == 1)
     sample.attrs["result"] = call.result_type(node).shape;
   return sample;
@@ -194,7 +194,7 @@ Graph with_sample(const Graph& call, const std::vector<TensorDesc>& operands,
   Graph graph = call;
   Function& main = *graph.find_function("main");
   if (operands.size() != main.arg_types.size())
-    throw_user("{} takes {} operands here, {} given", call.node(called_op(call)).name,
+    throw_user("{} takes {} operands here, {} given", call.node(called_op(call)).name(),
                main.arg_types.size(), operands.size());
   const std::vector<ValueId> args = graph.region(main.body).args;
   for (size_t i = 0; i < operands.size(); ++i) {

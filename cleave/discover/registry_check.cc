@@ -120,17 +120,17 @@ void find_missing(const Graph& call, const DiscoverOptions& options, RegistryRep
                                           call.result_type(node, c.result).dtype);
     }
     if (always && d.verdict.kind == VerdictKind::Refuted)
-      report.incorrect.push_back({node.name,
+      report.incorrect.push_back({node.name(),
                                   c.operands,
                                   {c.placement},
                                   0,
                                   d.verdict.kind,
                                   0,
-                                  to_string(node.name, *d.verdict.witness)});
+                                  to_string(node.name(), *d.verdict.witness)});
     if (always || !d.verdict.valid() || is_implied(decided, c)) continue;
     std::string text = operands_text(decided, c);
     text += node.results.size() > 1 ? fmt::format(" -> result {}: ", c.result) : " -> ";
-    MissingClaim missing{node.name, to_string(op.samples[0]), text + to_string(c.placement),
+    MissingClaim missing{node.name(), to_string(op.samples[0]), text + to_string(c.placement),
                          reason_of(call, *rule, c)};
     const bool known =
         std::any_of(report.missing.begin(), report.missing.end(), [&](const MissingClaim& m) {
@@ -168,7 +168,7 @@ RegistryReport check_registry(const DiscoverOptions& options, bool with_missing)
       }
       const double share = static_cast<double>(++done) / static_cast<double>(samples.size());
       std::lock_guard lock(progress);
-      if (options.progress) options.progress(samples[i].node(called_op(samples[i])).name, share);
+      if (options.progress) options.progress(samples[i].node(called_op(samples[i])).name(), share);
     }
   };
   std::vector<std::thread> threads;

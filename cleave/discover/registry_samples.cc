@@ -58,7 +58,7 @@ void add_plain_samples(std::vector<Graph>& samples, const OpDef& def) {
 
 std::set<std::string> covered_ops(const std::vector<Graph>& samples) {
   std::set<std::string> covered;
-  for (const Graph& sample : samples) covered.insert(sample.node(called_op(sample)).name);
+  for (const Graph& sample : samples) covered.insert(sample.node(called_op(sample)).name());
   return covered;
 }
 

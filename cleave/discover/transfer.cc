@@ -92,7 +92,7 @@ std::optional<OpShardingRule> executed_rule(const Graph& graph, const Node& node
   if (!rule) return rule;
   for (size_t f = 0; f < rule->factors.size(); ++f) {
     Factor& factor = rule->factors[f];
-    const bool refused = node.def && node.def->shardable &&
+    const bool refused = node.def->shardable &&
                          !node.def->shardable(graph, node, *rule, static_cast<FactorIndex>(f));
     if (refused || (factor.kind == FactorKind::Reduction && factor.unknown_reduce))
       factor.kind = FactorKind::NeedReplication;
@@ -101,7 +101,7 @@ std::optional<OpShardingRule> executed_rule(const Graph& graph, const Node& node
 }
 
 PartialTransfer partial_of(const Graph& graph, const Node& node) {
-  return node.def && node.def->partial ? node.def->partial(graph, node) : PartialTransfer{};
+  return node.def->partial ? node.def->partial(graph, node) : PartialTransfer{};
 }
 
 std::optional<std::vector<Placement>> transfer_through(const Graph& definition,
@@ -114,7 +114,7 @@ std::optional<std::vector<Placement>> transfer_through(const Graph& definition,
   for (size_t i = 0; i < operands.size(); ++i) placements[body.args[i].index] = operands[i];
   for (NodeId id : body.nodes) {
     const Node& node = definition.node(id);
-    if (node.def && node.def->has(kTerminator)) {
+    if (node.def->has(kTerminator)) {
       std::vector<Placement> results;
       for (ValueId value : node.operands)
         results.push_back(placements[value.index].value_or(Placement::replicate()));

@@ -23,11 +23,11 @@ GraphBuilder GraphBuilder::function(Graph& graph, std::string name, std::vector<
 
 std::vector<ValueId> GraphBuilder::emit_all(std::string_view op, std::vector<ValueId> operands,
                                             AttrDict attrs) {
-  const OpDef* def = find_op(op);
-  if (!def || !def->infer) throw_user("{}: the result type cannot be inferred; give it", op);
+  const OpDef& def = op_named(op);
+  if (!def.infer) throw_user("{}: the result type cannot be inferred; give it", op);
   // Inference needs a node; a probe without results serves, and stays dead.
   const NodeId probe = graph_.add_node(op, operands, {}, attrs);
-  std::vector<Type> types = def->infer(graph_, graph_.node(probe));
+  std::vector<Type> types = def.infer(graph_, graph_.node(probe));
   const NodeId node = graph_.add_node(op, std::move(operands), std::move(types), std::move(attrs));
   graph_.append(region_, node);
   return graph_.node(node).results;
@@ -41,8 +41,7 @@ ValueId GraphBuilder::emit_as(Type result, std::string_view op, std::vector<Valu
                               AttrDict attrs) {
   const NodeId node =
       graph_.add_node(op, std::move(operands), {std::move(result)}, std::move(attrs));
-  if (const OpDef* def = graph_.node(node).def; def && def->verify)
-    def->verify(graph_, graph_.node(node));
+  if (const OpDef* def = graph_.node(node).def; def->verify) def->verify(graph_, graph_.node(node));
   graph_.append(region_, node);
   return graph_.node(node).results.front();
 }

@@ -191,7 +191,7 @@ class Deriver {
         in = it->second;
       }
       if (!in) continue;
-      if (!node.def || !node.def->partial) return false;
+      if (!node.def->partial) return false;
       const PartialTransfer rows = node.def->partial(graph_, node);
       const auto row = std::find_if(rows.begin(), rows.end(), [&](const PartialRow& r) {
         return r.in == *in && r.operands == partial;

@@ -95,7 +95,7 @@ struct CaptureWalk {
 
 }  // namespace
 
-Flow flow_of(const Node& node) { return node.def ? node.def->flow : Flow::None; }
+Flow flow_of(const Node& node) { return node.def->flow; }
 
 std::vector<FlowEdge> flow_edges(const Graph& graph, const Node& node) {
   return EdgeList(graph, node).run();
@@ -120,8 +120,7 @@ std::vector<ValueId> returned_values(const Graph& graph, RegionId region) {
 }
 
 std::string_view callee_name(const Node& node) {
-  return node.def && node.def->callee_attr ? node.attrs.get_string(node.def->callee_attr)
-                                           : std::string_view();
+  return node.def->callee_attr ? node.attrs.get_string(node.def->callee_attr) : std::string_view();
 }
 
 const Function* callee(const Graph& graph, const Node& node) {
@@ -132,7 +131,7 @@ const Function* callee(const Graph& graph, const Node& node) {
 const Function& callee_with_body(const Graph& graph, const Node& node) {
   const Function* function = callee(graph, node);
   if (!function || !function->body.valid())
-    throw_user("{}: the module has no function @{} with a body", node.name, callee_name(node));
+    throw_user("{}: the module has no function @{} with a body", node.name(), callee_name(node));
   return *function;
 }
 

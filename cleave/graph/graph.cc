@@ -8,6 +8,8 @@
 
 namespace cleave {
 
+const std::string& Node::name() const { return def->name; }
+
 MeshPtr Graph::find_mesh(std::string_view symbol) const {
   for (const MeshPtr& mesh : meshes)
     if (mesh->name == symbol) return mesh;
@@ -55,8 +57,7 @@ NodeId Graph::add(Node node, std::vector<Type> result_types) {
 NodeId Graph::add_node(std::string_view op, std::vector<ValueId> operands,
                        std::vector<Type> result_types, AttrDict attrs) {
   Node node;
-  node.name = op;
-  node.def = find_op(op);
+  node.def = &op_named(op);
   node.operands = std::move(operands);
   node.attrs = std::move(attrs);
   return add(std::move(node), std::move(result_types));
@@ -65,7 +66,6 @@ NodeId Graph::add_node(std::string_view op, std::vector<ValueId> operands,
 NodeId Graph::add_node_like(const Node& like, std::vector<ValueId> operands,
                             std::vector<Type> result_types, AttrDict attrs) {
   Node node;
-  node.name = like.name;
   node.def = like.def;
   node.location = like.location;
   node.operands = std::move(operands);

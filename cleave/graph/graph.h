@@ -39,10 +39,9 @@ struct Value {
   std::string name;    // the name in the text without '%', a hint for messages; may be empty
 };
 
-// One op. `name` is the full name ("stablehlo.add"); `def` says everything known about it, and is
-// null for an op that nobody knows.
+// One op. `def` is what it is and everything known about it. It is never null in a graph: an op
+// that nobody knows has an opaque definition (op_def.h).
 struct Node {
-  std::string name;
   const OpDef* def = nullptr;
   std::vector<ValueId> operands;
   std::vector<ValueId> results;
@@ -50,6 +49,8 @@ struct Node {
   std::vector<RegionId> regions;
   RegionId parent;
   std::string location;  // the text of loc(...), empty if none
+
+  const std::string& name() const;  // of the definition: "stablehlo.add"
 };
 
 // A region of one block: arguments, then nodes in order, the terminator last. May be empty.

@@ -109,7 +109,7 @@ class Writer {
   Json node(NodeId id) {
     const Node& node = graph_.node(id);
     Json result;
-    result["op"] = node.name;
+    result["op"] = node.name();
     Json& operands = result["operands"] = Json::array();
     for (ValueId operand : node.operands) operands.push_back(names_[operand.index]);
     Json& results = result["results"] = Json::array();
@@ -142,7 +142,7 @@ class Writer {
     OpShardingRule rule;
     if (own && own->as<ShardingRuleAttr>())
       rule = *own->as<ShardingRuleAttr>()->rule;
-    else if (node.def && node.def->rule && !has_unranked(graph_, node))
+    else if (node.def->rule && !has_unranked(graph_, node))
       rule = node.def->rule(graph_, node);
     if (rule.empty()) return;
     Json& text = result["rule"];
@@ -154,7 +154,7 @@ class Writer {
   }
 
   void add_cost(Json& result, const Node& node) {
-    if (!node.def || !node.def->cost || has_unranked(graph_, node)) return;
+    if (!node.def->cost || has_unranked(graph_, node)) return;
     const OpCost cost = node.def->cost(graph_, node);
     result["cost"] = {{"flops", cost.flops},
                       {"bytes_read", cost.bytes_read},
@@ -310,7 +310,7 @@ class Reader {
   // An op that has no rule of its own gets this one.
   void rule(const Json& json, NodeId id, const std::string& here) {
     Node& node = graph_.node(id);
-    if ((node.def && node.def->rule) || node.attrs.has("sdy.sharding_rule")) return;
+    if (node.def->rule || node.attrs.has("sdy.sharding_rule")) return;
     OpShardingRule rule;
     if (json.contains("sdy")) {
       rule = parse_sharding_rule(text(json, "sdy", here));

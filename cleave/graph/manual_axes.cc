@@ -81,7 +81,7 @@ void check_spec(const Node& node, const ShardingSpec& spec, const AxisNames& axe
     throw_user(
         "{}: {} operates on axis \"{}\" which is already bound by a parent "
         "sdy.manual_computation op: values are local along it there; leave it out",
-        node.name, to_string(spec), *name);
+        node.name(), to_string(spec), *name);
 }
 
 void check_node(const Node& node, const AxisNames& axes) {
@@ -92,7 +92,7 @@ void check_node(const Node& node, const AxisNames& axes) {
         throw_user(
             "{}: operates on axis \"{}\" which is already bound by a parent "
             "sdy.manual_computation op",
-            node.name, name);
+            node.name(), name);
   for (const NamedAttribute& entry : node.attrs.entries()) {
     if (const auto* one = entry.value.as<ShardingAttr>()) check_spec(node, one->spec, axes);
     if (const auto* many = entry.value.as<ShardingsAttr>())

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "cleave/core/op_cost.h"
@@ -50,6 +51,8 @@ enum Trait : uint32_t {
   kRelabels = 1 << 22,
   kWindow = 1 << 23,   // the result is a window of operand 0: slice, dynamic_slice
   kRepeats = 1 << 24,  // elements of operand 0 stand in several places: broadcast_in_dim
+  // It steers propagation and says nothing else: a program does without it. Barriers, edges.
+  kSteersPropagation = 1 << 25,
 };
 
 // How eagerly shardings pass through an op in op-priority propagation (rules/propagate): in which
@@ -143,6 +146,9 @@ struct OpDef {
   // the words.
   const char* no_derivative = nullptr;
 
+  // No family defines the op: it has a name, and nothing else is known. It is kept and printed.
+  bool opaque = false;
+
   bool has(Trait trait) const { return traits & trait; }
   bool expands_in(ExpandUse use) const { return expand && (expand_uses & use); }
 };
@@ -158,6 +164,9 @@ PropagationClass propagation_class(const Graph& graph, const Node& node);
 // Filled once, at first use, from the families of cleave/ops; then constant.
 class OpRegistry {
  public:
+  OpRegistry() = default;
+  OpRegistry(OpRegistry&&) = default;  // not copied: definitions are known by their address
+
   OpDef& add(OpDef def);  // the name must be new
   const OpDef* find(std::string_view name) const;
   // Adds to an op that is registered; throws InternalError if none has this name.
@@ -166,9 +175,15 @@ class OpRegistry {
 
  private:
   std::map<std::string, OpDef, std::less<>> ops_;
+  std::unordered_map<std::string_view, const OpDef*> by_name_;  // of ops_, whose nodes do not move
 };
 
-const OpRegistry& op_registry();              // cleave/registry/ops.cc: one line per family
-const OpDef* find_op(std::string_view name);  // null where nobody knows the op
+const OpRegistry& op_registry();  // cleave/registry/ops.cc: one line per family
+
+const OpDef* find_op(std::string_view name);      // null if no family defines the op
+const OpDef& required_op(std::string_view name);  // throws InternalError if no family defines it
+// The definition of any op. One that no family defines gets an opaque definition when its name is
+// first seen, the same for all nodes of this name and all threads, for the life of the process.
+const OpDef& op_named(std::string_view name);
 
 }  // namespace cleave

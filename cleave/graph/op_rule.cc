@@ -20,9 +20,9 @@ std::shared_ptr<const OpShardingRule> propagation_rule(const Graph& graph, const
                                                        bool conservative) {
   if (const Attribute* attr = node.attrs.find(kShardingRuleAttr))
     if (const auto* rule = attr->as<ShardingRuleAttr>()) return rule->rule;
-  if (node.name == "sdy.sharding_constraint")
+  if (node.name() == "sdy.sharding_constraint")
     return std::make_shared<const OpShardingRule>(identity_rule(graph.type(node.results[0]).shape));
-  if (!node.def || !node.def->rule || has_unranked(graph, node)) return nullptr;
+  if (!node.def->rule || has_unranked(graph, node)) return nullptr;
   OpShardingRule rule = node.def->rule(graph, node);
   if (rule.empty()) return nullptr;
   if (conservative) make_conservative(graph, node, rule);
@@ -36,7 +36,7 @@ std::optional<OpShardingRule> execution_rule(const Graph& graph, const Node& nod
   if (node.attrs.has("cleave.stated_rule"))
     if (const Attribute* attr = node.attrs.find("sdy.sharding_rule"))
       if (const auto* stated = attr->as<ShardingRuleAttr>()) return *stated->rule;
-  if (!node.def || !node.def->rule) return std::nullopt;
+  if (!node.def->rule) return std::nullopt;
   for (ValueId id : node.operands)
     if (graph.type(id).is_tensor() && !graph.type(id).has_static_shape()) return std::nullopt;
   for (ValueId id : node.results)

@@ -30,7 +30,7 @@ std::set<std::string> scalar_functions(const Graph& graph) {
     const Node& node = graph.node(id);
     for (const NamedAttribute& attr : node.attrs.entries())
       if (attr.value.as<ArrayAttr>()) add_symbols(attr.value, todo);
-    if (node.def && node.def->has(kDataFlow)) return;
+    if (node.def->has(kDataFlow)) return;
     for (RegionId region : node.regions) collect(region);
   });
   std::set<std::string> found;

@@ -7,7 +7,7 @@
 namespace cleave {
 namespace {
 
-bool is_sdy(const Node& node) { return node.name.starts_with("sdy."); }
+bool is_sdy(const Node& node) { return node.name().starts_with("sdy."); }
 
 std::optional<ShardingSpec> at(const std::vector<ShardingSpec>& specs, uint32_t index) {
   if (index < specs.size()) return specs[index];
@@ -41,7 +41,7 @@ ShardingSpec split_manual(const ShardingSpec& spec, const Node& node, bool keep_
 
 std::string_view own_sharding_attr(const Node& node) {
   if (!is_sdy(node)) return {};
-  const std::string_view op = std::string_view(node.name).substr(4);
+  const std::string_view op = std::string_view(node.name()).substr(4);
   if (op == "sharding_constraint" || op == "reshard" || op == "data_flow_edge") return "sharding";
   if (op == "all_gather" || op == "all_slice" || op == "all_to_all" || op == "collective_permute" ||
       op == "all_reduce" || op == "reduce_scatter" || op == "sharded_to_unreduced" ||
@@ -85,7 +85,7 @@ std::optional<ShardingSpec> get_sharding(const Graph& graph, ValueId id) {
   const Value& value = graph.value(id);
   if (value.producer.valid()) {
     const Node& node = graph.node(value.producer);
-    if (node.name == "sdy.manual_computation" || node.name == "sdy.named_computation")
+    if (node.name() == "sdy.manual_computation" || node.name() == "sdy.named_computation")
       return at(get_shardings(node, "out_shardings"), value.index);
     const std::string_view own = own_sharding_attr(node);
     return at(get_shardings(node, own.empty() ? kShardingAttr : own), value.index);
@@ -99,9 +99,9 @@ std::optional<ShardingSpec> get_sharding(const Graph& graph, ValueId id) {
     return spec ? std::optional(*spec) : std::nullopt;
   }
   const Node& owner = graph.node(region.owner);
-  if (owner.name == "sdy.named_computation")
+  if (owner.name() == "sdy.named_computation")
     return at(get_shardings(owner, "in_shardings"), value.index);
-  if (owner.name == "sdy.manual_computation") {
+  if (owner.name() == "sdy.manual_computation") {
     const auto spec = at(get_shardings(owner, "in_shardings"), value.index);
     return spec ? std::optional(erase_manual_axes(*spec, owner)) : std::nullopt;
   }
@@ -125,7 +125,7 @@ void set_sharding(Graph& graph, ValueId id, const ShardingSpec& spec) {
     const std::string_view own = own_sharding_attr(node);
     if (!own.empty()) {
       node.attrs.set(own, ShardingAttr{spec});
-    } else if (node.name == "sdy.manual_computation" || node.name == "sdy.named_computation") {
+    } else if (node.name() == "sdy.manual_computation" || node.name() == "sdy.named_computation") {
       set_one(node, "out_shardings", node.results);
     } else {
       set_one(node, kShardingAttr, node.results);
@@ -140,9 +140,9 @@ void set_sharding(Graph& graph, ValueId id, const ShardingSpec& spec) {
     return;
   }
   Node& owner = graph.node(region.owner);
-  if (owner.name == "sdy.named_computation") {
+  if (owner.name() == "sdy.named_computation") {
     set_one(owner, "in_shardings", region.args);
-  } else if (owner.name == "sdy.manual_computation") {
+  } else if (owner.name() == "sdy.manual_computation") {
     std::vector<ShardingSpec> specs = get_shardings(owner, "in_shardings");
     specs[value.index] = with_manual_axes(specs[value.index], spec, owner);
     set_shardings(owner, "in_shardings", std::move(specs));

@@ -20,8 +20,9 @@ std::string join_types(const Graph& graph, const std::vector<ValueId>& values) {
 }
 
 bool is_terminator(const Node& node) {
-  if (node.def && node.def->has(kTerminator)) return true;
-  return node.name == "func.return" || node.name == "stablehlo.return" || node.name == "sdy.return";
+  if (node.def->has(kTerminator)) return true;
+  return node.name() == "func.return" || node.name() == "stablehlo.return" ||
+         node.name() == "sdy.return";
 }
 
 bool has_valid_sizes(const Type& type) {
@@ -43,7 +44,7 @@ class Verifier {
   static constexpr uint32_t kUndefined = UINT32_MAX;
 
   [[noreturn]] void fail(const Node& node, const std::string& message) const {
-    throw_user("{} : ({}) -> ({}){}: {}", node.name, join_types(graph_, node.operands),
+    throw_user("{} : ({}) -> ({}){}: {}", node.name(), join_types(graph_, node.operands),
                join_types(graph_, node.results), where(node), message);
   }
   std::string where(const Node& node) const {
@@ -71,7 +72,7 @@ class Verifier {
     verify_region(function.body, "the body of @" + function.name);
     const Node& end = graph_.node(graph_.terminator(function.body));
     // JAX ends comparators that are functions (approx_max_k) as if they were regions of an op.
-    if (end.name != "func.return" && end.name != "stablehlo.return")
+    if (end.name() != "func.return" && end.name() != "stablehlo.return")
       fail(end, "a function ends with func.return");
     check_values(end, end.operands, function.result_types, "the results of the function");
   }
@@ -111,12 +112,12 @@ class Verifier {
       fail(node, fmt::format("operand {}{} is not defined before its use", i,
                              name.empty() ? "" : " (%" + name + ")"));
     }
-    const bool isolated = node.def && node.def->has(kIsolated);
+    const bool isolated = node.def->has(kIsolated);
     if (isolated) ++level_;
     for (size_t i = 0; i < node.regions.size(); ++i)
-      verify_region(node.regions[i], fmt::format("region {} of {}{}", i, node.name, where(node)));
+      verify_region(node.regions[i], fmt::format("region {} of {}{}", i, node.name(), where(node)));
     if (isolated) --level_;
-    if (node.name == "func.call") verify_call(node);
+    if (node.name() == "func.call") verify_call(node);
     // First the shardings: an op's own check reads them dimension by dimension.
     if (options_.shardings) verify_shardings(node);
     if (options_.types) verify_types(node);
@@ -133,7 +134,6 @@ class Verifier {
   }
 
   void verify_types(const Node& node) const {
-    if (!node.def) return;
     if (node.def->infer) verify_inferred(node);
     if (node.def->verify) check_own(node, [&] { node.def->verify(graph_, node); });
   }
@@ -159,7 +159,7 @@ class Verifier {
       check();
     } catch (const UserError& error) {
       std::string message = error.what();
-      if (message.rfind(node.name + ": ", 0) == 0) message.erase(0, node.name.size() + 2);
+      if (message.rfind(node.name() + ": ", 0) == 0) message.erase(0, node.name().size() + 2);
       fail(node, message);
     }
   }

@@ -65,7 +65,7 @@ class TableCheck {
       require_in(node, graph_.num_nodes(), "an op", "a region");
       if (seen_nodes_[node.index])
         throw_user("function @{}: {} stands in two places", function_->name,
-                   graph_.node(node).name);
+                   graph_.node(node).name());
       seen_nodes_[node.index] = true;
       visit(node);
     }
@@ -73,20 +73,21 @@ class TableCheck {
 
   void visit(NodeId id) {
     const Node& node = graph_.node(id);
+    if (!node.def) throw_user("function @{}: an op has no definition", function_->name);
     for (ValueId operand : node.operands)
-      require_in(operand, graph_.num_values(), "an operand", node.name);
+      require_in(operand, graph_.num_values(), "an operand", node.name());
     for (uint32_t i = 0; i < node.results.size(); ++i) {
-      require_in(node.results[i], graph_.num_values(), "a result", node.name);
+      require_in(node.results[i], graph_.num_values(), "a result", node.name());
       const Value& value = graph_.value(node.results[i]);
       if (value.producer != id || value.index != i)
         throw_user("function @{}: result {} of {} is defined elsewhere", function_->name, i,
-                   node.name);
-      check_sizes(value.type, node.name);
+                   node.name());
+      check_sizes(value.type, node.name());
     }
-    for (RegionId region : node.regions) visit_later(region, id, node.name);
+    for (RegionId region : node.regions) visit_later(region, id, node.name());
     for (const NamedAttribute& entry : node.attrs.entries())
       if (const auto* elements = entry.value.as<ElementsAttr>())
-        check_literal(elements->literal, node.name, entry.name);
+        check_literal(elements->literal, node.name(), entry.name);
   }
 
   void check_literal(const Literal& literal, std::string_view op, std::string_view name) const {

@@ -128,7 +128,7 @@ std::vector<ValueId> emit_self(const BatchContext& c, std::vector<ValueId> opera
   attrs.erase("mhlo.sharding");
   Graph& graph = c.b.graph();
   const NodeId node =
-      graph.add_node(c.node.name, std::move(operands), std::move(types), std::move(attrs));
+      graph.add_node(c.node.name(), std::move(operands), std::move(types), std::move(attrs));
   c.transform.copy_regions(c.node, node);
   graph.append(c.b.region(), node);
   return graph.node(node).results;

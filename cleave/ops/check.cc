@@ -47,20 +47,20 @@ double tolerance_of(const Node& node) {
 }
 
 std::vector<Array> eval_eq(EvalContext&, const Node& node, std::span<const Array> args) {
-  return expect_eq(node.name, args[0], args[1]);
+  return expect_eq(node.name(), args[0], args[1]);
 }
 std::vector<Array> eval_eq_const(EvalContext&, const Node& node, std::span<const Array> args) {
-  return expect_eq(node.name, args[0], array_of(node.attrs.get_literal("value")));
+  return expect_eq(node.name(), args[0], array_of(node.attrs.get_literal("value")));
 }
 std::vector<Array> eval_near(EvalContext&, const Node& node, std::span<const Array> args) {
-  return expect_near(node.name, args[0], args[1], tolerance_of(node));
+  return expect_near(node.name(), args[0], args[1], tolerance_of(node));
 }
 std::vector<Array> eval_near_const(EvalContext&, const Node& node, std::span<const Array> args) {
-  return expect_near(node.name, args[0], array_of(node.attrs.get_literal("value")),
+  return expect_near(node.name(), args[0], array_of(node.attrs.get_literal("value")),
                      tolerance_of(node));
 }
 std::vector<Array> eval_close(EvalContext&, const Node& node, std::span<const Array> args) {
-  return expect_close(node.name, args[0], args[1],
+  return expect_close(node.name(), args[0], args[1],
                       static_cast<uint64_t>(node.attrs.get_int("min_ulp_difference", 0)),
                       static_cast<uint64_t>(node.attrs.get_int("max_ulp_difference", 1)));
 }
@@ -68,7 +68,7 @@ std::vector<Array> eval_serialized(EvalContext& context, const Node& node,
                                    std::span<const Array> args) {
   const Array kept = context.probed(node.attrs.get_string("probe_id"),
                                     node.attrs.get_int("iteration", node.attrs.get_int("iter", 0)));
-  return expect_eq(node.name, kept, args[0]);
+  return expect_eq(node.name(), kept, args[0]);
 }
 
 template <size_t kOperands>

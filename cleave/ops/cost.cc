@@ -19,7 +19,7 @@ OpCost default_cost(const Graph& graph, const Node& node) {
   for (ValueId result : node.results) {
     cost.bytes_written += bytes_of(graph, result);
     const Type& type = graph.type(result);
-    if (node.def && node.def->has(kElementwise) && type.is_tensor() && type.has_static_shape())
+    if (node.def->has(kElementwise) && type.is_tensor() && type.has_static_shape())
       cost.flops += static_cast<double>(num_elements(type.shape));
   }
   return cost;
@@ -37,7 +37,7 @@ OpCost moved_cost(const Graph& graph, const Node& node) {
 }
 
 OpCost op_cost(const Graph& graph, const Node& node) {
-  if (!node.def) return default_cost(graph, node);
+  if (node.def->opaque) return default_cost(graph, node);
   for (Trait nothing : {kTerminator, kDataFlow, kCall, kConstantLike, kCollective})
     if (node.def->has(nothing)) return {};
   for (ValueId value : node.operands)
@@ -48,7 +48,6 @@ OpCost op_cost(const Graph& graph, const Node& node) {
 }
 
 int64_t op_workspace(const Graph& graph, const Node& node, std::span<const Array> operands) {
-  if (!node.def) return 0;
   if (node.def->workspace) return node.def->workspace(graph, node, operands);
   return node.def->has(kElementwise) ? packed_operand_bytes(operands) : 0;
 }

@@ -16,7 +16,7 @@ namespace cleave {
 //   -> "stablehlo.transpose: permutation 0x0 is not one of rank 2"
 template <typename... Args>
 [[noreturn]] void fail(const Node& node, fmt::format_string<Args...> format, Args&&... args) {
-  throw UserError(node.name + ": " + fmt::format(format, std::forward<Args>(args)...));
+  throw UserError(node.name() + ": " + fmt::format(format, std::forward<Args>(args)...));
 }
 
 // The same, unless the condition holds.

@@ -45,6 +45,8 @@ CLEAVE_OP(SdyAllReduce, "sdy.all_reduce");
 
 // Programs.
 CLEAVE_OP(Transfer, "cleave.transfer");
+CLEAVE_OP(EnterManual, "cleave.enter_manual");
+CLEAVE_OP(LeaveManual, "cleave.leave_manual");
 CLEAVE_OP(Fusion, "cleave.fusion");
 CLEAVE_OP(Softmax, "cleave.softmax");
 CLEAVE_OP(LayerNorm, "cleave.layer_norm");
@@ -144,9 +146,6 @@ CLEAVE_OP(CollectivePermute, "stablehlo.collective_permute");
 }  // namespace cleave::op
 
 namespace cleave {
-
-// The definition of an op; throws InternalError if nobody registered it.
-const OpDef& required_op(std::string_view name);
 
 template <typename Op>
 const OpDef& def_of() {

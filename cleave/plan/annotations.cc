@@ -18,7 +18,7 @@ bool fixes_something(const ShardingSpec& spec) {
 }
 
 std::string place_of(const Node& node) {
-  if (node.location.empty()) return node.name;
+  if (node.location.empty()) return node.name();
   const bool is_long = node.location.size() > kLongestLocation;
   return "at " + node.location.substr(0, kLongestLocation) + (is_long ? "..." : "");
 }

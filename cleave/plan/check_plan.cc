@@ -58,8 +58,8 @@ class Checker {
 
   void check_op(const PlannedOp& op) const {
     const Node& node = this->node(op.name);
-    if (node.name != op.op)
-      throw_user("plan: {} is a {} here and a {} in the plan", op.name, node.name, op.op);
+    if (node.name() != op.op)
+      throw_user("plan: {} is a {} here and a {} in the plan", op.name, node.name(), op.op);
     if (node.operands.size() != op.operands.size())
       throw_user("plan: {} has {} operands here and {} in the plan", op.name, node.operands.size(),
                  op.operands.size());

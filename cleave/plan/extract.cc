@@ -64,7 +64,7 @@ class Extractor {
     const Node& node = e_.flat.node(op.node);
     PlannedOp planned;
     planned.name = e_.names.nodes[op.node.index];
-    planned.op = node.name;
+    planned.op = node.name();
     const double times = op.times * f_.weight(op.branch);
     planned.times = times;
     const Strategy* strategy = nullptr;

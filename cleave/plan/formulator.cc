@@ -98,7 +98,7 @@ std::vector<ShardingSpec> Formulator::own_shardings(const Node& node) const {
 }
 
 bool Formulator::is_plain(const Node& node) const {
-  if (node.def && (node.def->has(kDataFlow) || node.def->has(kTerminator))) return false;
+  if (node.def->has(kDataFlow) || node.def->has(kTerminator)) return false;
   if (is<op::ShardingGroup, op::PropagationBarrier>(node)) return false;
   return own_shardings(node).empty();
 }
@@ -208,11 +208,11 @@ void Formulator::visit_plain(NodeId id) {
     // their own may be all that fits.
     for (size_t i = 0; i < operands.size() && decision > 0; ++i) {
       const int from = out_.versions[operands[i]].decision;
-      const bool elementwise = node.def && node.def->has(kElementwise);
+      const bool elementwise = node.def->has(kElementwise);
       if (is_free(operands[i]) && (elementwise || !has_argument(from)))
         retarget(from, decision, picked(set, pick, i));
     }
-    const bool fills = node.def && (node.def->has(kRepeats) || node.def->has(kConstantLike));
+    const bool fills = node.def->has(kRepeats) || node.def->has(kConstantLike);
     free_[decision] = decision > 0 && fills;
   }
   const int op = new_op(id, decision, &set, pick, operands);
@@ -235,7 +235,7 @@ bool Formulator::is_free(int version) const {
 int Formulator::join(NodeId id, const StrategySet& set, const std::vector<int>& operands,
                      std::vector<int32_t>& pick) {
   const Node& node = graph_.node(id);
-  if (!node.def || node.results.size() != 1 || !is_ranked(node.results[0])) return -1;
+  if (node.results.size() != 1 || !is_ranked(node.results[0])) return -1;
   const Shape& shape = graph_.result_type(node).shape;
   const bool elementwise = node.def->has(kElementwise);
   const bool view = node.def->has(kViewLike) && !node.def->has(kRepeats);

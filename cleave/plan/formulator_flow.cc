@@ -319,7 +319,7 @@ void Formulator::settle(ValueId value) {
   bool flows = false;
   for (const Use& use : uses_.uses(value)) {
     const Node& user = graph_.node(use.node);
-    flows = flows || (user.def && (user.def->has(kTerminator) || user.def->has(kDataFlow)));
+    flows = flows || user.def->has(kTerminator) || user.def->has(kDataFlow);
   }
   const std::string& name = names_.values[value.index];
   if (captured_[value.index]) return share_copies(version_of_[value.index]);
@@ -344,7 +344,7 @@ namespace {
 // Contracts two tensors: a matmul or a convolution, for which an operand may be worth a copy.
 bool contracts(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
-  if (node.operands.size() != 2 || !node.def || !node.def->rule) return false;
+  if (node.operands.size() != 2 || !node.def->rule) return false;
   const std::optional<OpShardingRule> rule = execution_rule(graph, node);
   return rule && graph.operand_type(node, 1).rank() > 0 &&
          std::any_of(rule->factors.begin(), rule->factors.end(),

@@ -53,7 +53,7 @@ class Heuristic {
 
   void seed(NodeId id, size_t index) {
     const Node& node = graph_.node(id);
-    const std::string kind = node.name.substr(node.name.find('.') + 1);
+    const std::string kind = node.name().substr(node.name().find('.') + 1);
     if (node.operands.size() != 2 || node.results.size() != 1) return;
     const std::optional<OpShardingRule> rule = execution_rule(graph_, node);
     if (!rule || rule->operands.size() != 2 || rule->results.size() != 1) return;
@@ -154,7 +154,8 @@ class Heuristic {
   void warn_about_gaps() const {
     for (uint32_t i = 0; i < names_.nodes.size(); ++i) {
       const Node& node = graph_.node({i});
-      if (names_.nodes[i].empty() || node.regions.size() || !node.def || node.def->rule) continue;
+      if (names_.nodes[i].empty() || node.regions.size() || node.def->opaque || node.def->rule)
+        continue;
       if (!node.def->has(kTerminator) && !node.operands.empty())
         say(fmt::format("  Warning: {} has no rule; nothing spreads through it", names_.nodes[i]));
     }

@@ -24,7 +24,7 @@ ValueId argument_behind(const Graph& graph, ValueId value) {
     if (!id.valid()) return value;
     const Node& node = graph.node(id);
     const OpDef* def = node.def;
-    if (!def || !(def->has(kSameValue) || def->has(kRelabels) || def->has(kWindow))) return {};
+    if (!(def->has(kSameValue) || def->has(kRelabels) || def->has(kWindow))) return {};
     value = node.operands[0];
   }
 }

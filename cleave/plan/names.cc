@@ -10,7 +10,7 @@ namespace cleave::plan {
 namespace {
 
 std::string_view kind_of(const Node& node) {
-  const std::string_view name = node.name;
+  const std::string_view name = node.name();
   const size_t dot = name.find('.');
   return dot == std::string_view::npos ? name : name.substr(dot + 1);
 }
@@ -72,7 +72,7 @@ class Fingerprint {
 
  private:
   void node(const Node& node) {
-    mix(node.name);
+    mix(node.name());
     for (ValueId operand : node.operands) mix(number_[operand.index]);
     for (const NamedAttribute& attr : node.attrs.entries()) {
       if (attr.name == kShardingAttr) continue;

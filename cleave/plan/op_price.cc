@@ -17,7 +17,7 @@ bool is_ranked(const Type& type) { return type.is_tensor() && !type.unranked; }
 
 OpPrice::OpPrice(const Graph& graph, const Node& node, const MeshPtr& mesh,
                  const MachineProfile& profile)
-    : profile_(profile), is_plain_(!(node.def && node.def->localize) && node.regions.empty()) {
+    : profile_(profile), is_plain_(!node.def->localize && node.regions.empty()) {
   Graph& alone = program_.graph;
   Function function;
   function.name = "op";
@@ -83,7 +83,7 @@ double OpPrice::local_seconds(const std::vector<ShardingSpec>& operands,
 // As in a device's program: no op runs for results without elements.
 bool OpPrice::has_nothing_to_compute() const {
   const Node& node = local_.node(node_);
-  return !node.results.empty() && node.def && node.def->has(kPure) &&
+  return !node.results.empty() && node.def->has(kPure) &&
          std::ranges::all_of(node.results, [&](ValueId result) {
            const Type& type = local_.type(result);
            return is_ranked(type) && num_elements(type.shape) == 0;

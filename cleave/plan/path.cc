@@ -46,16 +46,16 @@ class ManualInliner {
   void manual(const Node& node, RegionId target) {
     const Region& body = from_.region(node.regions[0]);
     for (size_t i = 0; i < body.args.size(); ++i)
-      clone_.map(body.args[i],
-                 border("cleave.enter_manual", node.operands[i], from_.type(body.args[i]), target));
+      clone_.map(body.args[i], border(op::EnterManual::kName, node.operands[i],
+                                      from_.type(body.args[i]), target));
     clone_.nodes(node.regions[0], target);
     const Node& end = from_.node(body.nodes.back());
     for (size_t i = 0; i < node.results.size(); ++i)
-      clone_.map(node.results[i], border("cleave.leave_manual", end.operands[i],
+      clone_.map(node.results[i], border(op::LeaveManual::kName, end.operands[i],
                                          from_.result_type(node, i), target));
   }
 
-  ValueId border(const char* name, ValueId value, const Type& type, RegionId target) {
+  ValueId border(std::string_view name, ValueId value, const Type& type, RegionId target) {
     const NodeId id = to_.add_node(name, {clone_.mapped(value)}, {type}, {});
     to_.append(target, id);
     return to_.node(id).results[0];
@@ -117,9 +117,8 @@ RegionRuns DevicePath::runs() const {
 bool has_manual_parts(const Graph& graph) {
   bool found = false;
   graph.walk([&](NodeId id) {
-    const std::string& name = graph.node(id).name;
-    found |= name == "cleave.enter_manual" || name == "cleave.leave_manual" ||
-             name == "sdy.manual_computation";
+    const Node& node = graph.node(id);
+    found |= is<op::EnterManual, op::LeaveManual>(node) || flow_of(node) == Flow::Manual;
   });
   return found;
 }

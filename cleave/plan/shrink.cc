@@ -68,11 +68,11 @@ class Sizes {
 
   void visit(const Node& node) {
     if (is_transfer(node)) return transfer(node);
-    if (node.def && node.def->has(kDataFlow)) {
+    if (node.def->has(kDataFlow)) {
       for (const FlowEdge& edge : flow_edges(graph_, node)) tie(edge.from, edge.to);
       return;
     }
-    if (node.def && (node.def->has(kTerminator) || node.def->has(kConstantLike))) return;
+    if (node.def->has(kTerminator) || node.def->has(kConstantLike)) return;
     (this->*meaning_of(node).visit)(node);
   }
 
@@ -212,7 +212,7 @@ Literal part_of(const Literal& literal, const Shape& shape) {
 // Attributes that repeat sizes.
 void fit_attributes(Graph& graph, Node& node, const std::vector<Shape>& before) {
   auto shape_before = [&](ValueId value) { return before[value.index]; };
-  if (node.attrs.has("value") && node.def && node.def->has(kConstantLike)) {
+  if (node.attrs.has("value") && node.def->has(kConstantLike)) {
     const Literal literal = node.attrs.get_literal("value");
     node.attrs.set("value", literal_attr(part_of(literal, graph.result_type(node).shape)));
   } else if (is<op::Slice>(node)) {

@@ -64,8 +64,8 @@ void put(std::string& key, const Attribute& value) {
 }
 
 void describe(const Graph& graph, const Node& node, std::string& key) {
-  put(key, std::string_view(node.name));
-  const bool constant = node.def && node.def->has(kConstantLike);
+  put(key, std::string_view(node.name()));
+  const bool constant = node.def->has(kConstantLike);
   for (const NamedAttribute& attr : node.attrs.entries()) {
     if (attr.name == "sdy.sharding" || (constant && attr.name == "value")) continue;
     put(key, std::string_view(attr.name));
@@ -98,7 +98,7 @@ class Enumerator {
       if (!moves && factor.size > 1 && chooser_.can_shard(index) && !chooser_.borrows(index))
         factors_.push_back(index);
     }
-    if (node.def && node.def->partial) transfer_ = node.def->partial(graph, node);
+    if (node.def->partial) transfer_ = node.def->partial(graph, node);
     for (size_t r = 0; r < transfer_.size(); ++r)
       if (is_useful(transfer_[r], trivial)) rows_.push_back(static_cast<int>(r));
   }
@@ -304,7 +304,7 @@ void StrategyBook::draft(Entry& entry) const {
   const Node& node = graph_.node(entry.node);
   OpPrice price(graph_, node, layouts_.mesh(), layouts_.profile());
   // A constant is as any layout wants it.
-  if (node.def && node.def->has(kConstantLike) && node.def->localize && node.results.size() == 1 &&
+  if (node.def->has(kConstantLike) && node.def->localize && node.results.size() == 1 &&
       is_ranked_tensor(graph_.result_type(node))) {
     for (ShardingSpec& spec : layouts_.candidate_specs(graph_.result_type(node).shape))
       entry.add(price, {{}, {std::move(spec)}});

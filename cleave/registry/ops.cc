@@ -1,6 +1,4 @@
-#include "cleave/core/error.h"
 #include "cleave/ops/families.h"
-#include "cleave/ops/op.h"
 
 namespace cleave {
 
@@ -23,14 +21,6 @@ const OpRegistry& op_registry() {
     return r;
   }();
   return registry;
-}
-
-const OpDef* find_op(std::string_view name) { return op_registry().find(name); }
-
-const OpDef& required_op(std::string_view name) {
-  const OpDef* def = find_op(name);
-  if (!def) throw_internal("there is no op {}", name);
-  return *def;
 }
 
 }  // namespace cleave

@@ -36,8 +36,7 @@ bool is_called(const Graph& graph, const std::string& name) {
   graph.walk([&](NodeId id) {
     const Node& node = graph.node(id);
     for (const char* attr : {"callee", "decomposition"})
-      called |= node.def && node.def->has(kCall) && node.attrs.has(attr) &&
-                node.attrs.get_string(attr) == name;
+      called |= node.def->has(kCall) && node.attrs.has(attr) && node.attrs.get_string(attr) == name;
   });
   return called;
 }

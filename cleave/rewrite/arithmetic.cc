@@ -134,7 +134,7 @@ void reduce_one(Rewriter& r, const Node& node, const Type& type) {
       num_elements(input.shape) != num_elements(type.shape) ||
       body_dtype(r.graph(), node, 0) != type.dtype)
     return;
-  const std::string op = r.graph().node(body[0]).name;
+  const std::string op = r.graph().node(body[0]).name();
   AttrDict attrs;
   attrs.set("broadcast_dimensions", ints_attr({}));
   const ValueId first =
@@ -194,7 +194,7 @@ void canonical_form(Rewriter& r, NodeId id) {
 bool simplify_arithmetic(Graph& graph) {
   return Rewriter(graph).run([](Rewriter& rewriter, NodeId id) {
     const Node& node = rewriter.graph().node(id);
-    if (node.def && node.def->has(kElementwise) && node.results.size() == 1 && !is_pinned(node))
+    if (node.def->has(kElementwise) && node.results.size() == 1 && !is_pinned(node))
       Arithmetic(rewriter, id).run();
   });
 }

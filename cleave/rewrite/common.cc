@@ -31,7 +31,7 @@ class RegionComparison {
   }
 
   bool equal_nodes(const Node& x, const Node& y) {
-    if (x.name != y.name || x.operands.size() != y.operands.size() ||
+    if (x.def != y.def || x.operands.size() != y.operands.size() ||
         x.results.size() != y.results.size() || x.regions.size() != y.regions.size() ||
         !(x.attrs == y.attrs))
       return false;
@@ -73,7 +73,7 @@ class Merging {
       Node& node = graph_.node(id);
       for (ValueId& operand : node.operands)
         if (replaced_[operand.index].valid()) operand = replaced_[operand.index];
-      const bool sees = node.def && node.def->has(kDataFlow) && !node.def->has(kIsolated);
+      const bool sees = node.def->has(kDataFlow) && !node.def->has(kIsolated);
       for (RegionId inner : node.regions) walk(inner, sees ? seen : Table());
       if (!merge(id, seen)) kept.push_back(id);
     }
@@ -82,8 +82,7 @@ class Merging {
 
   bool merge(NodeId id, Table& seen) {
     const Node& node = graph_.node(id);
-    if (!node.def || !node.def->has(kPure) || node.def->has(kCollective) || node.results.empty())
-      return false;
+    if (!node.def->has(kPure) || node.def->has(kCollective) || node.results.empty()) return false;
     const size_t key = hash(node);
     const auto [begin, end] = seen.equal_range(key);
     for (auto it = begin; it != end; ++it) {
@@ -99,7 +98,7 @@ class Merging {
   }
 
   size_t hash(const Node& node) const {
-    size_t seed = std::hash<std::string>()(node.name);
+    size_t seed = std::hash<const OpDef*>()(node.def);
     for (ValueId operand : node.operands) mix(seed, operand.index);
     for (ValueId result : node.results) {
       const Type& type = graph_.type(result);
@@ -154,12 +153,12 @@ class Removal {
   }
 
   bool has_no_effect(const Node& node) const {
-    if (!node.def || node.def->has(kTerminator) || node.def->has(kCollective)) return false;
+    if (node.def->has(kTerminator) || node.def->has(kCollective)) return false;
     if (!node.def->has(kPure) && !(node.def->has(kDataFlow) && !node.regions.empty())) return false;
     for (RegionId region : node.regions)
       for (NodeId inner : graph_.region(region).nodes) {
         const Node& end = graph_.node(inner);
-        if (!(end.def && end.def->has(kTerminator)) && !has_no_effect(end)) return false;
+        if (!end.def->has(kTerminator) && !has_no_effect(end)) return false;
       }
     return true;
   }

@@ -95,7 +95,7 @@ class Folding {
 bool fold_constants(Graph& graph) {
   return Rewriter(graph).run([](Rewriter& rewriter, NodeId id) {
     const Node& node = rewriter.graph().node(id);
-    if (node.def && node.results.size() == 1 && !node.operands.empty() && !is_pinned(node))
+    if (node.results.size() == 1 && !node.operands.empty() && !is_pinned(node))
       Folding(rewriter, id).run();
   });
 }

@@ -17,7 +17,7 @@ bool have_static_types(const Graph& graph, const std::vector<ValueId>& values) {
 }
 
 bool may_expand(const Graph& graph, const Node& node) {
-  return node.def && node.def->expands_in(kInPrograms) && !is_pinned(node) &&
+  return node.def->expands_in(kInPrograms) && !is_pinned(node) &&
          have_static_types(graph, node.operands) && have_static_types(graph, node.results);
 }
 

@@ -47,7 +47,7 @@ const Node* Rewriter::producer(ValueId value) const {
 
 const Literal* Rewriter::constant(ValueId value) const {
   const Node* node = producer(value);
-  if (!node || !node->def || !node->def->has(kConstantLike) || is<op::Iota>(*node)) return nullptr;
+  if (!node || !node->def->has(kConstantLike) || is<op::Iota>(*node)) return nullptr;
   const Attribute* attribute = node->attrs.find("value");
   const ElementsAttr* elements = attribute ? attribute->as<ElementsAttr>() : nullptr;
   if (!elements || !elements->literal.bytes || elements->literal.type != type(value))

@@ -206,7 +206,7 @@ class Views {
 bool simplify_views(Graph& graph) {
   return Rewriter(graph).run([](Rewriter& rewriter, NodeId id) {
     const Node& node = rewriter.graph().node(id);
-    if (!node.def || node.results.size() != 1 || node.operands.empty() || is_pinned(node)) return;
+    if (node.results.size() != 1 || node.operands.empty() || is_pinned(node)) return;
     for (ValueId operand : node.operands)
       if (!rewriter.type(operand).is_tensor() || !rewriter.type(operand).has_static_shape()) return;
     const Type& type = rewriter.type(node.results[0]);

@@ -125,8 +125,7 @@ std::vector<ShardingSpec> shardings_of(const std::vector<AttrDict>& attrs,
 
 void retarget_terminator(Graph& graph, RegionId body, std::string_view op) {
   Node& terminator = graph.node(graph.terminator(body));
-  terminator.name = op;
-  terminator.def = find_op(op);
+  terminator.def = &op_named(op);
 }
 
 }  // namespace cleave

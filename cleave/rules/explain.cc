@@ -154,15 +154,15 @@ std::string Explainer::name_of(int32_t slot) const {
   const NodeId producer = graph.value(at.value).producer;
   if (!producer.valid()) return "an argument";
   const Node& node = graph.node(producer);
-  if (node.name.ends_with("data_flow_edge") && !known(node.operands[0]).empty())
+  if (node.name().ends_with("data_flow_edge") && !known(node.operands[0]).empty())
     return known(node.operands[0]);
-  return "a copy of " + node.name;
+  return "a copy of " + node.name();
 }
 
 std::string Explainer::op_text(int32_t op) const {
   const PropagationTables& tables = engine_.tables();
   const Node& node = engine_.graph().node(tables.ops[op].node);
-  std::string text = is<op::DataFlowEdge>(node) ? "the data-flow edge" : node.name;
+  std::string text = is<op::DataFlowEdge>(node) ? "the data-flow edge" : node.name();
   const std::span<const int32_t> tensors = tables.tensors_of(tables.ops[op]);
   for (size_t t = 0; t < tensors.size(); ++t) {
     text += t == 0 ? " (" : t == tables.ops[op].num_operands ? ") -> " : ", ";
@@ -306,7 +306,7 @@ void Explainer::warn_of_missing_rules(std::vector<std::string>& found) const {
         node.results[0].index < names_.size() ? names_[node.results[0].index] : "";
     found.push_back(fmt::format(
         "{} {} has no sharding rule: shardings do not pass through it; give it one with {}", result,
-        node.name, kShardingRuleAttr));
+        node.name(), kShardingRuleAttr));
   }
 }
 

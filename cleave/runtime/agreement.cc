@@ -66,7 +66,7 @@ std::vector<uint64_t> node_digests(const Graph& graph, std::vector<NodeId>& node
     graph.walk(function.body, [&](NodeId id) {
       const Node& node = graph.node(id);
       Digest digest;
-      digest.add(node.name);
+      digest.add(node.name());
       for (ValueId operand : node.operands) digest.add(operand.index);
       for (ValueId result : node.results) digest.add(to_string(graph.type(result)));
       add_attributes(digest, node.attrs);
@@ -107,7 +107,7 @@ std::string names_of(const std::vector<int>& ranks) {
 std::string text_of(const Graph& graph, NodeId id) {
   if (!id.valid()) return "a mesh, or the type of a function";
   const Node& node = graph.node(id);
-  std::string text = node.name;
+  std::string text = node.name();
   for (const NamedAttribute& attr : node.attrs.entries())
     text += fmt::format(" {} = {}", attr.name, to_string(attr.value));
   constexpr size_t kMost = 120;

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kPrefix = "stablehlo.";
 
 bool is_collective(const Node& node) {
-  return node.def && node.def->has(kCollective) && node.name.starts_with(kPrefix);
+  return node.def->has(kCollective) && node.name().starts_with(kPrefix);
 }
 
 // The axes along which members of a group differ.
@@ -51,7 +51,7 @@ void CollectiveListener::executed(const Graph& graph, const Node& node, int64_t 
   if (device_ < 0) device_ = device;
   if (device != device_) return;
   CommEvent event;
-  event.kind = node.name.substr(kPrefix.size());
+  event.kind = node.name().substr(kPrefix.size());
   event.asked_by = "the program";
   std::vector<int64_t> group;
   if (const DeviceGrid grid{1, mesh_.num_devices()}; event.kind == "collective_permute") {

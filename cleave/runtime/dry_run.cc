@@ -128,7 +128,7 @@ class DryDevice : public KernelCaller, public TransferHandler {
 
   // Gives other names to elements that exist, and looks at none.
   bool renames_only(const Node& node, std::span<const Array> in) const {
-    if (!node.def || !node.def->eval) return false;
+    if (!node.def->eval) return false;
     if (is<op::Reshape>(node)) return reshapes_as_view(in[0], graph_.result_type(node).shape);
     if (node.def->has(kViewLike) || node.def->has(kDataFlow)) return true;
     if (node.def->has(kConstantLike)) return node.attrs.has("value");
@@ -136,7 +136,7 @@ class DryDevice : public KernelCaller, public TransferHandler {
   }
 
   std::vector<Array> computed(EvalContext& context, const Node& node, std::span<const Array> in) {
-    if (node.def && node.def->alias)
+    if (node.def->alias)
       if (std::vector<Array> views = node.def->alias(graph_, node, in); !views.empty())
         return views;
     if (is<op::Iota>(node)) {  // one line, repeated
@@ -154,7 +154,7 @@ class DryDevice : public KernelCaller, public TransferHandler {
   // In the memory of the first operand that nobody else holds, where it fits; else in fresh memory.
   Array place(EvalContext& context, const Node& node, ValueId result, std::span<const Array> in) {
     const Type& type = graph_.type(result);
-    const InPlace in_place = node.def ? node.def->in_place : InPlace::Never;
+    const InPlace in_place = node.def->in_place;
     if (in_place == InPlace::Never) return fresh(type);
     if (in_place == InPlace::FirstOperand) in = in.first(1);
     for (const Array& operand : in) {

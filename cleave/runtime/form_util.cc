@@ -68,8 +68,8 @@ std::vector<ValueId> emit_with_body(GraphBuilder& b, std::string_view op,
   for (DType dtype : args) graph.add_argument(inner.region(), Type::tensor(dtype, {}));
   body(inner);
   const OpDef* def = graph.node(node).def;
-  if (def && def->infer) def->infer(graph, graph.node(node));
-  if (def && def->verify) def->verify(graph, graph.node(node));
+  if (def->infer) def->infer(graph, graph.node(node));
+  if (def->verify) def->verify(graph, graph.node(node));
   graph.append(b.region(), node);
   return graph.node(node).results;
 }

@@ -20,8 +20,7 @@ namespace {
 
 // Not so where steps of their own run inside, or where devices work on one array together.
 bool allocates_for_itself(const Step& step, const Node& node) {
-  return step.kind != Step::Kind::Call &&
-         !(node.def && (node.def->has(kDataFlow) || node.def->has(kCollective)));
+  return step.kind != Step::Kind::Call && !(node.def->has(kDataFlow) || node.def->has(kCollective));
 }
 
 }  // namespace
@@ -114,7 +113,7 @@ void Interpreter::release_operands(const Step& step, std::span<const Array> oper
 // meter counts as if.
 int64_t Interpreter::taken_over(const Step& step, const Node& node, std::span<const Array> operands,
                                 std::span<const Array> results) const {
-  if (results.size() != 1 || !node.def || node.def->in_place == InPlace::Never) return 0;
+  if (results.size() != 1 || node.def->in_place == InPlace::Never) return 0;
   const size_t candidates = node.def->in_place == InPlace::FirstOperand ? 1 : operands.size();
   const std::span<const StepOperand> list = schedule_->operands(step);
   for (size_t i = 0; i < candidates; ++i) {
@@ -172,8 +171,8 @@ void Interpreter::run_step(const Step& step) {
   const Node& node = graph().node(step.node);
   if (step.kind == Step::Kind::Constant && values_[node.results[0].index].valid()) return;
   if (!step.eval && step.kind != Step::Kind::Call && !options_.kernels)
-    throw_user("{}: this op cannot be executed ({})", node.name,
-               !node.def        ? "nobody knows it"
+    throw_user("{}: this op cannot be executed ({})", node.name(),
+               node.def->opaque ? "nobody knows it"
                : node.def->eval ? "its elements are of a type without kernels"
                                 : "it has no kernel");
   const double begin = observes_ops_ ? seconds_now() : 0;
@@ -213,16 +212,16 @@ void Interpreter::check_operands(const Node& node, std::span<const Array> operan
   const std::vector<Type> types = node.def->infer(*sized_, node);
   for (size_t i = 0; i < types.size() && i < node.results.size(); ++i)
     if (!compatible_types(types[i], graph().type(node.results[i])))
-      throw_user("{}: result {} is declared as {}, and is {} for the sizes at hand", node.name, i,
+      throw_user("{}: result {} is declared as {}, and is {} for the sizes at hand", node.name(), i,
                  to_string(graph().type(node.results[i])), to_string(types[i]));
 }
 
 void Interpreter::check_results(const Node& node, std::span<const Array> results) const {
-  if (results.size() != node.results.size() && node.def && node.def->infer == infer_declared)
-    throw_user("{}: gives {} results, and {} were declared", node.name, results.size(),
+  if (results.size() != node.results.size() && node.def->infer == infer_declared)
+    throw_user("{}: gives {} results, and {} were declared", node.name(), results.size(),
                node.results.size());
   if (results.size() != node.results.size())
-    throw_internal("{}: the kernel gave {} results of {}", node.name, results.size(),
+    throw_internal("{}: the kernel gave {} results of {}", node.name(), results.size(),
                    node.results.size());
   for (size_t i = 0; i < results.size(); ++i) {
     const Type& type = graph().type(node.results[i]);
@@ -235,14 +234,13 @@ void Interpreter::check_results(const Node& node, std::span<const Array> results
                 (type.shape[d] == kDynamicSize || type.shape[d] == results[i].shape()[d]);
     }
     // What the op itself does not know was the module's to say.
-    if (!fits && node.def &&
-        (node.def->infer == infer_declared || node.def->has(kCollective) ||
-         !type.has_static_shape()))
-      throw_user("{}: result {} is tensor<{}{}{}>, and {} was declared", node.name, i,
+    if (!fits && (node.def->infer == infer_declared || node.def->has(kCollective) ||
+                  !type.has_static_shape()))
+      throw_user("{}: result {} is tensor<{}{}{}>, and {} was declared", node.name(), i,
                  to_string(results[i].shape()), results[i].rank() ? "x" : "",
                  name(results[i].dtype()), to_string(type));
     if (!fits)
-      throw_internal("{}: the kernel gave tensor<{}{}{}> where {} was declared", node.name,
+      throw_internal("{}: the kernel gave tensor<{}{}{}> where {} was declared", node.name(),
                      to_string(results[i].shape()), results[i].rank() ? "x" : "",
                      name(results[i].dtype()), to_string(type));
   }

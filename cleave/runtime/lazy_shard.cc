@@ -21,8 +21,8 @@ bool makes_parts(const Graph& form, const Shape& shape) {
   bool yes = true;
   form.walk([&](NodeId id) {
     const Node& node = form.node(id);
-    bool known = node.def && (node.def->has(kTerminator) || node.def->has(kElementwise) ||
-                              node.def->has(kConstantLike));
+    bool known =
+        (node.def->has(kTerminator) || node.def->has(kElementwise) || node.def->has(kConstantLike));
     known |= is<op::RngBitGenerator>(node);
     known |= is<op::BroadcastInDim>(node) && is_small(form.operand_type(node, 0));
     known |= is<op::BitcastConvert>(node) &&

@@ -62,7 +62,7 @@ Graph wide_module(const Graph& graph, const Node& node) {
   for (uint32_t v = 0; v < wide.num_values(); ++v)
     wide.value({v}).type = widened(wide.type({v}), bits);
   for (uint32_t n = 0; n < wide.num_nodes(); ++n)
-    if (Node& inner = wide.node({n}); inner.def && is_literal(inner)) widen_literal(inner);
+    if (Node& inner = wide.node({n}); is_literal(inner)) widen_literal(inner);
   for (ValueId result : wide.node(copy).results) main.result_types.push_back(wide.type(result));
   wide.append(main.body, wide.add_node("func.return", wide.node(copy).results, {}));
   main.arg_attrs.resize(main.arg_types.size());
@@ -97,7 +97,7 @@ bool reaches_outside(const Graph& graph, const Node& node) {
   for (RegionId region : node.regions)
     graph.walk(region, [&](NodeId id) {
       const OpDef* def = graph.node(id).def;
-      calls |= def && def->has(kCall);
+      calls |= def->has(kCall);
     });
   return calls || !captured_values(graph, node.regions).empty();
 }

@@ -157,11 +157,11 @@ class RoundingKernels : public KernelCaller {
     if (calls_.fetch_add(1) >= options_.most_calls)
       throw_user("a run with random roundings does not end");
     if (node.results.empty()) return {};
-    internal_check(node.def != nullptr, "an op that nobody knows is run");
+    internal_check(!node.def->opaque, "an op that nobody knows is run");
     const EvalFn eval = has_narrow_elements(context.graph(), node)
                             ? narrow_eval(context.graph(), node)
                             : node.def->eval;
-    if (!eval) throw_user("{}: this op cannot be executed", node.name);
+    if (!eval) throw_user("{}: this op cannot be executed", node.name());
     if (!node.def->has(kElementwise) && !node.def->has(kConstantLike)) ++inner_ops();
     if (!shakes_ || !may_round(context.graph(), node)) return eval(context, node, operands);
     return shake(context, node, operands, eval);

@@ -19,7 +19,7 @@ std::string types_text(const Graph& graph, const Node& node) {
 
 // Changes of layout by what they are: cleave.all_reduce.
 std::string name_of(const Node& node) {
-  if (!node.attrs.has("cleave.step")) return node.name;
+  if (!node.attrs.has("cleave.step")) return node.name();
   return "cleave." + std::string(node.attrs.get_string("cleave.step"));
 }
 

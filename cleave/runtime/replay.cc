@@ -25,7 +25,7 @@ class Replayer {
     for (size_t i = 0; i < body.args.size(); ++i) tensors_[body.args[i].index] = args[i];
     for (NodeId id : body.nodes) {
       const Node& node = graph_.node(id);
-      if (node.def && node.def->has(kTerminator)) {
+      if (node.def->has(kTerminator)) {
         if (plan_) plan_->results = indices(node.operands);
         return lookup(node.operands);
       }

@@ -35,7 +35,7 @@ bool has_dynamic_operand(const Graph& graph, const Node& node) {
 }
 
 bool is_small_constant(const Graph& graph, const Node& node) {
-  if (!node.def || !node.def->has(kConstantLike) || !node.operands.empty()) return false;
+  if (!node.def->has(kConstantLike) || !node.operands.empty()) return false;
   return node.results.size() == 1 && !has_opaque_elements(graph, node) &&
          graph.result_type(node).has_static_shape() &&
          graph.result_type(node).byte_count() <= kLargestKeptConstant;
@@ -128,7 +128,6 @@ class Schedule::Builder {
     const Node& node = graph_.node(id);
     Step step;
     step.node = id;
-    if (!node.def) return step;
     if (has_narrow_elements(graph_, node))
       step.eval = narrow_eval(graph_, node);
     else if (!has_opaque_elements(graph_, node))
@@ -176,7 +175,7 @@ class Schedule::Builder {
       if (!all_scalars(graph_, node.operands) || !all_scalars(graph_, node.results)) return false;
       switch (step.kind) {
         case Step::Kind::Eval:
-          if (!node.def || !step.eval) return false;
+          if (!step.eval) return false;
           if (!node.def->has(kElementwise) && !is_identity_op(node)) return false;
           break;
         case Step::Kind::Call:

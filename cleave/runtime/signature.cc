@@ -71,15 +71,14 @@ bool same_operands(const Signature& signature, std::span<const Tensor> operands)
 
 std::string op_name(const Graph& graph) {
   const Region& body = graph.region(graph.functions[0].body);
-  return body.nodes.empty() ? std::string("op") : graph.node(body.nodes.front()).name;
+  return body.nodes.empty() ? std::string("op") : graph.node(body.nodes.front()).name();
 }
 
 // The op that makes the results, the last one of a composition.
 std::string last_op(const Graph& graph) {
   std::string name = "an op";
   for (NodeId id : graph.region(graph.functions[0].body).nodes)
-    if (const Node& node = graph.node(id); !(node.def && node.def->has(kTerminator)))
-      name = node.name;
+    if (const Node& node = graph.node(id); !node.def->has(kTerminator)) name = node.name();
   return name;
 }
 
@@ -131,8 +130,8 @@ bool is_constant_form(const Graph& graph) {
   bool constant = true;
   graph.walk([&](NodeId id) {
     const OpDef* def = graph.node(id).def;
-    constant &= def && (def->has(kTerminator) || def->has(kConstantLike) || def->has(kViewLike) ||
-                        def->has(kElementwise));
+    constant &= (def->has(kTerminator) || def->has(kConstantLike) || def->has(kViewLike) ||
+                 def->has(kElementwise));
   });
   return constant;
 }
@@ -215,7 +214,7 @@ class Comparison {
   }
 
   bool nodes(const Node& p, const Node& q) {
-    if (p.name != q.name || p.operands.size() != q.operands.size() ||
+    if (p.def != q.def || p.operands.size() != q.operands.size() ||
         p.results.size() != q.results.size() || p.regions.size() != q.regions.size())
       return false;
     for (size_t i = 0; i < p.operands.size(); ++i)
@@ -311,7 +310,7 @@ SignaturePtr find_signature(FormFn form, std::span<const int64_t> params,
 uint64_t structure_hash(const Graph& graph) {
   uint64_t hash = 0;
   graph.walk(graph.functions[0].body, [&](NodeId id) {
-    hash = mix_text(hash, graph.node(id).name);
+    hash = mix_text(hash, graph.node(id).name());
     hash = mix(hash, graph.node(id).attrs.size());
   });
   return hash;

@@ -61,12 +61,12 @@ class Combiner {
 
   // Its place does not matter beyond what it reads: no effect, in its regions neither.
   bool is_free(const Node& node) const {
-    auto pure = [](const Node& n) { return is_transfer(n) || (n.def && n.def->has(kPure)); };
+    auto pure = [](const Node& n) { return is_transfer(n) || n.def->has(kPure); };
     bool free = pure(node);
     for (RegionId region : node.regions)
       graph_.walk(region, [&](NodeId id) {
         const Node& inner = graph_.node(id);
-        free &= pure(inner) || (inner.def && inner.def->has(kTerminator));
+        free &= pure(inner) || inner.def->has(kTerminator);
       });
     return free;
   }
@@ -97,7 +97,7 @@ class Combiner {
     };
     for (NodeId id : nodes) {
       const Node node = graph_.node(id);  // a copy: closing adds nodes
-      const bool ends = !is_free(node) || (node.def && node.def->has(kTerminator));
+      const bool ends = !is_free(node) || node.def->has(kTerminator);
       const bool member = is_candidate(id) && alike(id, like);
       const bool waits = is_dependent(node);
       if (ends || (waits && (member || !may_wait(node)))) close();

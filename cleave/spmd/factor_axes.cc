@@ -72,7 +72,7 @@ bool FactorChooser::moves_elements(FactorIndex f) const {
 // Permutations with `needs` do; so do reductions along dimensions that `needs` overwrites, and
 // factors whose elements move although the sizes stay.
 bool FactorChooser::is_borrowed(FactorIndex f) const {
-  if (!node_.def || !node_.def->needs) return false;
+  if (!node_.def->needs) return false;
   if (rule_.factors[f].kind == FactorKind::Permutation) return true;
   if (rule_.factors[f].kind == FactorKind::PassThrough) return moves_elements(f);
   if (rule_.factors[f].kind != FactorKind::Reduction) return false;
@@ -106,10 +106,9 @@ const Shape& FactorChooser::shape(size_t tensor) const {
 
 bool FactorChooser::runs_sharded(FactorIndex f) const {
   const Factor& factor = rule_.factors[f];
-  if (node_.def && node_.def->shardable && !node_.def->shardable(graph_, node_, rule_, f))
-    return false;
+  if (node_.def->shardable && !node_.def->shardable(graph_, node_, rule_, f)) return false;
   if (factor.kind == FactorKind::Reduction && factor.unknown_reduce) return false;
-  const bool has_needs = node_.def && node_.def->needs;
+  const bool has_needs = node_.def->needs;
   const bool moves =
       factor.kind == FactorKind::NeedReplication || factor.kind == FactorKind::Permutation;
   if (moves && !has_needs) return false;

@@ -60,7 +60,7 @@ class Inserter {
       const std::vector<RegionId> inner = graph_.node(id).regions;
       for (RegionId r : inner) visit_region(r);
       const OpDef* def = graph_.node(id).def;
-      const bool terminator = (def && def->has(kTerminator)) || id == nodes.back();
+      const bool terminator = def->has(kTerminator) || id == nodes.back();
       if (!terminator) visit(id);
     }
   }
@@ -71,7 +71,7 @@ class Inserter {
   }
 
   bool is_full(const Node& node) const {
-    if (full_ || node.name == "mhlo.ragged_dot" || is<op::Call>(node)) return true;
+    if (full_ || node.name() == "mhlo.ragged_dot" || is<op::Call>(node)) return true;
     if (!is<op::Concatenate>(node)) return false;
     const MaybeSpec result = get_sharding(graph_, node.results[0]);
     return std::any_of(node.operands.begin(), node.operands.end(), [&](ValueId operand) {
@@ -429,7 +429,7 @@ class Inserter {
         const AxisList has(sharding->axes.begin(), sharding->axes.end());
         if (seen && has != axes[f])
           throw_user("{}: the result is partial, but operands differ along a reduced dimension",
-                     graph_.node(id).name);
+                     graph_.node(id).name());
         axes[f] = has;
         seen = true;
       }
@@ -447,7 +447,7 @@ class Inserter {
       before.push_back(get_sharding(graph_, result));
       if (!before.back() || !before.back()->mesh->is_maximal()) continue;
       if (single && single->device_ids != before.back()->mesh->device_ids)
-        throw_user("{} has conflicting single-device result shardings", graph_.node(id).name);
+        throw_user("{} has conflicting single-device result shardings", graph_.node(id).name());
       single = before.back()->mesh;
     }
     if (!single) return false;

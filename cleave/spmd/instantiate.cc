@@ -66,12 +66,12 @@ class Instantiator {
 
   void node(NodeId id, RegionId to) {
     const Node& node = whole_.node(id);
-    if (node.name == "cleave.enter_manual" || node.name == "cleave.leave_manual") {
+    if (is<op::EnterManual, op::LeaveManual>(node)) {
       clone_.map(node.results[0], clone_.mapped(node.operands[0]));
       return;
     }
     if (is_transfer(node)) return transfer(node, to);
-    if (node.def && node.def->has(kDataFlow) && !node.regions.empty()) {
+    if (node.def->has(kDataFlow) && !node.regions.empty()) {
       clone_.copy(id, to);
       return;
     }
@@ -98,7 +98,7 @@ class Instantiator {
         results.push_back(op.constant(nothing(op.result_type(i))));
       return results;
     }
-    if (node.def && node.def->localize) return node.def->localize(op);
+    if (node.def->localize) return node.def->localize(op);
     return op.emit_self(node.attrs);
   }
 
@@ -114,7 +114,7 @@ class Instantiator {
   // All results are empty here, and the op has no other effect.
   bool nothing_to_compute(const LocalOp& op) const {
     const Node& node = op.node();
-    if (node.results.empty() || !node.def || !node.def->has(kPure)) return false;
+    if (node.results.empty() || !node.def->has(kPure)) return false;
     return std::all_of(node.results.begin(), node.results.end(), [&](ValueId result) {
       const Type& type = whole_.type(result);
       return is_ranked_tensor(type) && type.dtype != DType::Other &&
@@ -181,8 +181,7 @@ Graph to_module(const Program& program) {
     Node& node = graph.node({i});
     if (!is<op::Transfer>(node)) continue;
     const Node& origin = program.graph.node(instance.origin[i]);
-    node.name = "cleave." + std::string(origin.attrs.get_string("cleave.step"));
-    node.def = nullptr;
+    node.def = &op_named("cleave." + std::string(origin.attrs.get_string("cleave.step")));
     AttrDict attrs;
     std::string axes(origin.attrs.get_string("cleave.axes"));
     std::erase(axes, '"');

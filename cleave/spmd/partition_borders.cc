@@ -80,7 +80,7 @@ ValueId Partitioner::halo(ValueId value, std::vector<ShardSlice> boxes, const No
   AttrDict attrs;
   attrs.set("cleave.step", string_attr("halo"));
   attrs.set("cleave.axes", string_attr(halo_axes(layout.spec)));
-  attrs.set("cleave.for", string_attr(user.name));
+  attrs.set("cleave.for", string_attr(user.name()));
   const NodeId id = add("cleave.halo", {value}, {type}, std::move(attrs), {layout.spec}, target);
   const ValueId result = program_.graph.node(id).results[0];
   program_.layouts[result.index].boxes =

@@ -17,7 +17,7 @@ bool Partitioner::is_remade(ValueId source, int depth) const {
   const NodeId producer = source_.value(source).producer;
   if (!producer.valid() || depth > kLongestRemake) return false;
   const Node& node = source_.node(producer);
-  if (!node.def || node.results.size() != 1 || !node.regions.empty()) return false;
+  if (node.results.size() != 1 || !node.regions.empty()) return false;
   if (!source_.type(source).is_tensor() || !source_.type(source).has_static_shape()) return false;
   if (node.def->has(kConstantLike)) return node.operands.empty() && node.def->localize;
   if (!node.def->has(kElementwise) && !node.def->has(kViewLike)) return false;

@@ -2,6 +2,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/flow.h"
+#include "cleave/ops/op.h"
 #include "cleave/spmd/manual_border.h"
 #include "cleave/spmd/partitioner.h"
 
@@ -135,7 +136,7 @@ void Partitioner::visit_manual(NodeId id, RegionId target) {
   if (!in_specs || !out_specs)
     throw_user("sdy.manual_computation needs in_shardings, out_shardings and manual_axes");
   for (const auto* specs : {in_specs, out_specs})
-    for (const ShardingSpec& spec : specs->specs) usable(spec, node.name);
+    for (const ShardingSpec& spec : specs->specs) usable(spec, node.name());
   const AxisList manual = manual_axes(node, *program_.mesh);
 
   const std::vector<ValueId>& args = source_.region(node.regions[0]).args;
@@ -143,7 +144,7 @@ void Partitioner::visit_manual(NodeId id, RegionId target) {
     const ShardingSpec spec =
         manual_border(node, in_specs->specs[i], source_.operand_type(node, i).shape);
     const ValueId whole = use(node.operands[i], spec, target);
-    const NodeId enter = add("cleave.enter_manual", {whole}, {source_.type(args[i])}, {},
+    const NodeId enter = add(op::EnterManual::kName, {whole}, {source_.type(args[i])}, {},
                              {inside(spec, manual)}, target);
     define(args[i], program_.graph.node(enter).results[0]);
   }
@@ -154,7 +155,7 @@ void Partitioner::visit_manual(NodeId id, RegionId target) {
         manual_border(node, out_specs->specs[i], source_.result_type(node, i).shape);
     const ValueId local = use(end.operands[i], inside(spec, manual), target);
     const NodeId leave =
-        add("cleave.leave_manual", {local}, {source_.result_type(node, i)}, {}, {spec}, target);
+        add(op::LeaveManual::kName, {local}, {source_.result_type(node, i)}, {}, {spec}, target);
     define(node.results[i], program_.graph.node(leave).results[0]);
   }
 }

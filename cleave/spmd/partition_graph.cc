@@ -23,8 +23,8 @@ const ShardingSpec* sharding_of(const AttrDict& attrs) {
 
 // A broadcast to more elements: the row maxima of a softmax, the mean of a norm.
 bool spreads(const Graph& graph, const Node& node) {
-  return node.def && node.def->has(kViewLike) && node.operands.size() == 1 &&
-         node.results.size() == 1 && graph.operand_type(node, 0).has_static_shape() &&
+  return node.def->has(kViewLike) && node.operands.size() == 1 && node.results.size() == 1 &&
+         graph.operand_type(node, 0).has_static_shape() &&
          graph.result_type(node).has_static_shape() &&
          num_elements(graph.result_type(node).shape) >
              num_elements(graph.operand_type(node, 0).shape);
@@ -109,7 +109,7 @@ void Partitioner::copy_scalar_functions() {
     const Node& node = source_.node(id);
     for (const NamedAttribute& attr : node.attrs.entries())
       if (attr.value.as<ArrayAttr>()) append_symbols(attr.value, names);
-    if (node.def && node.def->has(kDataFlow)) return;
+    if (node.def->has(kDataFlow)) return;
     for (RegionId region : node.regions) collect(region);
   });
   for (size_t i = 0; i < names.size(); ++i) {
@@ -202,13 +202,13 @@ const Partitioner::Special& Partitioner::specialize(const Function& function,
 
 void Partitioner::region_nodes(RegionId source, RegionId target) {
   for (NodeId id : source_.region(source).nodes)
-    if (!(source_.node(id).def && source_.node(id).def->has(kTerminator))) visit(id, target);
+    if (!source_.node(id).def->has(kTerminator)) visit(id, target);
 }
 
 void Partitioner::terminate(RegionId source, RegionId target,
                             const std::vector<ShardingSpec>& specs) {
   const Node& terminator = source_.node(source_.terminator(source));
-  asking_ = terminator.name;
+  asking_ = terminator.name();
   std::vector<ValueId> operands;
   for (size_t i = 0; i < terminator.operands.size(); ++i)
     operands.push_back(use(terminator.operands[i], specs[i], target));
@@ -217,7 +217,7 @@ void Partitioner::terminate(RegionId source, RegionId target,
 
 void Partitioner::visit(NodeId id, RegionId target) {
   const Node& node = source_.node(id);
-  asking_ = node.name;
+  asking_ = node.name();
   switch (flow_of(node)) {
     case Flow::Call:
       return visit_call(id, target);
@@ -236,7 +236,7 @@ void Partitioner::visit(NodeId id, RegionId target) {
       break;
   }
   if (is<op::ShardingGroup>(node)) return;
-  if (node.def && node.def->has(kSameValue) && visit_same_value(node, target)) return;
+  if (node.def->has(kSameValue) && visit_same_value(node, target)) return;
   visit_plain(id, target);
 }
 
@@ -246,11 +246,11 @@ bool Partitioner::visit_same_value(const Node& node, RegionId target) {
   for (const char* key : {"out_sharding", "sharding"}) {
     const Attribute* attr = node.attrs.find(key);
     const auto* sharding = attr ? attr->as<ShardingAttr>() : nullptr;
-    if (!sharding || !usable(sharding->spec, node.name)) continue;
+    if (!sharding || !usable(sharding->spec, node.name())) continue;
     define(node.results[0], in_layout(node, sharding->spec, target));
     return true;
   }
-  if (!is<op::PropagationBarrier, op::DataFlowEdge, op::FuncDataFlowEdge>(node)) return false;
+  if (!node.def->has(kSteersPropagation)) return false;
   define(node.results[0], current(node.operands[0]));
   return true;
 }
@@ -302,7 +302,7 @@ void Partitioner::visit_plain(NodeId id, RegionId target) {
   if (const auto moved = moved_to_another_dim(node, how, have)) how = *moved;
   const Width width = width_of(node, how);
   std::vector<ValueId> operands;
-  if (how.halo && node.def && node.def->needs)
+  if (how.halo && node.def->needs)
     operands = use_with_borders(node, how, width, target);
   else
     for (size_t i = 0; i < node.operands.size(); ++i)
@@ -409,9 +409,9 @@ Partitioner::Wanted Partitioner::wanted_results(const Node& node) const {
   if (!attr) return wanted;
   if (const auto* per_value = attr->as<ShardingsAttr>())
     for (size_t i = 0; i < wanted.size() && i < per_value->specs.size(); ++i)
-      if (usable(per_value->specs[i], node.name)) wanted[i] = per_value->specs[i];
+      if (usable(per_value->specs[i], node.name())) wanted[i] = per_value->specs[i];
   if (const auto* one = attr->as<ShardingAttr>(); one && wanted.size() == 1)
-    if (usable(one->spec, node.name)) wanted[0] = one->spec;
+    if (usable(one->spec, node.name())) wanted[0] = one->spec;
   return wanted;
 }
 
@@ -425,13 +425,13 @@ NodeId Partitioner::emit(const Node& like, std::vector<ValueId> operands,
   AttrDict attrs = like.attrs;
   attrs.erase("sdy.sharding");
   attrs.erase("cleave.planned");
-  const NodeId id = add(like.name, std::move(operands), std::move(types), std::move(attrs),
+  const NodeId id = add(like.name(), std::move(operands), std::move(types), std::move(attrs),
                         std::move(results), target);
   program_.graph.node(id).location = like.location;
   for (size_t i = 0; i < like.results.size(); ++i)
     program_.graph.value(program_.graph.node(id).results[i]).name =
         source_.value(like.results[i]).name;
-  const bool flows = like.def && like.def->has(kDataFlow);
+  const bool flows = like.def->has(kDataFlow);
   if (flows || like.regions.empty()) return id;
   // Regions of scalar code see only their own arguments, and values from outside as a whole.
   if (width == Width::Wide)

@@ -17,7 +17,7 @@ CarriedPartials carry_partials(const Graph& graph, const Node& node,
   CarriedPartials pending;
   pending.operands.resize(operands.size());
   for (const ShardingSpec& spec : operands) pending.in.push_back(spec.partial_op);
-  if (!node.def || !node.def->partial) return pending;
+  if (!node.def->partial) return pending;
   AxisList atoms;
   for (const ShardingSpec& spec : operands) atoms = sorted_union(std::move(atoms), spec.partial);
   for (const ShardingSpec& spec : operands) atoms = split_at(atoms, spec.partial);
@@ -54,15 +54,15 @@ bool has_factor(const std::vector<TensorFactors>& tensors, FactorIndex factor) {
 // Whether an op says that it runs along a factor which its rule, for propagation, calls replicated.
 bool runs_all_the_same(const Graph& graph, const Node& node, const OpShardingRule& rule,
                        FactorIndex factor) {
-  return rule.factors[factor].kind == FactorKind::NeedReplication && node.def &&
-         node.def->shardable && node.def->shardable(graph, node, rule, factor);
+  return rule.factors[factor].kind == FactorKind::NeedReplication && node.def->shardable &&
+         node.def->shardable(graph, node, rule, factor);
 }
 
 // Without `needs`, such an op computes what its part of the operand gives, and the parts are
 // summed: the factor is a reduction, and the result has a factor of its own.
 //   dynamic_slice 12 -> 4: ([i])->([i]) {i=12} becomes ([i])->([j]) {i=12, j=4} reduction={i}
 void make_reductions(const Graph& graph, const Node& node, OpShardingRule& rule) {
-  if (!node.def || !node.def->shardable || node.def->needs) return;
+  if (!node.def->shardable || node.def->needs) return;
   const size_t count = rule.factors.size();
   for (size_t f = 0; f < count; ++f) {
     const auto factor = static_cast<FactorIndex>(f);
@@ -88,7 +88,7 @@ void make_reductions(const Graph& graph, const Node& node, OpShardingRule& rule)
 // they are laid out: each device asks for the elements that its part of the result takes.
 void keep_own_dims(const Graph& graph, const Node& node, const OpShardingRule& rule,
                    std::span<const ShardingSpec> have, OpPartition& how) {
-  if (!node.def || !node.def->needs || !node.def->shardable) return;
+  if (!node.def->needs || !node.def->shardable) return;
   for (size_t i = 0; i < have.size(); ++i) {
     if (!have[i].mesh || !how.operands[i].mesh) continue;
     AxisList used;
@@ -128,8 +128,8 @@ OpPartition partition_op(const Graph& graph, const Node& node, const MeshPtr& me
                          std::span<const ShardingSpec> operands,
                          std::span<const std::optional<ShardingSpec>> wanted) {
   // A constant is as any layout wants it.
-  if (node.def && node.def->has(kConstantLike) && node.def->localize && wanted.size() == 1 &&
-      wanted[0] && wanted[0]->mesh) {
+  if (node.def->has(kConstantLike) && node.def->localize && wanted.size() == 1 && wanted[0] &&
+      wanted[0]->mesh) {
     OpPartition result{whole_layouts(graph, node, mesh)};
     result.results[0] = *wanted[0];
     result.results[0].partial.clear();
@@ -158,7 +158,7 @@ OpPartition partition_op(const Graph& graph, const Node& node, const MeshPtr& me
       carry_partials(graph, node, operands, used, own_partials(*rule, axes).reduction);
   OpPartition result{layouts_for(graph, node, mesh, *rule, axes, &carried)};
   if (permutes) keep_own_dims(graph, node, *rule, operands, result);
-  result.halo = permutes || (node.def && node.def->needs && !used.empty());
+  result.halo = permutes || (node.def->needs && !used.empty());
   return result;
 }
 

@@ -17,7 +17,7 @@ constexpr int kMostSources = 8;
 
 bool carries(const Graph& graph, const Node& node, ReduceOp op, const std::vector<bool>& pending) {
   // What costs little: a convolution of pending parts is done in full on every device.
-  if (!node.def || !(node.def->has(kElementwise) || node.def->has(kViewLike))) return false;
+  if (!(node.def->has(kElementwise) || node.def->has(kViewLike))) return false;
   if (!node.def->partial || node.results.size() != 1) return false;
   const PartialTransfer transfer = node.def->partial(graph, node);
   return std::any_of(transfer.begin(), transfer.end(), [&](const PartialRow& row) {
@@ -54,7 +54,7 @@ bool Partitioner::follow_pending(const ShardingSpec& spec, PendingPaths& paths) 
       paths.ends = false;
       return false;
     }
-    const bool returns = node.def && node.def->has(kTerminator);
+    const bool returns = node.def->has(kTerminator);
     if (returns && options_.keep_results && is<op::FuncReturn>(node)) continue;
     std::vector<bool> pending;
     std::vector<ValueId> others;

@@ -59,7 +59,7 @@ bool Partitioner::visit_in_rounds(const Node& node, const OpPartition& how,
   AttrDict attrs = node.attrs;
   attrs.erase("sdy.sharding");
   attrs.set("cleave.parts", int_attr(parts));
-  const NodeId first = add(node.name, std::move(operands), types, std::move(attrs), cut, target);
+  const NodeId first = add(node.name(), std::move(operands), types, std::move(attrs), cut, target);
   program_.graph.node(first).location = node.location;
   copy_regions(node, first);
   std::vector<ValueId> candidates = program_.graph.node(first).results;
@@ -96,7 +96,8 @@ bool Partitioner::visit_running(const Node& node, const OpPartition& how, const 
   AttrDict attrs = node.attrs;
   attrs.erase("sdy.sharding");
   attrs.set("cleave.parts", int_attr(parts));
-  const ValueId own = emit_part(node.name, {x, init}, type, std::move(attrs), how.results[0], true);
+  const ValueId own =
+      emit_part(node.name(), {x, init}, type, std::move(attrs), how.results[0], true);
 
   // What each device has in all: {parts, rows...}, and then running over the devices.
   Type totals = type;
@@ -118,7 +119,7 @@ bool Partitioner::visit_running(const Node& node, const OpPartition& how, const 
   AttrDict running;
   running.set("window_dimensions", ints_attr(window));
   running.set("padding", padding_attr(padding));
-  total = emit_part(node.name, {total, init}, totals, std::move(running), whole, true);
+  total = emit_part(node.name(), {total, init}, totals, std::move(running), whole, true);
 
   AttrDict join;
   join.set("dimension", int_attr(form->dim));
@@ -143,8 +144,8 @@ std::vector<ValueId> Partitioner::second_round(const Node& node, std::vector<Val
   if (is<op::Reduce>(node)) {
     attrs.set("dimensions", ints_attr({0}));
     candidates.insert(candidates.end(), others.begin(), others.end());
-    const NodeId id =
-        add(node.name, std::move(candidates), std::move(types), std::move(attrs), results, target);
+    const NodeId id = add(node.name(), std::move(candidates), std::move(types), std::move(attrs),
+                          results, target);
     program_.graph.node(id).location = node.location;
     copy_regions(node, id);
     return program_.graph.node(id).results;
@@ -175,7 +176,7 @@ std::vector<ValueId> Partitioner::second_round(const Node& node, std::vector<Val
     type.shape.pop_back();
     value = one("stablehlo.reshape", {value}, type, {});
   }
-  const NodeId best = add(node.name, {candidates[0]}, types, std::move(attrs), results, target);
+  const NodeId best = add(node.name(), {candidates[0]}, types, std::move(attrs), results, target);
   program_.graph.node(best).location = node.location;
   const ValueId places = program_.graph.node(best).results[1];
   Type indices = types[1];

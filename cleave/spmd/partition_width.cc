@@ -18,7 +18,7 @@ bool is_sum(const ShardingSpec& spec) {
 
 // A contraction, which adds in 32 bits in any case and can hand that over.
 bool is_contraction(const Graph& graph, const Node& node) {
-  return node.def && node.def->cost && node.def->cost(graph, node).kernel == KernelClass::Matmul;
+  return node.def->cost && node.def->cost(graph, node).kernel == KernelClass::Matmul;
 }
 
 bool is_plain_sum(const Graph& graph, const Node& node) {
@@ -102,7 +102,7 @@ Partitioner::Width Partitioner::width_of(const Node& node, const OpPartition& ho
     if ((reduces || carried) && is_plain_sum(source_, node)) return Width::Wide;
   }
   const bool any_type =
-      node.def && (node.def->has(kElementwise) || node.def->has(kViewLike)) && node.regions.empty();
+      (node.def->has(kElementwise) || node.def->has(kViewLike)) && node.regions.empty();
   return carried && any_type ? Width::Wide : Width::AsIs;
 }
 

@@ -68,8 +68,8 @@ class Sharder {
     const std::vector<NodeId> nodes = graph_.region(id).nodes;
     for (NodeId node : nodes) {
       const OpDef* def = graph_.node(node).def;
-      if (def && def->has(kTerminator)) continue;
-      if (def && def->has(kDataFlow)) {
+      if (def->has(kTerminator)) continue;
+      if (def->has(kDataFlow)) {
         const std::vector<RegionId> inner = graph_.node(node).regions;
         const AxisNames inside = manual_axes_inside(graph_.node(node), manual);
         for (RegionId child : inner) region(child, inside);

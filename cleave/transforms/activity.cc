@@ -59,7 +59,7 @@ void Activity::visit_node(const Node& node) {
     case Flow::Call:
       break;
   }
-  if (stops_gradient(node) || (node.def && node.def->jvp == jvp_zero)) return;
+  if (stops_gradient(node) || node.def->jvp == jvp_zero) return;
   for (ValueId operand : node.operands)
     if ((*this)(operand))
       for (ValueId result : node.results) mark(result);

@@ -10,7 +10,7 @@
 namespace cleave {
 
 void throw_no_rule(const Graph& graph, const Node& node, std::string_view which) {
-  std::string op = node.name;
+  std::string op = node.name();
   if (is<op::CustomCall>(node)) op += " @" + std::string(node.attrs.get_string("call_target_name"));
   throw_user(
       "{}: has no {} derivative, and a derivative flows through its operands {}; stop it there "
@@ -54,7 +54,7 @@ void JvpWriter::write(NodeId id, RegionId target) {
 }
 
 void JvpWriter::write_by_rule(NodeId id, const Node& node, RegionId target) {
-  if (!node.def || !node.def->jvp) throw_no_rule(graph_, node, "forward");
+  if (!node.def->jvp) throw_no_rule(graph_, node, "forward");
   copy_within(graph_, id, target, primal);
   const std::vector<ValueId> operands = primal.map(node.operands);
   const std::vector<ValueId> results = primal.map(node.results);
@@ -68,7 +68,7 @@ void JvpWriter::write_by_rule(NodeId id, const Node& node, RegionId target) {
     if (!made[i].valid()) continue;
     if (graph_.type(made[i]).shape != graph_.type(results[i]).shape ||
         graph_.type(made[i]).dtype != graph_.type(results[i]).dtype)
-      throw InternalError(node.name + ": the forward rule gives " +
+      throw InternalError(node.name() + ": the forward rule gives " +
                           to_string(graph_.type(made[i])) + " as the tangent of " +
                           to_string(graph_.type(results[i])));
     tangent.set(node.results[i], made[i]);
@@ -110,7 +110,7 @@ void JvpWriter::bind_results(const Node& node, const std::vector<ValueId>& value
 void JvpWriter::write_while(const Node& node, RegionId target) {
   const std::vector<ValueId> operands = with_tangents(node.operands, node.results, target);
   const NodeId loop =
-      graph_.add_node(node.name, operands, with_tangent_types(node.results), node.attrs);
+      graph_.add_node(node.name(), operands, with_tangent_types(node.results), node.attrs);
   for (size_t r = 0; r < 2; ++r) {
     const RegionId inner = graph_.add_region(loop);
     const std::vector<ValueId> args = graph_.region(node.regions[r]).args;
@@ -138,7 +138,7 @@ void JvpWriter::write_while(const Node& node, RegionId target) {
 }
 
 void JvpWriter::write_branches(const Node& node, RegionId target) {
-  const NodeId branches = graph_.add_node(node.name, primal.map(node.operands),
+  const NodeId branches = graph_.add_node(node.name(), primal.map(node.operands),
                                           with_tangent_types(node.results), node.attrs);
   for (RegionId branch : node.regions) {
     const RegionId inner = graph_.add_region(branches);
@@ -208,7 +208,7 @@ void JvpWriter::write_manual(const Node& node, RegionId target) {
   };
   with_tangent_specs("in_shardings", args);
   with_tangent_specs("out_shardings", node.results);
-  const NodeId manual = graph_.add_node(node.name, with_tangents(node.operands, args, target),
+  const NodeId manual = graph_.add_node(node.name(), with_tangents(node.operands, args, target),
                                         with_tangent_types(node.results), attrs);
   const RegionId inner = graph_.add_region(manual);
   add_args(args, inner, false);

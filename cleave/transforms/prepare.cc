@@ -86,7 +86,7 @@ class Preparer {
   // An op without a rule, written as those that it consists of.
   bool expanded(const Node& node, const std::vector<ValueId>& operands, RegionId target,
                 ValueTable& table) {
-    if (!node.def || !node.def->expands_in(kInDerivatives)) return false;
+    if (!node.def->expands_in(kInDerivatives)) return false;
     GraphBuilder b(graph_, target);
     const size_t before = graph_.region(target).nodes.size();
     const std::vector<ValueId> results = node.def->expand(b, node, operands, kInDerivatives);
@@ -120,7 +120,7 @@ class Preparer {
       const RegionId inner = graph_.add_region(copy);
       clone.arguments(source, inner);
       for (ValueId arg : graph_.region(inner).args) mark(arg);
-      const std::string end = graph_.node(graph_.terminator(source)).name;
+      const std::string end = graph_.node(graph_.terminator(source)).name();
       std::vector<ValueId> returned = region(source, inner, table);
       end_region(graph_, inner, end, std::move(returned));
     }

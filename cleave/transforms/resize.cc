@@ -103,7 +103,7 @@ class Resizer {
   void add_region(RegionId region) {
     for (NodeId id : before_.region(region).nodes) {
       const Node& node = before_.node(id);
-      if (node.def && node.def->has(kTerminator)) continue;
+      if (node.def->has(kTerminator)) continue;
       nodes_.push_back(id);
       switch (flow_of(node)) {
         case Flow::Loop:
@@ -243,10 +243,10 @@ class Resizer {
       throw_user(
           "{}: dimension {} of {} would have to be {} and {}; the trace needs these sizes to be "
           "one",
-          node.name, place.dim, to_string(value.type), new_size(place), size);
+          node.name(), place.dim, to_string(value.type), new_size(place), size);
     if (!value.producer.valid() && !before_.region(value.region).owner.valid())
       throw_user("{}: with these arguments, dimension {} of {} would have to be {} instead of {}",
-                 node.name, place.dim,
+                 node.name(), place.dim,
                  value.index < names_.size()
                      ? fmt::format("argument '{}', {},", names_[value.index], to_string(value.type))
                      : fmt::format("a captured {} (pass it as an argument)", to_string(value.type)),
@@ -267,7 +267,7 @@ class Resizer {
       const Flow flow = flow_of(node);
       if (touched && flow == Flow::Manual) refuse(node, "its parts are of fixed sizes");
       if (!touched || (flow != Flow::None && flow != Flow::Call)) continue;
-      if (!node.def || !node.def->infer || node.def->has(kCall))
+      if (!node.def->infer || node.def->has(kCall))
         refuse(node, "nobody knows how its results follow");
       resize_attributes(before_, node, after_, id);
       std::vector<Type> types;
@@ -285,8 +285,8 @@ class Resizer {
     return false;
   }
   [[noreturn]] void refuse(const Node& node, const char* why) const {
-    throw_user("{}: can not be replayed with other shapes, {}; trace the function again", node.name,
-               why);
+    throw_user("{}: can not be replayed with other shapes, {}; trace the function again",
+               node.name(), why);
   }
 
   // All dimensions of all values, those that are one index joined.
@@ -335,7 +335,7 @@ class Resizer {
     };
     for (ValueId arg : before_.region(before_.functions[0].body).args) tie(arg);
     auto gives_sizes = [](const Node& node) {
-      return node.operands.empty() || is<op::BroadcastInDim, op::Broadcast>(node);
+      return node.operands.empty() || node.def->has(kRepeats);
     };
     for (NodeId id : nodes_)
       if (!gives_sizes(before_.node(id)))
@@ -353,7 +353,7 @@ class Resizer {
           throw_user(
               "{}: dimension {} of {} may come from the size {} of an argument, which has another "
               "size now, or may not; trace the function again",
-              node.name, d, to_string(before_.type(result)), old_size(place));
+              node.name(), d, to_string(before_.type(result)), old_size(place));
         }
     }
   }

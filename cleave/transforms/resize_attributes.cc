@@ -22,7 +22,7 @@ namespace {
   throw_user(
       "{}: {} = [{}] is a number that may come from the size {} of dimension {}, which is {} now; "
       "trace the function again",
-      node.name, attribute, fmt::join(numbers, ", "), before, dim, after);
+      node.name(), attribute, fmt::join(numbers, ", "), before, dim, after);
 }
 
 void resize_slice(const Graph& before, const Node& node, Graph& after, NodeId id) {
@@ -97,7 +97,7 @@ const Node* producer(const Graph& graph, ValueId value) {
 // The constant that a value is a copy of, in another shape.
 const Node* constant_behind(const Graph& graph, ValueId value) {
   const Node* node = producer(graph, value);
-  while (node && (is<op::BroadcastInDim, op::Reshape, op::Convert>(*node)))
+  while (node && (node->def->has(kRepeats) || node->def->has(kRelabels)))
     node = producer(graph, node->operands[0]);
   return node && is<op::Constant>(*node) ? node : nullptr;
 }
@@ -200,7 +200,7 @@ void count_anew(const Graph& before, Graph& after) {
         throw_user(
             "{} by the constant {}: stablehlo.reduce adds up {} elements, and their number "
             "changes; divide by what mean does, or trace the function again",
-            node.name, *value, count);
+            node.name(), *value, count);
       }
     }
   });

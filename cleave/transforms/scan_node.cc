@@ -29,8 +29,7 @@ void close_body(Graph& graph, ScanBody& body, std::vector<ValueId>& carries) {
   std::vector<NodeId> constants;
   for (ValueId value : captured) {
     const NodeId producer = graph.value(value).producer;
-    const bool constant = producer.valid() && graph.node(producer).def &&
-                          graph.node(producer).def->has(kConstantLike);
+    const bool constant = producer.valid() && graph.node(producer).def->has(kConstantLike);
     if (constant) {
       constants.push_back(clone.shell(producer));
       graph.node(constants.back()).parent = region;

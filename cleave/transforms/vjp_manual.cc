@@ -75,7 +75,7 @@ void VjpWriter::backward_manual(const Node& node, RegionId target) {
   attrs.erase("sdy.sharding");
   attrs.set("in_shardings", std::move(back_in));
   attrs.set("out_shardings", std::move(back_out));
-  const NodeId back = graph_.add_node(node.name, operands, std::move(types), std::move(attrs));
+  const NodeId back = graph_.add_node(node.name(), operands, std::move(types), std::move(attrs));
   const RegionId inner = graph_.add_region(back);
   for (ValueId arg : args) {
     const Type type = graph_.type(arg);

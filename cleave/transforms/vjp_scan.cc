@@ -20,9 +20,9 @@ class Cheap {
     const NodeId producer = graph_.value(id).producer;
     if (!producer.valid()) return false;
     const Node& node = graph_.node(producer);
-    if (!node.def || !node.regions.empty()) return false;
+    if (!node.regions.empty()) return false;
     if (node.def->has(kConstantLike)) return true;
-    if (!node.def->has(kViewLike) && !is<op::BroadcastInDim>(node)) return false;
+    if (!node.def->has(kViewLike)) return false;
     return std::ranges::all_of(node.operands, [&](ValueId operand) {
       return !inside_.contains(operand) || (*this)(operand);
     });

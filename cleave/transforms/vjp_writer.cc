@@ -113,7 +113,7 @@ void VjpWriter::backward_node(NodeId id, RegionId target) {
 }
 
 void VjpWriter::backward_by_rule(const Node& node, RegionId target) {
-  if (!node.def || !node.def->vjp) throw_no_rule(graph_, node, "reverse");
+  if (!node.def->vjp) throw_no_rule(graph_, node, "reverse");
   const std::vector<ValueId> operands = primal.map(node.operands);
   const std::vector<ValueId> results = primal.map(node.results);
   std::vector<ValueId> cotangents;
@@ -129,7 +129,7 @@ void VjpWriter::backward_by_rule(const Node& node, RegionId target) {
     if (!made[i].valid() || !wanted[i]) continue;
     if (graph_.type(made[i]).shape != graph_.type(operands[i]).shape ||
         graph_.type(made[i]).dtype != graph_.type(operands[i]).dtype)
-      throw InternalError(node.name + ": the reverse rule gives " +
+      throw InternalError(node.name() + ": the reverse rule gives " +
                           to_string(graph_.type(made[i])) + " as the cotangent of " +
                           to_string(graph_.type(operands[i])));
     accumulate(node.operands[i], made[i], target);
@@ -143,7 +143,7 @@ void VjpWriter::backward_branches(const Node& node, RegionId target) {
   std::vector<Type> types;
   for (ValueId capture : captures) types.push_back(graph_.type(capture));
   const NodeId back =
-      graph_.add_node(node.name, primal.map(node.operands), std::move(types), node.attrs);
+      graph_.add_node(node.name(), primal.map(node.operands), std::move(types), node.attrs);
   graph_.node(back).attrs.erase("sdy.sharding");
   const std::vector<ValueId> saved = take(captures);
   for (RegionId branch : node.regions) {

@@ -144,7 +144,7 @@ std::vector<Batched> Batcher::inline_region(GraphBuilder& b, RegionId region,
   }
   for (NodeId id : source.nodes) {
     const Node node = graph_.node(id);
-    if (node.def && node.def->has(kTerminator)) {
+    if (node.def->has(kTerminator)) {
       std::vector<Batched> returned;
       for (ValueId value : node.operands) returned.push_back(find(value));
       return returned;
@@ -181,14 +181,14 @@ void Batcher::copy_regions(const Node& from, NodeId to) {
         throw_user(
             "vmap: {}: its region uses a value from outside that differs between examples; "
             "give it as an operand",
-            from.name);
+            from.name());
       copy(b, node);
     }
   }
 }
 
 std::vector<Batched> Batcher::copy(GraphBuilder& b, const Node& node) {
-  if (node.def && node.def->batch == batch_effect) return batch(b, node, {});
+  if (node.def->batch == batch_effect) return batch(b, node, {});
   std::vector<ValueId> operands;
   for (ValueId operand : node.operands) operands.push_back(find(operand).value);
   std::vector<Type> types;
@@ -229,11 +229,11 @@ void Batcher::write(GraphBuilder& b, const Node& node) {
 
 std::vector<Batched> Batcher::batch(GraphBuilder& b, const Node& node,
                                     std::span<const Batched> operands) {
-  BatchFn rule = node.def ? node.def->batch : nullptr;
-  if (!rule && node.def && node.def->has(kElementwise)) rule = batch_elementwise;
+  BatchFn rule = node.def->batch;
+  if (!rule && node.def->has(kElementwise)) rule = batch_elementwise;
   if (!rule)
-    throw_user("vmap: {} has no batching rule{}; run it outside of vmap", node.name,
-               node.def ? "" : ", and nobody knows the op");
+    throw_user("vmap: {} has no batching rule{}; run it outside of vmap", node.name(),
+               node.def->opaque ? ", and nobody knows the op" : "");
   try {
     return node.attrs.has(kCustomVjpRules) ? batch_custom(rule, b, node, operands)
                                            : rule({b, node, operands, size_, *this});
@@ -273,7 +273,7 @@ void Batcher::keep_shardings(const Node& node, const std::vector<Batched>& resul
   for (size_t i = 0; i < results.size(); ++i) {
     if (graph_.value(results[i].value).producer != producer) return;
     specs.push_back(results[i].batched() ? with_batch_dim(stated->specs[i], results[i].dim,
-                                                          session_.spmd_axis, node.name)
+                                                          session_.spmd_axis, node.name())
                                          : stated->specs[i]);
   }
   if (graph_.node(producer).results.size() == specs.size())
@@ -397,7 +397,7 @@ void drop_unused(Graph& graph, const VmapSession& session, const std::string& en
     todo.pop_back();
     graph.walk(function->body, [&](NodeId id) {
       const Node& node = graph.node(id);
-      if (!node.def || !node.def->has(kCall) || !node.attrs.has("callee")) return;
+      if (!node.def->has(kCall) || !node.attrs.has("callee")) return;
       const std::string callee(node.attrs.get_string("callee"));
       if (used.insert(callee).second && graph.find_function(callee)) todo.push_back(callee);
     });

@@ -85,7 +85,7 @@ TEST(ProgramCost, IsTheSumOfRooflinesAndTheReshardsPrice) {
 TEST(ProgramCost, LoopsAndCallsCountEveryTrip) {
   const Graph graph = parse_module(kLoop);
   graph.walk([&](NodeId id) {
-    if (graph.node(id).name == "stablehlo.while") {
+    if (graph.node(id).name() == "stablehlo.while") {
       EXPECT_EQ(trip_count(graph, graph.node(id)), 7);
     }
   });
@@ -93,7 +93,7 @@ TEST(ProgramCost, LoopsAndCallsCountEveryTrip) {
   const ProgramCost cost = program_cost(program, builtin_profile("h100"));
   EXPECT_EQ(cost.unknown_loops, 0);
   for (const NodeCost& node : cost.nodes)
-    if (program.graph.node(node.node).name == "stablehlo.dot") {
+    if (program.graph.node(node.node).name() == "stablehlo.dot") {
       EXPECT_EQ(node.executions, 7);
     }
   EXPECT_DOUBLE_EQ(sum_of(cost), cost.seconds);
@@ -123,7 +123,7 @@ TEST(ProgramCost, CountsDownAndInStrides) {
     const Graph graph = parse_module(text);
     std::optional<int64_t> result;
     graph.walk([&](NodeId id) {
-      if (graph.node(id).name == "stablehlo.while") result = trip_count(graph, graph.node(id));
+      if (graph.node(id).name() == "stablehlo.while") result = trip_count(graph, graph.node(id));
     });
     return result;
   };

@@ -227,8 +227,8 @@ std::vector<Case> op_cases() {
     std::string name;
     bool elementwise = true;  // all of them alike: none communicates
     for (NodeId id : sample.region(main.body).nodes)
-      if (const Node& node = sample.node(id); node.def && !node.def->has(kTerminator)) {
-        name = node.name;
+      if (const Node& node = sample.node(id); !node.def->opaque && !node.def->has(kTerminator)) {
+        name = node.name();
         elementwise = elementwise && node.def->has(kElementwise);
       }
     if (elementwise) continue;

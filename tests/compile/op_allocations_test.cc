@@ -32,8 +32,9 @@ std::string op_of(const Graph& sample) {
   std::string name;
   sample.walk(sample.functions.front().body, [&](NodeId id) {
     const Node& node = sample.node(id);
-    if (node.def && node.parent == sample.functions.front().body && !node.def->has(kTerminator))
-      name = node.name;
+    if (!node.def->opaque && node.parent == sample.functions.front().body &&
+        !node.def->has(kTerminator))
+      name = node.name();
   });
   return name;
 }

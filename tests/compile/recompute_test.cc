@@ -57,7 +57,7 @@ TEST(Recompute, WhatIsReadMuchLater) {
   // The norm's factor is kept; the normalised value and its tanh are not.
   const Region& body = graph.region(graph.find_function("main")->body);
   for (NodeId id : body.nodes)
-    if (graph.node(id).name == "cleave.fusion") {
+    if (graph.node(id).name() == "cleave.fusion") {
       EXPECT_EQ(graph.node(id).results.size(), 2u);
       EXPECT_EQ(graph.type(graph.node(id).results[1]).shape, Shape{64});
       break;

@@ -93,7 +93,7 @@ TEST(ScalarFunctions, AreNotFused) {
   for (const Function& function : graph.functions) {
     bool fused = false;
     for (NodeId id : graph.region(function.body).nodes)
-      fused |= graph.node(id).name == "cleave.fusion";
+      fused |= graph.node(id).name() == "cleave.fusion";
     EXPECT_EQ(fused, function.name == "main") << function.name;
   }
 }

@@ -12,10 +12,10 @@ TEST(Coverage, RulesPartialsAndLocalForms) {
   for (const Graph& sample : registry_samples())
     sample.walk(sample.functions.front().body, [&](NodeId id) {
       const Node& node = sample.node(id);
-      if (!node.def || node.parent != sample.functions.front().body) return;
-      if (node.def->rule) rule.insert(node.name);
-      if (node.def->partial) partial.insert(node.name);
-      if (node.def->localize || node.def->needs) local.insert(node.name);
+      if (node.parent != sample.functions.front().body) return;
+      if (node.def->rule) rule.insert(node.name());
+      if (node.def->partial) partial.insert(node.name());
+      if (node.def->localize || node.def->needs) local.insert(node.name());
     });
   expect_coverage("rule", rule);
   expect_coverage("partial", partial);

@@ -99,7 +99,7 @@ TEST(RegistryOperator, UnknownAndUnsuitableNames) {
 
 TEST(OpCall, FlattensAttributes) {
   for (const Graph& call : registry_samples()) {
-    if (call.node(called_op(call)).name != "stablehlo.dot_general") continue;
+    if (call.node(called_op(call)).name() != "stablehlo.dot_general") continue;
     EXPECT_EQ(to_string(sample_of(call)),
               "3x5x4 f64, 3x4x7 f64; lhs_batching_dimensions=[0], lhs_contracting_dimensions=[2], "
               "rhs_batching_dimensions=[0], rhs_contracting_dimensions=[1]");

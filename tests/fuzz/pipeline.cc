@@ -35,7 +35,7 @@ bool is_small(const Graph& graph) {
     for (const Type& type : function.arg_types) count(type);
   graph.walk([&](NodeId id) {
     const Node& node = graph.node(id);
-    loops |= node.name == "stablehlo.while";
+    loops |= node.name() == "stablehlo.while";
     for (const ValueId result : node.results) count(graph.type(result));
   });
   return work < 2e5 && !loops;

@@ -83,14 +83,14 @@ TEST(Cloner, AHookWritesNodesItselfWhereverTheyStand) {
   Cloner clone(from, to);
   clone.rewrite = [&](NodeId id, RegionId target) {
     const Node& node = from.node(id);
-    if (node.name != "stablehlo.multiply") return false;
+    if (node.name() != "stablehlo.multiply") return false;
     GraphBuilder b(to, target);
     clone.map(node.results[0], b.emit("stablehlo.subtract", clone.mapped(node.operands)));
     return true;
   };
   size_t copied = 0;
   clone.copied = [&](NodeId source, NodeId copy) {
-    EXPECT_EQ(from.node(source).name, to.node(copy).name);
+    EXPECT_EQ(from.node(source).name(), to.node(copy).name());
     ++copied;
   };
   clone.function(from.functions[0]);

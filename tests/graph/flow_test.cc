@@ -5,6 +5,7 @@
 #include <fstream>
 #include <regex>
 #include <sstream>
+#include <thread>
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
@@ -96,6 +97,23 @@ TEST(Ops, AllThatHaveATypeAreRegistered) {
   for (std::sregex_iterator it(source.begin(), source.end(), entry), end; it != end; ++it, ++count)
     EXPECT_NE(find_op((*it)[2].str()), nullptr) << (*it)[2];
   EXPECT_GT(count, 80u);
+}
+
+// One definition for each name, whichever thread sees it first.
+TEST(Ops, UnknownOnesHaveAnOpaqueDefinition) {
+  EXPECT_EQ(&op_named("stablehlo.add"), &def_of<op::Add>());
+  EXPECT_FALSE(op_named("stablehlo.add").opaque);
+  EXPECT_EQ(find_op("test.opaque_17"), nullptr);
+  std::vector<const OpDef*> seen(8);
+  std::vector<std::thread> threads;
+  for (const OpDef*& def : seen) threads.emplace_back([&] { def = &op_named("test.opaque_17"); });
+  for (std::thread& thread : threads) thread.join();
+  for (const OpDef* def : seen) EXPECT_EQ(def, seen[0]);
+  EXPECT_EQ(seen[0]->name, "test.opaque_17");
+  EXPECT_TRUE(seen[0]->opaque);
+  EXPECT_EQ(seen[0]->traits, 0u);
+  EXPECT_EQ(find_op("test.opaque_17"), nullptr);
+  EXPECT_NE(&op_named("test.opaque_18"), seen[0]);
 }
 
 TEST(Ops, AddingToAnUnknownOneIsAnError) {

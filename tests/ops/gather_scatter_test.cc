@@ -21,7 +21,7 @@ Graph module(const std::string& text) { return parse_module_unverified(text); }
 const Node& find(const Graph& graph, std::string_view name) {
   const Node* found = nullptr;
   graph.walk([&](NodeId id) {
-    if (graph.node(id).name == name) found = &graph.node(id);
+    if (graph.node(id).name() == name) found = &graph.node(id);
   });
   return *found;
 }

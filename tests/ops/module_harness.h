@@ -36,7 +36,7 @@ class Module {
   const Node& node(std::string_view op) const {
     const Node* found = nullptr;
     graph_.walk([&](NodeId id) {
-      if (!found && graph_.node(id).name == op) found = &graph_.node(id);
+      if (!found && graph_.node(id).name() == op) found = &graph_.node(id);
     });
     if (!found) throw InternalError("the module has no such op");
     return *found;

@@ -68,7 +68,7 @@ void check_rows(const OneOp& op, const std::vector<DType>& dtypes, std::mt19937&
           if (std::isfinite(v)) largest = std::max(largest, std::abs(v));
     }
     const Array expected = op.run(whole)[0], actual = combine(row.out, results);
-    const std::string what = op.node().name + " " + std::string(name(dtypes[0])) + ": " +
+    const std::string what = op.node().name() + " " + std::string(name(dtypes[0])) + ": " +
                              std::string(name(row.in)) + " -> " + std::string(name(row.out));
     if (!is_float(expected.dtype())) {
       EXPECT_TRUE(identical(expected, actual)) << what;

@@ -104,8 +104,8 @@ TEST(ModelAccounts, EveryCostIsCountedOnce) {
       for (NodeId id :
            instance.graph.region(instance.graph.find_function(instance.entry)->body).nodes) {
         const Node& node = instance.graph.node(id);
-        ASSERT_TRUE(node.name != "stablehlo.while" && node.name != "func.call");
-        if (node.name == "cleave.transfer")
+        ASSERT_TRUE(node.name() != "stablehlo.while" && node.name() != "func.call");
+        if (node.name() == "cleave.transfer")
           transfers += transfer_cost(program, instance.origin[id.index], *options.profile).seconds;
         else
           compute += node_seconds(instance.graph, node, *options.profile);

@@ -42,13 +42,13 @@ TEST(PartlyManual, ScalarCodeIsKnownBehindConstraints) {
   int found = 0;
   graph.walk([&](NodeId id) {
     const Node& node = graph.node(id);
-    if (node.name == "stablehlo.all_reduce") {
+    if (node.name() == "stablehlo.all_reduce") {
       const auto reducers = recognise_reducers(graph, node.regions[0]);
       ASSERT_TRUE(reducers);
       EXPECT_EQ(*reducers, std::vector{Reducer::Sum});
       ++found;
     }
-    if (node.name == "stablehlo.sort") {
+    if (node.name() == "stablehlo.sort") {
       const auto keys = recognise_comparator(graph, node.regions[0]);
       ASSERT_TRUE(keys);
       EXPECT_TRUE((*keys)[0].order.descending);

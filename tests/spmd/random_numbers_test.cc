@@ -27,7 +27,7 @@ TEST(RandomNumbers, RandomBitsAreDrawnByTheDeviceThatHoldsThem) {
           const Graph local = instantiate(program, 0).graph;
           local.walk([&](NodeId id) {
             const Node& node = local.node(id);
-            if (node.name != "stablehlo.rng_bit_generator") return;
+            if (node.name() != "stablehlo.rng_bit_generator") return;
             EXPECT_LT(num_elements(local.result_type(node, 1).shape), uneven ? 70 : 72) << text;
           });
           CommLog log;

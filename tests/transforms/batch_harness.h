@@ -88,7 +88,7 @@ inline std::set<std::string> ops_of(const Graph& graph, const std::string& funct
   std::set<std::string> ops;
   graph.walk(graph.find_function(function)->body, [&](NodeId id) {
     const Node& node = graph.node(id);
-    if (node.def && !node.def->has(kTerminator)) ops.insert(node.name);
+    if (!node.def->opaque && !node.def->has(kTerminator)) ops.insert(node.name());
   });
   return ops;
 }

@@ -244,7 +244,7 @@ TEST_P(Scenarios, ShardEveryValueSoonAndWithoutWarnings) {
     if (node.results.empty() || result.type(node.results[0]).rank() == 0) return;
     const auto owner = result.region(node.parent).owner;
     if (owner.valid()) return;  // scalar code
-    EXPECT_TRUE(node.attrs.has("sdy.sharding") || node.name == "sdy.reshard") << node.name;
+    EXPECT_TRUE(node.attrs.has("sdy.sharding") || node.name() == "sdy.reshard") << node.name();
   });
 }
 

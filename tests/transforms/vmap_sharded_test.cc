@@ -22,7 +22,7 @@ Graph batched_module(const BatchSample& sample, const VmapOptions& options) {
   graph.walk([&](NodeId id) {
     const Node& node = graph.node(id);
     for (const char* attr : {"callee", "decomposition"})
-      if (node.def && node.def->has(kCall) && node.attrs.has(attr))
+      if (node.def->has(kCall) && node.attrs.has(attr))
         called.insert(std::string(node.attrs.get_string(attr)));
   });
   std::erase_if(graph.functions,

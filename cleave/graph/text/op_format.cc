@@ -285,7 +285,7 @@ void print_by_format(Printer& printer, const OpSyntax& syntax, const Node& node)
       case Piece::Attribute: {
         const Attribute* value = node.attrs.find(piece.text);
         if (piece.optional && (!value || printer.is_default(node, piece.text))) break;
-        if (!value) throw_user("{}: attribute '{}' is missing", node.name, piece.text);
+        if (!value) throw_user("{}: attribute '{}' is missing", node.name(), piece.text);
         printer.out += piece.prefix;
         print_attribute(printer, piece, *value);
         break;

@@ -163,7 +163,7 @@ void parse_dot_dims(ModuleParser& parser, ParsedOp& op) {
 void print_dot_dims(Printer& p, const Node& node) {
   const Attribute* value = node.attrs.find("dot_dimension_numbers");
   const StructAttr* dims = value ? value->as<StructAttr>() : nullptr;
-  if (!dims) throw_user("{}: attribute 'dot_dimension_numbers' is missing", node.name);
+  if (!dims) throw_user("{}: attribute 'dot_dimension_numbers' is missing", node.name());
   const auto print_pair = [&](const std::vector<int64_t>& lhs, const std::vector<int64_t>& rhs) {
     append_ints(p.out, lhs);
     p.out += " x ";

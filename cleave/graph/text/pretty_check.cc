@@ -63,7 +63,7 @@ bool types_fit(std::string_view kind, const Graph& graph, const Node& node) {
   if (kind == "signature" || kind == "results") return true;
   if (kind == "operand_types") return !node.operands.empty();
   if (kind == "first_type") {
-    const bool is_check = node.name.substr(0, 6) == "check.";
+    const bool is_check = node.name().substr(0, 6) == "check.";
     if (node.operands.empty() || node.results.size() != (is_check ? 0 : 1)) return false;
     const Type& type = graph.type(node.operands[0]);
     return all_of_type(graph, node.operands, type) && all_of_type(graph, node.results, type);
@@ -132,7 +132,7 @@ bool custom_fits(const Graph& graph, const Node& node) {
   const auto num_args = [&](size_t region) {
     return graph.region(node.regions[region]).args.size();
   };
-  if (node.name == "stablehlo.while") {
+  if (node.name() == "stablehlo.while") {
     if (node.regions.size() != 2 || node.operands.size() != node.results.size()) return false;
     for (size_t region : {0, 1}) {
       if (num_args(region) != node.operands.size()) return false;
@@ -142,16 +142,16 @@ bool custom_fits(const Graph& graph, const Node& node) {
     }
     return same_types_in_pairs(graph, node);
   }
-  if (node.name == "stablehlo.reduce") {
+  if (node.name() == "stablehlo.reduce") {
     const Attribute* dimensions = node.attrs.find("dimensions");
     return node.regions.size() == 1 && !node.operands.empty() && node.operands.size() % 2 == 0 &&
            num_args(0) == node.operands.size() && dimensions && is_int_array(*dimensions);
   }
-  if (node.name == "sdy.manual_computation")
+  if (node.name() == "sdy.manual_computation")
     return node.regions.size() == 1 && holds<ShardingsAttr>(node, "in_shardings") &&
            holds<ShardingsAttr>(node, "out_shardings") &&
            holds<ManualAxesAttr>(node, "manual_axes");
-  if (node.name == "sdy.named_computation") {
+  if (node.name() == "sdy.named_computation") {
     for (std::string_view name : {"in_shardings", "out_shardings"})
       if (node.attrs.has(name) && !holds<ShardingsAttr>(node, name)) return false;
     return node.regions.size() == 1 && holds<StringAttr>(node, "name");
@@ -163,7 +163,7 @@ bool custom_fits(const Graph& graph, const Node& node) {
 }  // namespace
 
 bool has_pretty_form(const Graph& graph, const OpSyntax& syntax, const Node& node) {
-  if (custom_printer(node.name)) return custom_fits(graph, node);
+  if (custom_printer(node.name())) return custom_fits(graph, node);
   if (!syntax.has_format()) return false;
   bool shows_operands = false, shows_regions = false, shows_results = false;
   for (const Piece& piece : syntax.pieces) {

@@ -47,7 +47,7 @@ void Printer::attribute(const Attribute& attribute) {
 
 bool Printer::is_default(const Node& node, std::string_view attribute) const {
   const Attribute* value = node.attrs.find(attribute);
-  const Attribute* fallback = default_attribute(node.name, attribute);
+  const Attribute* fallback = default_attribute(node.name(), attribute);
   return value && fallback && *value == *fallback;
 }
 
@@ -116,10 +116,10 @@ void Printer::results(const Node& node) {
 void Printer::node(NodeId id, bool in_function_body) {
   const Node& node = graph.node(id);
   results(node);
-  const OpSyntax* syntax = find_syntax(node.name);
+  const OpSyntax* syntax = find_syntax(node.name());
   if (!options.generic && syntax && has_pretty_form(graph, *syntax, node)) {
-    const PrintFn custom = custom_printer(node.name);
-    std::string_view name = node.name;
+    const PrintFn custom = custom_printer(node.name());
+    std::string_view name = node.name();
     if (in_function_body && name.substr(0, 5) == "func.") name.remove_prefix(5);
     out += name;
     if (custom)
@@ -127,14 +127,14 @@ void Printer::node(NodeId id, bool in_function_body) {
     else
       print_by_format(*this, *syntax, node);
   } else {
-    append_string(out, node.name);
+    append_string(out, node.name());
     generic_tail(node);
   }
   location(node.location);
 }
 
 void Printer::generic_tail(const Node& node) {
-  const OpSyntax* syntax = find_syntax(node.name);
+  const OpSyntax* syntax = find_syntax(node.name());
   const auto is_property = [&](std::string_view name) {
     return syntax && syntax->is_property(name);
   };

@@ -179,7 +179,7 @@ const Node* compact_reducer(const Graph& graph, const Node& node) {
   if (body.nodes.size() != 2 || node.operands.empty()) return nullptr;
   const Node& inner = graph.node(body.nodes[0]);
   const Node& end = graph.node(body.nodes[1]);
-  if (!is_compact_reducer(inner.name) || !inner.attrs.empty() || end.name != "stablehlo.return")
+  if (!is_compact_reducer(inner.name()) || !inner.attrs.empty() || end.name() != "stablehlo.return")
     return nullptr;
   const Type type = scalar_of(graph.type(node.operands[0]));
   if (inner.operands != body.args || inner.results.size() != 1 || end.operands != inner.results)
@@ -202,7 +202,7 @@ void print_reduce(Printer& p, const Node& node) {
   const Node* inner = compact_reducer(p.graph, node);
   if (inner) {
     p.out += " applies ";
-    p.out += inner->name;
+    p.out += inner->name();
   }
   p.out += " across dimensions = ";
   append_ints(p.out, node.attrs.get_ints("dimensions"));
@@ -256,7 +256,7 @@ void parse_computation_body(ModuleParser& parser, ParsedOp& op) {
   Graph& graph = parser.graph();
   const RegionId body = op.regions.back();
   const std::vector<NodeId>& nodes = graph.region(body).nodes;
-  if (nodes.empty() || graph.node(nodes.back()).name != "sdy.return")
+  if (nodes.empty() || graph.node(nodes.back()).name() != "sdy.return")
     graph.append(body, graph.add_node("sdy.return", {}, {}));
   const size_t pos = lex.next_pos();
   if (parser.attributes().at_dict()) parser.add_attrs(op, parser.attributes().dict(), pos);

@@ -24,7 +24,7 @@ const ResultHints* find_result_hints(const Node& node) {
   };
   if (node.results.size() < 2) return nullptr;
   for (const ResultHints& each : hints)
-    if (each.op == node.name && each.names.size() == node.results.size()) return &each;
+    if (each.op == node.name() && each.names.size() == node.results.size()) return &each;
   return nullptr;
 }
 
@@ -97,7 +97,7 @@ class Namer {
     own_values(id, counters, owner);
     for (NodeId node_id : graph_.region(id).nodes) {
       const Node& node = graph_.node(node_id);
-      for (RegionId inner : node.regions) this->region(inner, counters, node.name);
+      for (RegionId inner : node.regions) this->region(inner, counters, node.name());
     }
     while (in_use_.size() > mark) {
       used_.erase(in_use_.back());
@@ -113,12 +113,12 @@ class Namer {
       return;
     }
     std::string base;
-    if (!generic_ && (node.name == "stablehlo.constant" || node.name == "arith.constant")) {
+    if (!generic_ && (node.name() == "stablehlo.constant" || node.name() == "arith.constant")) {
       const DType dtype = graph_.type(node.results[0]).dtype;
       const bool integer =
-          node.name == "stablehlo.constant" && (is_integer(dtype) || dtype == DType::Bool);
+          node.name() == "stablehlo.constant" && (is_integer(dtype) || dtype == DType::Bool);
       base = "%" + unique(integer ? "c" : "cst", counters);
-    } else if (!generic_ && node.name == "tensor.cast") {
+    } else if (!generic_ && node.name() == "tensor.cast") {
       base = "%" + unique("cast", counters);
     } else {
       base = "%" + std::to_string(counters.value++);

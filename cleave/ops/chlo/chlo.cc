@@ -13,10 +13,10 @@ constexpr unsigned kFunctions = kFloats | kComplexes;
 
 // chlo.broadcast_add -> the definition of stablehlo.add.
 const OpDef& base_op(const Node& node) {
-  const std::string base = node.name.substr(kBroadcastPrefix.size());
+  const std::string base = node.name().substr(kBroadcastPrefix.size());
   const OpDef* def = find_op("stablehlo." + base);
   if (!def) def = find_op("chlo." + base);
-  if (!def) throw_internal("{} has no op without broadcast", node.name);
+  if (!def) throw_internal("{} has no op without broadcast", node.name());
   return *def;
 }
 
@@ -51,7 +51,7 @@ Shape broadcast_shape(const Node& node, std::span<const Shape> shapes) {
 }
 
 std::vector<Type> infer_broadcast(const Graph& graph, const Node& node) {
-  const bool selects = node.name == "chlo.broadcast_select";
+  const bool selects = node.name() == "chlo.broadcast_select";
   require_operands(node, selects ? 3 : 2);
   std::vector<Shape> shapes;
   for (size_t i = 0; i < node.operands.size(); ++i) {
@@ -62,11 +62,11 @@ std::vector<Type> infer_broadcast(const Graph& graph, const Node& node) {
     shapes.push_back(type.shape);
   }
   DType dtype = tensor_operand(graph, node, selects).dtype;
-  if (node.name == "chlo.broadcast_compare") {
+  if (node.name() == "chlo.broadcast_compare") {
     comparison_of(node);
     dtype = DType::Bool;
   }
-  if (node.name == "chlo.broadcast_complex") dtype = result_dtype(BinaryOp::Complex, dtype);
+  if (node.name() == "chlo.broadcast_complex") dtype = result_dtype(BinaryOp::Complex, dtype);
   return {Type::tensor(dtype, broadcast_shape(node, shapes))};
 }
 OpShardingRule broadcasting_rule(const Graph& graph, const Node& node) {

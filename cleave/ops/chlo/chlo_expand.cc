@@ -28,7 +28,7 @@ std::vector<ValueId> expand_broadcasting(GraphBuilder& b, const Node& node,
   }
   AttrDict attrs = node.attrs;
   attrs.erase("broadcast_dimensions");
-  return {b.emit_as(type, without_broadcast(node.name), std::move(full), std::move(attrs))};
+  return {b.emit_as(type, without_broadcast(node.name()), std::move(full), std::move(attrs))};
 }
 
 std::vector<ValueId> expand_constant_like(GraphBuilder& b, const Node& node,

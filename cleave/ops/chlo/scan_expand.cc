@@ -121,7 +121,7 @@ std::vector<ValueId> expand_scan(GraphBuilder& b, const Node& node,
   bool moves = true;  // no node of the body is known by its place
   graph.walk(node.regions[0], [&](NodeId id) {
     const OpDef* def = graph.node(id).def;
-    moves = moves && def && !def->has(kCollective) && !is<op::Transfer>(graph.node(id));
+    moves = moves && !def->opaque && !def->has(kCollective) && !is<op::Transfer>(graph.node(id));
   });
   return moves ? ScanLoop(b, node, operands).write() : std::vector<ValueId>{};
 }

@@ -132,7 +132,7 @@ OpShardingRule all_gather_rule(const Graph& graph, const Node& node) {
 std::vector<Array> eval_all_gather(EvalContext& context, const Node& node,
                                    std::span<const Array> args) {
   const std::vector<int64_t> group = group_of(context, node, global_mode(node));
-  const Meeting meeting{context.device(), group, node.name};
+  const Meeting meeting{context.device(), group, node.name()};
   std::vector<Array> results;
   for (const Array& arg : args)
     results.push_back(
@@ -149,14 +149,14 @@ std::vector<Array> eval_all_reduce(EvalContext& context, const Node& node,
   std::vector<Array> results;
   for (const Array& arg : args)
     results.push_back(
-        context.transport().all_reduce({context.device(), group, node.name}, arg, reducer));
+        context.transport().all_reduce({context.device(), group, node.name()}, arg, reducer));
   return results;
 }
 
 std::vector<Array> eval_cross_replica_sum(EvalContext& context, const Node& node,
                                           std::span<const Array> args) {
   const std::vector<int64_t> group = group_of(context, node, GroupMode::CrossReplica);
-  return {context.transport().all_reduce({context.device(), group, node.name}, args[0], {})};
+  return {context.transport().all_reduce({context.device(), group, node.name()}, args[0], {})};
 }
 
 // The first of the group gets the reduction, the others zeros.
@@ -167,7 +167,7 @@ std::vector<Array> eval_collective_reduce(EvalContext& context, const Node& node
   for (const Array& arg : args) {
     Array reduced;
     if (group)
-      reduced = context.transport().all_reduce({context.device(), *group, node.name}, arg,
+      reduced = context.transport().all_reduce({context.device(), *group, node.name()}, arg,
                                                reducer_of(context, node));
     const bool root = group && group->front() == context.device();
     results.push_back(root ? reduced : Array::zeros(arg.dtype(), arg.shape()));
@@ -200,7 +200,7 @@ std::vector<Array> eval_reduce_scatter(EvalContext& context, const Node& node,
   const auto count = static_cast<int64_t>(group.size());
   require(size % count == 0, node, "{} elements cannot be dealt evenly to {} devices", size, count);
   const std::vector<int64_t> sizes(group.size(), size / count);
-  return {context.transport().reduce_scatter({context.device(), group, node.name}, args[0], dim,
+  return {context.transport().reduce_scatter({context.device(), group, node.name()}, args[0], dim,
                                              sizes, reducer_of(context, node))};
 }
 
@@ -245,7 +245,7 @@ std::vector<Array> eval_all_to_all(EvalContext& context, const Node& node,
             node.attrs.get_int("split_count"));
     const std::vector<int64_t> sizes(group.size(),
                                      arg.shape()[split] / static_cast<int64_t>(group.size()));
-    results.push_back(context.transport().all_to_all({context.device(), group, node.name}, arg,
+    results.push_back(context.transport().all_to_all({context.device(), group, node.name()}, arg,
                                                      split, node.attrs.get_int("concat_dimension"),
                                                      sizes));
   }
@@ -266,7 +266,7 @@ std::vector<Array> eval_permute(EvalContext& context, const Node& node,
   for (const Array& arg : args) {
     Array moved;
     if (members.contains(context.device()))
-      moved = context.transport().permute({context.device(), group, node.name}, arg, pairs);
+      moved = context.transport().permute({context.device(), group, node.name()}, arg, pairs);
     results.push_back(moved.valid() ? moved : Array::zeros(arg.dtype(), arg.shape()));
   }
   return results;
@@ -324,8 +324,8 @@ std::vector<Array> eval_broadcast(EvalContext& context, const Node& node,
     const int64_t place = roots.valid() ? roots.data<int32_t>()[i] : 0;
     require(place >= 0 && place < static_cast<int64_t>(group->size()), node,
             "the root {} is outside of a group of {}", place, group->size());
-    results.push_back(context.transport().broadcast({context.device(), *group, node.name}, args[i],
-                                                    (*group)[static_cast<size_t>(place)]));
+    results.push_back(context.transport().broadcast({context.device(), *group, node.name()},
+                                                    args[i], (*group)[static_cast<size_t>(place)]));
   }
   return results;
 }
@@ -379,7 +379,7 @@ std::vector<Array> eval_send(EvalContext& context, const Node& node, std::span<c
 }
 std::vector<Array> eval_recv(EvalContext& context, const Node& node, std::span<const Array>) {
   std::vector<Array> results =
-      context.transport().receive(context.device(), channel_of(node), node.name);
+      context.transport().receive(context.device(), channel_of(node), node.name());
   results.push_back(token());
   return results;
 }

@@ -16,7 +16,9 @@ void extend_family(OpRegistry& registry) {
   add_collective_batch_rules(registry);
   set_no_derivative(registry, "constant", {"stablehlo.partition_id", "stablehlo.replica_id"});
   set_no_derivative(registry, "token", {"stablehlo.after_all", "stablehlo.create_token"});
-  set_no_derivative(registry, "compiler", {"cleave.halo", "cleave.transfer"});
+  set_no_derivative(
+      registry, "compiler",
+      {"cleave.halo", "cleave.transfer", "cleave.enter_manual", "cleave.leave_manual"});
   add_collective_expansions(registry);
 }
 

@@ -77,7 +77,7 @@ std::vector<Type> infer_branches(const Graph& graph, const Node& node) {
 }
 
 void verify_branches(const Graph& graph, const Node& node) {
-  const bool is_if = node.name == "stablehlo.if";
+  const bool is_if = node.name() == "stablehlo.if";
   const Type expected = Type::tensor(is_if ? DType::Bool : DType::I32, {});
   require(graph.operand_type(node, 0) == expected, node, "is decided by {}, not by {}",
           to_string(graph.operand_type(node, 0)), to_string(expected));

@@ -133,7 +133,7 @@ std::vector<Batched> choose_examples(const BatchContext& c) {
   std::vector<std::vector<Batched>> branches;
   for (RegionId region : c.node.regions)
     branches.push_back(c.transform.inline_region(b, region, {}));
-  const bool is_if = c.node.name == "stablehlo.if";
+  const bool is_if = c.node.name() == "stablehlo.if";
   std::vector<Batched> results;
   for (size_t i = 0; i < c.node.results.size(); ++i) {
     if (!result_type(c, i).is_tensor()) {
@@ -157,7 +157,7 @@ std::vector<Batched> batch_branches(const BatchContext& c) {
   if (c.operands[0].batched()) return choose_examples(c);
   Graph& graph = c.b.graph();
   // The types of results follow from the branches, which need a node to belong to.
-  const NodeId holder = graph.add_node(c.node.name, std::vector<ValueId>{}, {});
+  const NodeId holder = graph.add_node(c.node.name(), std::vector<ValueId>{}, {});
   std::vector<GraphBuilder> builders;
   std::vector<std::vector<Batched>> branches;
   std::vector<bool> batched(c.node.results.size());
@@ -171,7 +171,7 @@ std::vector<Batched> batch_branches(const BatchContext& c) {
   for (size_t i = 0; i < batched.size(); ++i)
     types.push_back(batched[i] ? with_dim(result_type(c, i), 0, c.size) : result_type(c, i));
   const NodeId node =
-      graph.add_node(c.node.name, {c.operands[0].value}, std::move(types), c.node.attrs);
+      graph.add_node(c.node.name(), {c.operands[0].value}, std::move(types), c.node.attrs);
   graph.node(node).attrs.erase("sdy.sharding");
   graph.node(node).regions = graph.node(holder).regions;
   graph.node(holder).regions.clear();
@@ -208,7 +208,7 @@ std::vector<Batched> batch_scan(const BatchContext& c) {
     batched.push_back(c.operands[i].batched());
   }
   while (true) {
-    const NodeId holder = graph.add_node(c.node.name, std::vector<ValueId>{}, {});
+    const NodeId holder = graph.add_node(c.node.name(), std::vector<ValueId>{}, {});
     GraphBuilder step(graph, graph.add_region(holder));
     const std::vector<Batched> next = c.transform.inline_region(
         step, c.node.regions[0], region_args(c, step.region(), types, batched, last));
@@ -237,7 +237,7 @@ std::vector<Batched> batch_scan(const BatchContext& c) {
     }
     step.finish(std::move(returned));
     const NodeId node =
-        graph.add_node(c.node.name, std::move(operands), std::move(result_types), c.node.attrs);
+        graph.add_node(c.node.name(), std::move(operands), std::move(result_types), c.node.attrs);
     graph.node(node).attrs.erase("sdy.sharding");
     graph.node(node).regions = {step.region()};
     graph.node(holder).regions.clear();

@@ -20,7 +20,7 @@ const Node* producer_of(const Graph& graph, ValueId value) {
 bool keeps_number(const Graph& graph, const Node& node) {
   if (is<op::Convert>(node))
     return byte_size(graph.result_type(node).dtype) >= byte_size(graph.operand_type(node, 0).dtype);
-  return is<op::Transfer, op::Reshape>(node) || node.name.starts_with("sdy.");
+  return is<op::Transfer, op::Reshape>(node) || node.name().starts_with("sdy.");
 }
 
 // Through changes of layout and names, which keep the value.
@@ -94,8 +94,7 @@ class LoopCount {
     if (!type.is_tensor() || !is_integer(type.dtype) || num_elements(type.shape) != 1)
       return std::nullopt;
     if (const Node* node = producer_of(graph_, value)) {
-      if (!node->def || !node->def->has(kConstantLike) || !node->attrs.has("value"))
-        return std::nullopt;
+      if (!node->def->has(kConstantLike) || !node->attrs.has("value")) return std::nullopt;
       const Array wide =
           convert(array_of(node->attrs.get_literal("value")), DType::I64).contiguous();
       return *wide.data<int64_t>();
@@ -113,7 +112,7 @@ class LoopCount {
     const Region& body = graph_.region(loop->body);
     if (body.nodes.empty()) return std::nullopt;
     const Node& end = graph_.node(body.nodes.back());
-    if (!end.def || !end.def->has(kTerminator)) return std::nullopt;
+    if (!end.def->has(kTerminator)) return std::nullopt;
     if (origin_of(graph_, end.operands[arg.index]) != body.args[arg.index]) return std::nullopt;
     return graph_.node(owner).operands[arg.index];
   }

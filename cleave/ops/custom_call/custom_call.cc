@@ -109,7 +109,7 @@ OpShardingRule x64_combine_rule(const Graph& graph, const Node& node) {
   bool is_state = false;
   graph.walk([&](NodeId id) {
     const Node& user = graph.node(id);
-    is_state |= user.name == "stablehlo.rng_bit_generator" &&
+    is_state |= user.name() == "stablehlo.rng_bit_generator" &&
                 std::ranges::find(user.operands, node.results[0]) != user.operands.end();
   });
   if (!is_state || graph.result_type(node).rank() == 0) return pointwise_rule(graph, node);

@@ -33,7 +33,7 @@ bool divisor_is_nonzero(const Graph& graph, const Node& divide) {
     const Attribute* constant = node.operands.empty() ? node.attrs.find("value") : nullptr;
     if (const auto* elements = constant ? constant->as<ElementsAttr>() : nullptr)
       return is_nonzero(elements->literal);
-    const bool copies = node.def && node.def->has(kViewLike);
+    const bool copies = node.def->has(kViewLike);
     if (!copies || node.operands.size() != 1) return false;
     value = node.operands[0];
   }

@@ -34,7 +34,7 @@ ValueId broadcast_operand(const BatchContext& c, size_t i) {
 }
 
 std::vector<Batched> batch_broadcasting(const BatchContext& c) {
-  const std::string base = c.node.name.substr(std::string_view("chlo.broadcast_").size());
+  const std::string base = c.node.name().substr(std::string_view("chlo.broadcast_").size());
   const std::string name = (find_op("stablehlo." + base) ? "stablehlo." : "chlo.") + base;
   std::vector<ValueId> operands;
   for (size_t i = 0; i < c.operands.size(); ++i) operands.push_back(broadcast_operand(c, i));
@@ -53,7 +53,7 @@ std::vector<Batched> batch_check_const(const BatchContext& c) {
   const ValueId expected = c.b.emit_as(literal.type, "stablehlo.constant", {}, constant);
   AttrDict attrs = c.node.attrs;
   attrs.erase("value");
-  std::string name = c.node.name;
+  std::string name = c.node.name();
   name.resize(name.size() - std::string_view("_const").size());
   c.b.graph().append(c.b.region(), c.b.graph().add_node(
                                        name, {at_front(c, c.operands[0]), at_front(c, {expected})},

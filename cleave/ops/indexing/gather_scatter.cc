@@ -243,7 +243,7 @@ std::vector<Type> infer_dynamic_gather(const Graph& graph, const Node& node) {
 std::vector<Array> eval_dynamic_gather(EvalContext& context, const Node& node,
                                        std::span<const Array> args) {
   Node fixed;
-  fixed.name = node.name;
+  fixed.def = node.def;
   fixed.attrs = node.attrs;
   Shape window = integers_of(args[2]);
   require_windows(node, gather_map(node), Type::tensor(args[0].dtype(), args[0].shape()), window);

@@ -23,7 +23,7 @@ struct Eig {
     std::vector<Type> types;
     for (ValueId result : c.results) types.push_back(c.b.type(result));
     Graph& graph = c.b.graph();
-    const NodeId node = graph.add_node(c.node.name, {c.operand()}, std::move(types), attrs);
+    const NodeId node = graph.add_node(c.node.name(), {c.operand()}, std::move(types), attrs);
     graph.append(c.b.region(), node);
     left = expr(c.b, graph.node(node).results[num_values()]);
     right = expr(c.b, graph.node(node).results[num_values() + 1]);

@@ -21,7 +21,7 @@ std::vector<Batched> batch_norm(const BatchContext& c) {
   const int64_t feature = c.node.attrs.get_int("feature_index");
   const size_t rank = operand_type(c, 0).rank();
   const size_t last = c.operands.size() - 1;
-  const bool gradient = c.node.name == "stablehlo.batch_norm_grad";
+  const bool gradient = c.node.name() == "stablehlo.batch_norm_grad";
   auto is_full = [&](size_t i) { return i == 0 || (gradient && i == last); };
   auto place = [&](bool full) { return full && rank > 1 ? feature : 0; };
   std::vector<ValueId> operands;

@@ -30,7 +30,7 @@ std::vector<ValueId> with_vectors(const DiffContext& c, AttrDict config) {
   AttrDict attrs = c.node.attrs;
   attrs.set("mhlo.backend_config", DictAttr{std::move(config)});
   Graph& graph = c.b.graph();
-  const NodeId node = graph.add_node(c.node.name, {c.operand()}, std::move(types), attrs);
+  const NodeId node = graph.add_node(c.node.name(), {c.operand()}, std::move(types), attrs);
   graph.append(c.b.region(), node);
   return graph.node(node).results;
 }

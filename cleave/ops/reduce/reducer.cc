@@ -16,7 +16,7 @@ constexpr Reduction kReductions[] = {
 };
 
 std::optional<ReduceOp> reducer_of(const Node& node, DType dtype, bool logical_only) {
-  const std::optional<ReduceOp> op = reduce_op_of(node.name);
+  const std::optional<ReduceOp> op = reduce_op_of(node.name());
   const bool is_logical = op == ReduceOp::And || op == ReduceOp::Or;
   return is_logical && logical_only && dtype != DType::Bool ? std::nullopt : op;
 }

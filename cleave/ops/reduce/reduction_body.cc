@@ -87,7 +87,7 @@ std::optional<std::vector<Reducer>> recognise_reducers(const Graph& graph, Regio
     const NodeId producer = graph.value(behind_identities(graph, terminator.operands[i])).producer;
     if (!producer.valid()) return std::nullopt;
     const Node& node = graph.node(producer);
-    const auto reducer = reducer_of(node.name);
+    const auto reducer = reducer_of(node.name());
     if (!reducer || node.parent != region || node.operands.size() != 2) return std::nullopt;
     const ValueId a = body.args[i], b = body.args[n + i];
     const ValueId left = behind_identities(graph, node.operands[0]);
@@ -138,7 +138,7 @@ bool is_identity_constant(const Graph& graph, ValueId value, Reducer reducer) {
   const NodeId producer = graph.value(value).producer;
   if (!producer.valid()) return false;
   const Node& node = graph.node(producer);
-  if (node.name != "stablehlo.constant" && node.name != "sdy.constant") return false;
+  if (node.name() != "stablehlo.constant" && node.name() != "sdy.constant") return false;
   const Attribute* attribute = node.attrs.find("value");
   const ElementsAttr* elements = attribute ? attribute->as<ElementsAttr>() : nullptr;
   if (!elements || !elements->literal.bytes) return false;

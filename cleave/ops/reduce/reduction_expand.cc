@@ -31,7 +31,7 @@ std::vector<ValueId> inline_scalars(GraphBuilder& b, RegionId body, std::span<co
       whole[node.results[0]] = spread(node.operands[0]);
       continue;
     }
-    if (!node.def || !(node.def->traits & (kElementwise | kConstantLike)))
+    if (!(node.def->traits & (kElementwise | kConstantLike)))
       fail(node, "inside the scalar body of an op has no derivative");
     if (node.def->has(kConstantLike)) {
       whole[node.results[0]] = spread(reemit(b, node, {})[0]);
@@ -40,7 +40,7 @@ std::vector<ValueId> inline_scalars(GraphBuilder& b, RegionId body, std::span<co
     std::vector<ValueId> operands;
     for (ValueId operand : node.operands) operands.push_back(spread(operand));
     const Type type = Type::tensor(graph.type(node.results[0]).dtype, shape);
-    whole[node.results[0]] = b.emit_as(type, node.name, std::move(operands), node.attrs);
+    whole[node.results[0]] = b.emit_as(type, node.name(), std::move(operands), node.attrs);
   }
   std::vector<ValueId> results;
   const std::vector<ValueId> returned = graph.node(nodes.back()).operands;
@@ -57,8 +57,7 @@ bool is_scalar_code(const Graph& graph, RegionId body) {
   const std::vector<NodeId>& nodes = graph.region(body).nodes;
   return std::all_of(nodes.begin(), nodes.end() - 1, [&](NodeId id) {
     const Node& node = graph.node(id);
-    return node.def &&
-           (node.def->traits & (kElementwise | kConstantLike) || is_identity_op(node)) &&
+    return (node.def->traits & (kElementwise | kConstantLike) || is_identity_op(node)) &&
            node.results.size() == 1 && node.regions.empty() && graph.result_type(node).rank() == 0;
   });
 }

@@ -144,7 +144,7 @@ const char* direction_of(const DiffContext& c) {
   const Region& select = graph.region(c.node.regions[0]);
   const Node& first = graph.node(select.nodes[0]);
   require(reducers && (*reducers)[0] == Reducer::Sum && select.nodes.size() == 2 &&
-              first.name == "stablehlo.compare" && first.operands == select.args,
+              first.name() == "stablehlo.compare" && first.operands == select.args,
           c.node, "has a derivative where it selects by a comparison and adds");
   const std::string_view direction = first.attrs.get_string("comparison_direction");
   return direction[0] == 'G' ? "GE" : "LE";

@@ -10,7 +10,7 @@ namespace cleave {
 namespace {
 
 ShardingSpec batched_spec(const BatchContext& c, const ShardingSpec& spec, int64_t dim) {
-  return with_batch_dim(spec, dim, c.transform.spmd_axis(), c.node.name);
+  return with_batch_dim(spec, dim, c.transform.spmd_axis(), c.node.name());
 }
 
 // The op on a value as it lies, with its own attributes brought to one more dimension at `dim`.
@@ -43,7 +43,7 @@ std::vector<Batched> batch_sharding_group(const BatchContext& c) {
   const Graph& graph = c.b.graph();
   auto group_of = [](const Node& node) { return node.attrs.get_int("group_id"); };
   graph.walk([&](NodeId id) {
-    if (graph.node(id).name == c.node.name) top = std::max(top, group_of(graph.node(id)));
+    if (graph.node(id).name() == c.node.name()) top = std::max(top, group_of(graph.node(id)));
   });
   AttrDict attrs = c.node.attrs;
   attrs.set("group_id", int_attr(top + 1 + group_of(c.node)));
@@ -82,7 +82,7 @@ std::vector<Batched> batch_computation(const BatchContext& c) {
   };
   std::vector<ShardingSpec> in = given_specs(c.node, "in_shardings");
   std::vector<ShardingSpec> out = given_specs(c.node, "out_shardings");
-  const NodeId holder = graph.add_node(c.node.name, std::vector<ValueId>{}, {});
+  const NodeId holder = graph.add_node(c.node.name(), std::vector<ValueId>{}, {});
   GraphBuilder body(graph, graph.add_region(holder));
   const std::vector<ValueId> args = graph.region(c.node.regions[0]).args;
   std::vector<Batched> inner;
@@ -113,7 +113,7 @@ std::vector<Batched> batch_computation(const BatchContext& c) {
   if (attrs.has("in_shardings")) attrs.set("in_shardings", ShardingsAttr{std::move(in)});
   if (attrs.has("out_shardings")) attrs.set("out_shardings", ShardingsAttr{std::move(out)});
   const NodeId node =
-      graph.add_node(c.node.name, std::move(operands), std::move(types), std::move(attrs));
+      graph.add_node(c.node.name(), std::move(operands), std::move(types), std::move(attrs));
   graph.node(node).regions = {body.region()};
   graph.node(holder).regions.clear();
   graph.region(body.region()).owner = node;

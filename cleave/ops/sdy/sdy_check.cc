@@ -205,7 +205,7 @@ void verify_sdy_collective(const Graph& graph, const Node& node) {
   const Attribute* attribute = node.attrs.find("out_sharding");
   const auto* after = attribute ? attribute->as<ShardingAttr>() : nullptr;
   require(after && after->spec.mesh, node, "the attribute 'out_sharding' is missing");
-  const std::string_view op = std::string_view(node.name).substr(4);
+  const std::string_view op = std::string_view(node.name()).substr(4);
   std::optional<ShardingSpec> before = get_sharding(graph, node.operands[0]);
   // A value without a sharding is replicated, which these may begin with.
   const bool from_replicated = op == "all_slice" || op == "all_reduce" || op == "reduce_scatter" ||

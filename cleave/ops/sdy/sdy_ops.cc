@@ -61,10 +61,10 @@ void verify_edge(const Graph& graph, const Node& node) {
   const NodeId producer = graph.value(node.operands[0]).producer;
   if (!producer.valid()) return;
   const Node& op = graph.node(producer);
-  require(op.name == "sdy.propagation_barrier" || (op.def && op.def->has(kDataFlow)), node,
+  require(op.name() == "sdy.propagation_barrier" || op.def->has(kDataFlow), node,
           "stands on a result of {}, and not on an argument, or on a result of an op that data "
           "flows through, such as stablehlo.while",
-          op.name);
+          op.name());
 }
 
 // ---- constant ----
@@ -256,8 +256,7 @@ std::vector<Array> eval_manual(EvalContext& context, const Node& node,
 }  // namespace
 
 bool is_identity_op(const Node& node) {
-  return node.def && node.def->has(kSameValue) && node.operands.size() == 1 &&
-         node.results.size() == 1;
+  return node.def->has(kSameValue) && node.operands.size() == 1 && node.results.size() == 1;
 }
 
 void register_sdy_ops(OpRegistry& registry) {
@@ -280,7 +279,7 @@ void register_sdy_ops(OpRegistry& registry) {
                 .forwards = true,
                 .propagation_class = always<PropagationClass::Elementwise>});
   registry.add({.name = "sdy.propagation_barrier",
-                .traits = kPure | kSameValue | kKeepsConstants,
+                .traits = kPure | kSameValue | kKeepsConstants | kSteersPropagation,
                 .infer = infer_identity,
                 .verify = verify_barrier,
                 .cost = no_cost,
@@ -288,7 +287,7 @@ void register_sdy_ops(OpRegistry& registry) {
                 .forwards = true,
                 .propagation_class = always<PropagationClass::Barrier>});
   registry.add({.name = "sdy.data_flow_edge",
-                .traits = kSameValue,
+                .traits = kSameValue | kSteersPropagation,
                 .infer = infer_identity,
                 .verify = verify_edge,
                 .cost = no_cost,
@@ -296,7 +295,7 @@ void register_sdy_ops(OpRegistry& registry) {
                 .forwards = true,
                 .propagation_class = always<PropagationClass::PassThrough>});
   registry.add({.name = "sdy.func_data_flow_edge",
-                .traits = kSameValue,
+                .traits = kSameValue | kSteersPropagation,
                 .infer = infer_identity,
                 .cost = no_cost,
                 .eval = eval_identity,

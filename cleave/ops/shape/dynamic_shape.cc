@@ -86,8 +86,7 @@ OpShardingRule dynamic_update_slice_rule(const Graph& graph, const Node& node) {
   const bool constant_starts =
       std::all_of(node.operands.begin() + 2, node.operands.end(), [&](ValueId index) {
         const NodeId producer = graph.value(index).producer;
-        return producer.valid() && graph.node(producer).def &&
-               graph.node(producer).def->has(kConstantLike);
+        return producer.valid() && graph.node(producer).def->has(kConstantLike);
       });
   RuleBuilder builder(graph, node);
   for (size_t d = 0; d < whole.size(); ++d) {

@@ -28,7 +28,7 @@ std::optional<std::vector<int64_t>> constant_operand(const Graph& graph, const N
   const Node& constant = graph.node(producer);
   const Attribute* value = constant.attrs.find("value");
   const auto* elements = value ? value->as<ElementsAttr>() : nullptr;
-  if (!constant.def || !constant.def->has(kConstantLike) || !elements || !elements->literal.bytes)
+  if (!constant.def->has(kConstantLike) || !elements || !elements->literal.bytes)
     return std::nullopt;
   return constant.attrs.get_ints("value");
 }

@@ -325,7 +325,7 @@ std::vector<Type> infer_concatenate(const Graph& graph, const Node& node) {
 // The producer of a value where it is a slice, else none.
 const Node* slice_of(const Graph& graph, ValueId value) {
   const NodeId producer = graph.value(value).producer;
-  if (!producer.valid() || graph.node(producer).name != "stablehlo.slice") return nullptr;
+  if (!producer.valid() || graph.node(producer).name() != "stablehlo.slice") return nullptr;
   return &graph.node(producer);
 }
 // Slices that are put together again move elements between neighbours; anything else gathers.

@@ -89,7 +89,7 @@ OpShardingRule broadcast_rule(const Graph& graph, const Node& node,
 
 bool is_zero_constant(const Graph& graph, ValueId value) {
   const NodeId producer = graph.value(value).producer;
-  if (!producer.valid() || graph.node(producer).name != "stablehlo.constant") return false;
+  if (!producer.valid() || graph.node(producer).name() != "stablehlo.constant") return false;
   const Literal& literal = graph.node(producer).attrs.get_literal("value");
   return literal.bytes && std::all_of(literal.bytes->begin(), literal.bytes->end(),
                                       [](std::byte b) { return b == std::byte{0}; });

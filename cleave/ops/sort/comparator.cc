@@ -49,7 +49,7 @@ class Matcher {
     const NodeId id = graph_.value(behind_identities(graph_, value)).producer;
     if (!id.valid()) return nullptr;
     const Node& node = graph_.node(id);
-    return node.name == op && node.parent == region_ ? &node : nullptr;
+    return node.name() == op && node.parent == region_ ? &node : nullptr;
   }
 
   std::string_view direction(const Node& compare) const {

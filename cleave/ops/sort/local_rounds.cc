@@ -20,8 +20,8 @@ bool selects(const Graph& graph, RegionId region) {
     const NodeId maker = graph.value(end.operands[i]).producer;
     if (!maker.valid()) return false;
     const Node& node = graph.node(maker);
-    const bool chooses = node.name == "stablehlo.select";
-    if (!chooses && node.name != "stablehlo.maximum" && node.name != "stablehlo.minimum")
+    const bool chooses = node.name() == "stablehlo.select";
+    if (!chooses && node.name() != "stablehlo.maximum" && node.name() != "stablehlo.minimum")
       return false;
     const ValueId a = node.operands[chooses ? 1 : 0], b = node.operands[chooses ? 2 : 1];
     if (!(a == args[i] && b == args[n + i]) && !(b == args[i] && a == args[n + i])) return false;
@@ -112,7 +112,7 @@ std::vector<ValueId> local_running_join(LocalOp& op) {
 }  // namespace
 
 std::optional<RunningForm> running_form(const Graph& graph, const Node& node) {
-  if (node.name != "stablehlo.reduce_window" || node.operands.size() != 2) return std::nullopt;
+  if (node.name() != "stablehlo.reduce_window" || node.operands.size() != 2) return std::nullopt;
   const Type& type = graph.operand_type(node, 0);
   const Window window = window_of(node, type.rank());
   std::optional<RunningForm> form;
@@ -133,7 +133,7 @@ std::optional<RunningForm> running_form(const Graph& graph, const Node& node) {
       !is_identity_constant(graph, node.operands[1], (*reducers)[0]))
     return std::nullopt;
   const Node& end = graph.node(graph.terminator(node.regions[0]));
-  form->op = graph.node(graph.value(end.operands[0]).producer).name;
+  form->op = graph.node(graph.value(end.operands[0]).producer).name();
   return form;
 }
 
@@ -159,14 +159,14 @@ std::vector<ValueId> local_reduce_round(LocalOp& op) {
 }
 
 std::optional<RoundsForm> rounds_form(const Graph& graph, const Node& node, int64_t parts) {
-  if (node.name == "chlo.top_k") {
+  if (node.name() == "chlo.top_k") {
     const Type& row = graph.operand_type(node, 0);
     const int64_t n = row.shape.back(), k = graph.result_type(node).shape.back();
     const int64_t value = byte_size(row.dtype), index = byte_size(graph.result_type(node, 1).dtype);
     if (k == 0 || parts * k * (value + index) >= n * value) return std::nullopt;
     return RoundsForm{1, static_cast<int64_t>(row.rank()) - 1};
   }
-  if (node.name == "stablehlo.reduce") {
+  if (node.name() == "stablehlo.reduce") {
     const std::vector<int64_t> dims = node.attrs.get_ints_or_empty("dimensions");
     if (dims.empty() || common_reduce_op(graph, node.regions[0]) ||
         !selects(graph, node.regions[0]))

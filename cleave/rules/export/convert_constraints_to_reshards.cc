@@ -4,12 +4,10 @@
 namespace cleave {
 
 void convert_constraints_to_reshards(Graph& graph) {
-  const OpDef* reshard = find_op("sdy.reshard");
   graph.walk([&](NodeId id) {
     Node& node = graph.node(id);
     if (!is<op::ShardingConstraint>(node)) return;
-    node.name = "sdy.reshard";
-    node.def = reshard;
+    node.def = &def_of<op::Reshard>();
   });
 }
 

@@ -26,7 +26,7 @@ void merge_constants(Graph& graph) {
       for (RegionId inner : node.regions) self(self, inner);
       const bool constant = is<op::SdyConstant, op::Constant>(node);
       if (!constant && !is_scalar_expansion(graph, node)) continue;
-      std::string key = node.name + to_string(graph.type(node.results[0]));
+      std::string key = node.name() + to_string(graph.type(node.results[0]));
       if (!constant) {
         const ValueId scalar = node.operands[0], first = merged[scalar.index];
         key += '%' + std::to_string(first.valid() ? first.index : scalar.index);

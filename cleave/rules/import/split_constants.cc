@@ -16,7 +16,7 @@ namespace {
 
 bool is_scalar(const Type& type) { return type.is_tensor() && type.rank() == 0; }
 bool is_constant(const Node& node) { return is<op::SdyConstant, op::Iota>(node); }
-bool is_return(const Node& node) { return node.name.ends_with(".return"); }
+bool is_return(const Node& node) { return node.name().ends_with(".return"); }
 
 bool is_scalar_expansion(const Graph& graph, const Node& node) {
   return is<op::BroadcastInDim>(node) && is_scalar(graph.type(node.operands[0]));
@@ -39,12 +39,10 @@ class Splitter {
 
  private:
   void convert_constants() {
-    const OpDef* def = find_op("sdy.constant");
     graph_.walk([&](NodeId id) {
       Node& node = graph_.node(id);
       if (!is<op::Constant>(node)) return;
-      node.name = "sdy.constant";
-      node.def = def;
+      node.def = &def_of<op::SdyConstant>();
     });
   }
 
@@ -89,7 +87,6 @@ class Splitter {
     if (is<op::Call>(node)) return !not_constant_.contains(std::string(callee_name(node)));
     if (is<op::NamedComputation>(node))
       return !not_constant_computations_.contains(std::string(node.attrs.get_string("name")));
-    if (!node.def) return false;
     return node.def->has(kKeepsConstants) || (node.def->has(kElementwise) && node.def->has(kPure));
   }
 

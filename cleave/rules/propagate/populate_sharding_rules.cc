@@ -16,8 +16,9 @@ std::vector<std::string> populate_sharding_rules(Graph& graph, bool conservative
     if (const auto rule = propagation_rule(graph, node, conservative)) {
       if (!node.attrs.has(kShardingRuleAttr))
         node.attrs.set(kShardingRuleAttr, ShardingRuleAttr{rule});
-    } else if (!node.def && !node.name.ends_with(".return") && unknown.insert(node.name).second) {
-      messages.push_back(fmt::format("op '{}' has no sharding rule", node.name));
+    } else if (node.def->opaque && !node.name().ends_with(".return") &&
+               unknown.insert(node.name()).second) {
+      messages.push_back(fmt::format("op '{}' has no sharding rule", node.name()));
     }
   });
   return messages;

@@ -181,8 +181,7 @@ class Builder {
 
   int32_t rule_for(const Node& node) {
     const bool own_rule = !node.attrs.empty() && node.attrs.has(kShardingRuleAttr);
-    if (!own_rule && node.def && node.def->has(kElementwise) && node.def->rule &&
-        all_shapes_equal(node))
+    if (!own_rule && node.def->has(kElementwise) && node.def->rule && all_shapes_equal(node))
       return identity_rule_for(graph_.type(node.results[0]).shape, node.operands.size());
     if (!own_rule && is<op::ShardingConstraint>(node))
       return identity_rule_for(graph_.type(node.results[0]).shape, 1);
@@ -201,12 +200,12 @@ class Builder {
 
   void check_type(const Node& node, const Type& type) const {
     if (type.kind == Type::Kind::Tuple)
-      throw_user("propagation does not support tuples: {} has a result of type {}", node.name,
+      throw_user("propagation does not support tuples: {} has a result of type {}", node.name(),
                  to_string(type));
     if (type.is_tensor() && !type.has_static_shape())
       throw_user(
           "propagation supports only ranked tensors of static shape: {} has a result of type {}",
-          node.name, to_string(type));
+          node.name(), to_string(type));
   }
 
   void classify(const Node& node, Op& op) const {
@@ -316,7 +315,7 @@ class Builder {
 
   void note_missing_rule(NodeId id, const Node& node) {
     if (node.operands.empty() || node.results.empty() || is_data_flow_op(node)) return;
-    if (is<op::Call>(node) || node.name.starts_with("sdy.")) return;
+    if (is<op::Call>(node) || node.name().starts_with("sdy.")) return;
     bool inside_reducer = false;
     for (RegionId region = node.parent; region.valid();) {
       const NodeId owner = graph_.region(region).owner;
@@ -369,7 +368,7 @@ class Builder {
       const auto it = function_of_name_.find(std::string(callee_name(user)));
       if (it == function_of_name_.end() || !graph_.functions[it->second].body.valid()) return;
       notify_users(graph_.region(graph_.functions[it->second].body).args[use.operand]);
-    } else if (is<op::FuncReturn>(user) || user.name == "return") {
+    } else if (is<op::FuncReturn>(user) || user.name() == "return") {
       const int function = function_of(graph_, user.parent);
       if (function >= 0)
         for (NodeId call : calls_of(function)) notify_users(graph_.node(call).results[use.operand]);

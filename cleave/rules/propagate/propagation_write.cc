@@ -119,7 +119,7 @@ void PropagationEngine::write_back() {
     const std::string_view own = own_sharding_attr(node);
     if (!own.empty()) {
       node.attrs.set(own, single_attr(spec));
-    } else if (node.results.size() == 1 && !node.name.starts_with("sdy.")) {
+    } else if (node.results.size() == 1 && !node.name().starts_with("sdy.")) {
       node.attrs.set(kShardingAttr, per_value_attr(spec));
     } else {
       set_sharding(graph_, slot.value, specs_[spec]);
@@ -129,7 +129,7 @@ void PropagationEngine::write_back() {
     if (op.erased || op.rule == PropagationTables::kNoRule) continue;
     Node& node = graph_.node(op.node);
     if (options_.keep_rules) {
-      if (op.op_class != PropagationClass::Barrier && !node.name.ends_with("data_flow_edge") &&
+      if (op.op_class != PropagationClass::Barrier && !node.name().ends_with("data_flow_edge") &&
           !node.attrs.has(kShardingRuleAttr))
         node.attrs.set(kShardingRuleAttr, ShardingRuleAttr{tables_.rules[op.rule]->rule});
     } else if (!node.attrs.empty()) {
