@@ -24,7 +24,7 @@ void run(const std::string& path, bool short_form, bool conservative) {
   graph.walk([&](NodeId id) {
     const Node& node = graph.node(id);
     if (node.results.empty() || node.operands.empty()) return;
-    const auto rule = propagation_rule(graph, node, conservative);
+    const auto rule = op_rule(graph, node, conservative).propagation;
     std::string results;
     for (ValueId result : node.results)
       results += (results.empty() ? "" : ", ") + names[result.index];

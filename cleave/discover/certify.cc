@@ -6,10 +6,12 @@
 #include "cleave/discover/op_call.h"
 #include "cleave/discover/transfer.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/graph/op_rule.h"
 #include "cleave/rules/propagate/propagation.h"
 #include "cleave/runtime/executor.h"
 #include "cleave/runtime/interpreter.h"
 #include "cleave/spmd/partition.h"
+#include "cleave/spmd/planned_marks.h"
 
 namespace cleave {
 namespace {
@@ -24,7 +26,7 @@ Program program_of(const Graph& sample, const std::vector<Placement>& arguments,
   Graph graph = sample;
   graph.walk([&](NodeId id) {
     AttrDict& attrs = graph.node(id).attrs;
-    if (attrs.has("sdy.sharding_rule")) attrs.set("cleave.stated_rule", UnitAttr{});
+    if (attrs.has("sdy.sharding_rule")) attrs.set(kStatedRuleAttr, UnitAttr{});
   });
   auto mesh = std::make_shared<const Mesh>(Mesh({{"x", w}}, {}, "mesh"));
   graph.meshes = {mesh};
@@ -159,7 +161,7 @@ bool runs_alone(const Graph& call, const std::vector<Placement>& operands,
                 const std::vector<Placement>& results, int w) {
   Graph planned = call;
   const std::vector<NodeId> nodes = planned.region(planned.find_function("main")->body).nodes;
-  for (NodeId id : nodes) planned.node(id).attrs.set("cleave.planned", UnitAttr{});
+  for (NodeId id : nodes) planned.node(id).attrs.set(kPlannedAttr, UnitAttr{});
   // Constants are split with what they meet.
   const bool sharded = std::any_of(operands.begin(), operands.end(),
                                    [](const Placement& p) { return p.is_shard(); });

@@ -37,7 +37,7 @@ class DimClasses {
 
  private:
   void join(const Graph& graph, const Node& node) {
-    const std::optional<OpShardingRule> rule = execution_rule(graph, node);
+    const auto rule = op_rule(graph, node).execution;
     if (!rule || rule->operands.size() != node.operands.size()) return;
     std::vector<std::optional<size_t>> seen(rule->factors.size());
     for (size_t t = 0; t < rule->num_tensors(); ++t) {

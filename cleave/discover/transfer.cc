@@ -4,7 +4,8 @@
 
 #include "cleave/graph/op_def.h"
 #include "cleave/graph/op_rule.h"
-#include "cleave/spmd/partition.h"
+#include "cleave/graph/value_sharding.h"
+#include "cleave/spmd/factor_axes.h"
 
 namespace cleave {
 namespace {
@@ -14,12 +15,6 @@ std::optional<int64_t> dim_of_factor(const TensorFactors& tensor, FactorIndex fa
   for (size_t d = 0; d < tensor.size(); ++d)
     if (!tensor[d].empty() && tensor[d].front() == factor) return static_cast<int64_t>(d);
   return std::nullopt;
-}
-
-bool mentions(const TensorFactors& tensor, FactorIndex factor) {
-  return std::any_of(tensor.begin(), tensor.end(), [&](const DimFactors& dim) {
-    return std::find(dim.begin(), dim.end(), factor) != dim.end();
-  });
 }
 
 std::optional<std::vector<Placement>> along_factor(const OpShardingRule& rule,
@@ -33,7 +28,7 @@ std::optional<std::vector<Placement>> along_factor(const OpShardingRule& rule,
     }
   for (size_t i = 0; i < operands.size(); ++i) {
     const std::optional<int64_t> dim = dim_of_factor(rule.operands[i], factor);
-    if (operands[i].is_shard() ? dim != operands[i].dim : mentions(rule.operands[i], factor))
+    if (operands[i].is_shard() ? dim != operands[i].dim : has_factor(rule.operands[i], factor))
       return std::nullopt;
   }
   const Factor& what = rule.factors[factor];
@@ -85,11 +80,12 @@ std::optional<std::vector<Placement>> transfer(const OpShardingRule& rule,
 }
 
 std::optional<OpShardingRule> executed_rule(const Graph& graph, const Node& node) {
-  std::optional<OpShardingRule> rule = execution_rule(graph, node);
+  const OpRule rules = op_rule(graph, node);
   // What the text says of an op is a claim to be tried too.
-  if (const Attribute* attr = node.attrs.find("sdy.sharding_rule"))
-    if (const auto* stated = attr->as<ShardingRuleAttr>()) rule = *stated->rule;
-  if (!rule) return rule;
+  const bool is_stated = node.attrs.has(kShardingRuleAttr) && rules.propagation;
+  const auto& tried = is_stated ? rules.propagation : rules.execution;
+  if (!tried) return std::nullopt;
+  std::optional<OpShardingRule> rule = *tried;
   for (size_t f = 0; f < rule->factors.size(); ++f) {
     Factor& factor = rule->factors[f];
     const bool refused = node.def->shardable &&

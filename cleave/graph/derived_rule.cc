@@ -132,7 +132,7 @@ class Deriver {
   }
 
   void visit(const Node& node) {
-    const auto rule = propagation_rule(graph_, node, /*conservative=*/false);
+    const auto rule = op_rule(graph_, node).propagation;
     if (!rule) {
       // Constants can be made in any layout; other ops without a rule see everything.
       for (ValueId operand : node.operands) need_whole(operand);

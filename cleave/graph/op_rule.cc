@@ -8,40 +8,62 @@
 namespace cleave {
 namespace {
 
-void make_conservative(const Graph& graph, const Node& node, OpShardingRule& rule) {
-  if (node.def->conservative) return node.def->conservative(graph, node, rule);
-  for (Factor& factor : rule.factors)
-    if (factor.kind == FactorKind::Permutation) factor.blocked = true;
+using RulePtr = std::shared_ptr<const OpShardingRule>;
+
+RulePtr conservative_rule(const Graph& graph, const Node& node, OpShardingRule rule) {
+  if (node.def->conservative) {
+    node.def->conservative(graph, node, rule);
+  } else {
+    for (Factor& factor : rule.factors)
+      if (factor.kind == FactorKind::Permutation) factor.blocked = true;
+  }
+  return std::make_shared<const OpShardingRule>(std::move(rule));
+}
+
+bool has_static_shapes(const Graph& graph, const Node& node) {
+  auto is_static = [&](const std::vector<ValueId>& values) {
+    for (ValueId id : values)
+      if (graph.type(id).is_tensor() && !graph.type(id).has_static_shape()) return false;
+    return true;
+  };
+  return is_static(node.operands) && is_static(node.results);
 }
 
 }  // namespace
 
-std::shared_ptr<const OpShardingRule> propagation_rule(const Graph& graph, const Node& node,
-                                                       bool conservative) {
-  if (const Attribute* attr = node.attrs.find(kShardingRuleAttr))
-    if (const auto* rule = attr->as<ShardingRuleAttr>()) return rule->rule;
-  if (node.name() == "sdy.sharding_constraint")
-    return std::make_shared<const OpShardingRule>(identity_rule(graph.type(node.results[0]).shape));
-  if (!node.def->rule || has_unranked(graph, node)) return nullptr;
-  OpShardingRule rule = node.def->rule(graph, node);
-  if (rule.empty()) return nullptr;
-  if (conservative) make_conservative(graph, node, rule);
-  return std::make_shared<const OpShardingRule>(std::move(rule));
+const OpShardingRule* OpRule::to_run(const Node& node) const {
+  const bool fits = execution && execution->operands.size() == node.operands.size() &&
+                    execution->results.size() == node.results.size();
+  return fits ? execution.get() : nullptr;
 }
 
-std::optional<OpShardingRule> execution_rule(const Graph& graph, const Node& node) {
-  // What the text says of an op is for propagation. How an op runs in parts is for the op to say:
-  // a custom call takes the text's word, within limits of its own. `cleave.stated_rule` is for
-  // those who try whether the text is right.
-  if (node.attrs.has("cleave.stated_rule"))
-    if (const Attribute* attr = node.attrs.find("sdy.sharding_rule"))
-      if (const auto* stated = attr->as<ShardingRuleAttr>()) return *stated->rule;
-  if (!node.def->rule) return std::nullopt;
-  for (ValueId id : node.operands)
-    if (graph.type(id).is_tensor() && !graph.type(id).has_static_shape()) return std::nullopt;
-  for (ValueId id : node.results)
-    if (graph.type(id).is_tensor() && !graph.type(id).has_static_shape()) return std::nullopt;
-  return node.def->rule(graph, node);
+OpRule op_rule(const Graph& graph, const Node& node, bool conservative) {
+  OpRule rule;
+  if (const Attribute* attr = node.attrs.find(kShardingRuleAttr))
+    if (const auto* stated = attr->as<ShardingRuleAttr>()) rule.propagation = stated->rule;
+  const bool is_stated = rule.propagation != nullptr;
+  if (is_stated && node.attrs.has(kStatedRuleAttr)) {
+    rule.execution = rule.propagation;
+    return rule;
+  }
+  const bool is_static = has_static_shapes(graph, node);
+  RulePtr own;
+  if (node.def->rule && !has_unranked(graph, node) && (is_static || !is_stated))
+    own = std::make_shared<const OpShardingRule>(node.def->rule(graph, node));
+  if (is_static) rule.execution = own;
+  if (is_stated) return rule;
+  if (node.name() == "sdy.sharding_constraint")
+    rule.propagation =
+        std::make_shared<const OpShardingRule>(identity_rule(graph.type(node.results[0]).shape));
+  else if (own && !own->empty())
+    rule.propagation = conservative ? conservative_rule(graph, node, *own) : own;
+  return rule;
+}
+
+const OpRule& OpRules::of(NodeId id) {
+  std::optional<OpRule>& rule = rules_[id.index];
+  if (!rule) rule = op_rule(graph_, graph_.node(id));
+  return *rule;
 }
 
 }  // namespace cleave

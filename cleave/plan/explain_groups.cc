@@ -10,7 +10,6 @@
 #include "cleave/analyze/memory_classes.h"
 #include "cleave/plan/explain_plan.h"
 #include "cleave/plan/layouts.h"
-#include "cleave/plan/names.h"
 
 namespace cleave::plan {
 namespace {
@@ -19,30 +18,24 @@ std::string spec_text(const ShardingSpec& spec) { return spec.mesh ? to_string(s
 
 class Grouper {
  public:
-  Grouper(const Plan& plan, const Graph& graph, const MachineProfile& profile)
-      : plan_(plan),
-        flat_(flatten(graph, plan.entry)),
-        names_(name_everything(flat_, plan.entry)),
-        resharder_(shared_by(profile, plan.mesh->num_devices()),
-                   reshard_options(*plan.mesh, plan.parts)) {
-    for (const PlannedValue& value : plan.values) specs_[value.name] = &value.spec;
-    for (const PlannedCopy& copy : plan.copies) specs_[copy.name] = &copy.spec;
-    for (const PlannedOp& op : plan.ops) ops_[op.name] = &op;
-  }
+  Grouper(const BoundPlan& bound, const MachineProfile& profile)
+      : bound_(bound),
+        plan_(bound.plan),
+        flat_(bound.flat),
+        resharder_(shared_by(profile, plan_.mesh->num_devices()),
+                   reshard_options(*plan_.mesh, plan_.parts)) {}
 
   std::vector<CostGroup> run() {
-    for (const PlannedOp& op : plan_.ops) {
-      const auto node = names_.node_of.find(op.name);
-      if (node == names_.node_of.end()) continue;
-      add_op(op, flat_.node(node->second));
-      for (size_t i = 0; i < op.operands.size(); ++i) {
-        const auto source = specs_.find(op.operands[i].source);
-        if (source != specs_.end())
-          add_move(*source->second, op.operands[i].spec,
-                   flat_.operand_type(flat_.node(node->second), i), op.op, op.name, op.times);
-      }
+    for (size_t o = 0; o < plan_.ops.size(); ++o) {
+      const PlannedOp& op = plan_.ops[o];
+      const BoundOp& bound = bound_.ops[o];
+      const Node& node = flat_.node(bound.node);
+      add_op(op, node);
+      for (size_t i = 0; i < op.operands.size(); ++i)
+        add_move(bound_.spec(bound.operands[i]), op.operands[i].spec, flat_.operand_type(node, i),
+                 op.op, op.name, op.times);
     }
-    for (const PlannedCopy& copy : plan_.copies) add_copy(copy);
+    for (size_t c = 0; c < plan_.copies.size(); ++c) add_copy(plan_.copies[c], bound_.copies[c]);
     std::vector<CostGroup> list;
     for (auto& [key, group] : groups_) list.push_back(std::move(group));
     std::stable_sort(list.begin(), list.end(),
@@ -98,24 +91,20 @@ class Grouper {
   }
 
   // A copy is made where its value is, or before the op that uses it first.
-  void add_copy(const PlannedCopy& copy) {
-    const auto source = specs_.find(copy.source);
-    const std::string root = copy.source.substr(0, copy.source.find('\''));
-    const auto value = names_.value_of.find(root);
-    if (source == specs_.end() || value == names_.value_of.end()) return;
-    const std::string at = copy.before.empty() ? root.substr(0, root.find('#')) : copy.before;
-    const auto op = ops_.find(at);
-    const double times = op == ops_.end() ? 1 : op->second->times;
-    add_move(*source->second, copy.spec, flat_.type(value->second),
-             copy.before.empty() || op == ops_.end() ? "" : op->second->op, at, times);
+  void add_copy(const PlannedCopy& copy, const BoundCopy& bound) {
+    const ValueId root = bound.source.value;
+    const NodeId producer = flat_.value(root).producer;
+    const NodeId at = bound.before.valid() ? bound.before : producer;
+    const PlannedOp* op = at.valid() ? bound_.planned(at) : nullptr;
+    add_move(bound_.spec(bound.source), copy.spec, flat_.type(root),
+             bound.before.valid() && op ? op->op : "", op ? op->name : bound_.planned(root)->name,
+             op ? op->times : 1);
   }
 
+  const BoundPlan& bound_;
   const Plan& plan_;
-  const Graph flat_;
-  const Names names_;
+  const Graph& flat_;
   Resharder resharder_;
-  std::map<std::string, const ShardingSpec*> specs_;
-  std::map<std::string, const PlannedOp*> ops_;
   std::map<std::string, ReshardPlan> moves_;
   std::map<std::string, CostGroup> groups_;
 };
@@ -168,34 +157,29 @@ std::string words_for(const ShardingSpec& spec) {
 
 }  // namespace
 
-std::vector<CostGroup> cost_groups(const Plan& plan, const Graph& graph,
-                                   const MachineProfile& profile) {
-  return Grouper(plan, graph, profile).run();
+std::vector<CostGroup> cost_groups(const BoundPlan& bound, const MachineProfile& profile) {
+  return Grouper(bound, profile).run();
 }
 
-std::vector<ArgumentGroup> argument_groups(const Plan& plan, const Graph& graph,
-                                           const Program& program) {
-  const Graph flat = flatten(graph, plan.entry);
-  const Names names = name_everything(flat, plan.entry);
+std::vector<ArgumentGroup> argument_groups(const BoundPlan& bound, const Program& program) {
   const MemoryClasses classes = memory_classes(program);
-  std::map<std::string, std::string> patterns;  // of the first matmul with each weight
-  for (const NamedPattern& pattern : named_patterns(plan, graph))
-    for (const std::string& weight : pattern.weights)
+  std::map<ValueId, std::string> patterns;  // of the first matmul with each weight
+  for (const NamedPattern& pattern : named_patterns(bound))
+    for (ValueId weight : pattern.weights)
       patterns.try_emplace(weight, fmt::format("{}", fmt::join(pattern.names, "; ")));
   std::vector<ArgumentGroup> groups;
   std::vector<std::vector<std::string>> members;
   std::map<std::string, size_t> known;
-  const std::vector<ValueId>& args = flat.region(flat.find_function(plan.entry)->body).args;
+  const std::vector<ValueId>& args = bound.flat.region(bound.body()).args;
   for (size_t i = 0; i < args.size(); ++i) {
-    const std::string& arg = names.values[args[i].index];
-    const PlannedValue* value = plan.find_value(arg);
-    if (!value || !value->spec.mesh) continue;
+    const auto& [arg, spec] = bound.plan.values[i];
+    if (!spec.mesh) continue;
     ArgumentGroup group;
     group.role = i < classes.arguments.size() ? name(classes.arguments[i]) : "inputs";
-    group.type = to_string(flat.type(args[i]));
-    group.layout = to_string(value->spec);
-    const auto pattern = patterns.find(arg);
-    group.pattern = pattern == patterns.end() ? words_for(value->spec) : pattern->second;
+    group.type = to_string(bound.flat.type(args[i]));
+    group.layout = to_string(spec);
+    const auto pattern = patterns.find(args[i]);
+    group.pattern = pattern == patterns.end() ? words_for(spec) : pattern->second;
     const std::string key = fmt::format("{}|{}|{}|{}|{}", group.role, without_numbers(arg),
                                         group.type, group.layout, group.pattern);
     auto [it, is_new] = known.try_emplace(key, groups.size());

@@ -4,9 +4,8 @@
 #include <vector>
 
 #include "cleave/analyze/program_cost.h"
-#include "cleave/graph/graph.h"
 #include "cleave/machine/profile.h"
-#include "cleave/plan/plan.h"
+#include "cleave/plan/bound_plan.h"
 
 namespace cleave::plan {
 
@@ -25,8 +24,7 @@ struct CostGroup {
   double seconds = 0;   // of all of them
 };
 // The dearest first; their seconds sum up to the plan's.
-std::vector<CostGroup> cost_groups(const Plan& plan, const Graph& graph,
-                                   const MachineProfile& profile);
+std::vector<CostGroup> cost_groups(const BoundPlan& bound, const MachineProfile& profile);
 
 // Arguments of one kind, type and layout that serve alike.
 //
@@ -40,7 +38,6 @@ struct ArgumentGroup {
   std::string layout;
   std::string pattern;  // in words
 };
-std::vector<ArgumentGroup> argument_groups(const Plan& plan, const Graph& graph,
-                                           const Program& program);
+std::vector<ArgumentGroup> argument_groups(const BoundPlan& bound, const Program& program);
 
 }  // namespace cleave::plan

@@ -10,9 +10,9 @@
 #include "cleave/core/error.h"
 #include "cleave/core/units.h"
 #include "cleave/plan/apply.h"
-#include "cleave/plan/check_plan.h"
 #include "cleave/plan/explain_groups.h"
 #include "cleave/plan/formulation.h"
+#include "cleave/plan/names.h"
 
 namespace cleave::plan {
 namespace {
@@ -22,30 +22,21 @@ std::string spec_text(const ShardingSpec& spec) { return spec.mesh ? to_string(s
 // Everything about one op's surroundings in a plan.
 class Surroundings {
  public:
-  Surroundings(const Plan& plan, const Graph& graph, const MachineProfile& profile,
-               const std::string& op)
-      : plan_(plan),
-        flat_(flatten(graph, plan.entry)),
-        names_(name_everything(flat_, plan.entry)),
-        layouts_(plan.mesh, profile, {.parts = plan.parts}),
+  Surroundings(const BoundPlan& bound, const MachineProfile& profile, size_t op)
+      : bound_(bound),
+        plan_(bound.plan),
+        flat_(bound.flat),
+        planned_(bound.plan.ops[op]),
+        own_(bound.ops[op]),
+        names_(name_everything(flat_, plan_.entry)),
+        layouts_(plan_.mesh, profile, {.parts = plan_.parts}),
         book_(flat_, layouts_),
-        formulation_(flat_, names_, layouts_, book_, FormulationOptions{plan.entry, {}}) {
-    check_fits(plan, flat_, names_);
-    planned_ = plan.find_op(op);
-    const auto it = names_.node_of.find(op);
-    if (!planned_ || it == names_.node_of.end()) {
-      std::string some;
-      for (size_t i = 0; i < plan.ops.size() && i < 8; ++i) some += " " + plan.ops[i].name;
-      throw_user("the plan has no op '{}'; it has{}{}", op, some,
-                 plan.ops.size() > 8 ? " ..." : "");
-    }
-    node_ = it->second;
-  }
+        formulation_(flat_, names_, layouts_, book_, FormulationOptions{plan_.entry, {}}) {}
 
   std::vector<Alternative> run() {
     const StrategySet* set = nullptr;
     for (const FormulatedOp& op : formulation_.ops)
-      if (op.node == node_) set = op.set;
+      if (op.node == own_.node) set = op.set;
     std::vector<Alternative> result;
     bool found = false;
     if (set)
@@ -58,8 +49,8 @@ class Surroundings {
       }
     if (!found) {
       std::vector<ShardingSpec> operands;
-      for (const PlannedOperand& operand : planned_->operands) operands.push_back(operand.spec);
-      result.push_back(price(operands, planned_->results, planned_->seconds));
+      for (const PlannedOperand& operand : planned_.operands) operands.push_back(operand.spec);
+      result.push_back(price(operands, planned_.results, planned_.seconds));
       result.back().chosen = true;
     }
     std::stable_sort(result.begin(), result.end(), [](const Alternative& a, const Alternative& b) {
@@ -71,13 +62,6 @@ class Surroundings {
  private:
   ShardingSpec spec(SpecId id) const { return id == kNoSpec ? ShardingSpec{} : layouts_.spec(id); }
 
-  const ShardingSpec* layout_of(const std::string& source) const {
-    if (const PlannedValue* value = plan_.find_value(source)) return &value->spec;
-    for (const PlannedCopy& copy : plan_.copies)
-      if (copy.name == source) return &copy.spec;
-    return nullptr;
-  }
-
   double reshard(const ShardingSpec& from, const ShardingSpec& to, const Type& type) {
     if (!from.mesh || !to.mesh || from.same_layout(to)) return 0;
     return layouts_.seconds(layouts_.intern(from), layouts_.intern(to), type);
@@ -85,50 +69,60 @@ class Surroundings {
 
   Alternative price(const std::vector<ShardingSpec>& operands,
                     const std::vector<ShardingSpec>& results, double seconds) {
-    const Node& node = flat_.node(node_);
+    const Node& node = flat_.node(own_.node);
     Alternative way;
-    way.compute = seconds * planned_->times;
+    way.compute = seconds * planned_.times;
     way.chosen = true;
     for (size_t i = 0; i < operands.size(); ++i) {
       way.layouts += (i ? ", " : "") + spec_text(operands[i]);
       const Type& type = flat_.operand_type(node, i);
-      if (const ShardingSpec* from = layout_of(planned_->operands[i].source))
-        way.operands += planned_->times * reshard(*from, operands[i], type);
-      way.chosen &= !operands[i].mesh || operands[i].same_layout(planned_->operands[i].spec);
+      way.operands += planned_.times * reshard(bound_.spec(own_.operands[i]), operands[i], type);
+      way.chosen &= !operands[i].mesh || operands[i].same_layout(planned_.operands[i].spec);
       if (operands[i].mesh) way.bytes += layouts_.bytes(layouts_.intern(operands[i]), type);
     }
     way.layouts += " -> ";
     for (size_t i = 0; i < results.size(); ++i) {
       way.layouts += (i ? ", " : "") + spec_text(results[i]);
       const Type& type = flat_.result_type(node, i);
-      const std::string& name = names_.values[node.results[i].index];
-      way.results += deliveries(name, results[i], type);
-      way.chosen &= !results[i].mesh || results[i].same_layout(planned_->results[i]);
+      way.results += deliveries({node.results[i]}, results[i], type);
+      way.chosen &= !results[i].mesh || results[i].same_layout(planned_.results[i]);
       if (results[i].mesh) way.bytes += layouts_.bytes(layouts_.intern(results[i]), type);
     }
     return way;
   }
 
   // From a result to all that take it, as planned.
-  double deliveries(const std::string& name, const ShardingSpec& from, const Type& type) {
+  double deliveries(const BoundSource& result, const ShardingSpec& from, const Type& type) {
     double seconds = 0;
-    for (const PlannedCopy& copy : plan_.copies)
-      if (copy.source == name) seconds += planned_->times * reshard(from, copy.spec, type);
-    for (const PlannedOp& op : plan_.ops)
-      for (const PlannedOperand& operand : op.operands)
-        if (operand.source == name) seconds += op.times * reshard(from, operand.spec, type);
+    for (size_t c = 0; c < plan_.copies.size(); ++c)
+      if (bound_.copies[c].source == result)
+        seconds += planned_.times * reshard(from, plan_.copies[c].spec, type);
+    for (size_t o = 0; o < plan_.ops.size(); ++o)
+      for (size_t i = 0; i < plan_.ops[o].operands.size(); ++i)
+        if (bound_.ops[o].operands[i] == result)
+          seconds += plan_.ops[o].times * reshard(from, plan_.ops[o].operands[i].spec, type);
     return seconds;
   }
 
+  const BoundPlan& bound_;
   const Plan& plan_;
-  const Graph flat_;
+  const Graph& flat_;
+  const PlannedOp& planned_;
+  const BoundOp& own_;
   const Names names_;
   Layouts layouts_;
   StrategyBook book_;
   const Formulation formulation_;
-  const PlannedOp* planned_ = nullptr;
-  NodeId node_;
 };
+
+// The place of an op that a user named, in Plan::ops.
+size_t op_named(const Plan& plan, const std::string& op) {
+  if (const PlannedOp* found = plan.find_op(op))
+    return static_cast<size_t>(found - plan.ops.data());
+  std::string some;
+  for (size_t i = 0; i < plan.ops.size() && i < 8; ++i) some += " " + plan.ops[i].name;
+  throw_user("the plan has no op '{}'; it has{}{}", op, some, plan.ops.size() > 8 ? " ..." : "");
+}
 
 std::string reason(const Alternative& chosen, const Alternative& other) {
   std::vector<std::string> parts;
@@ -151,7 +145,9 @@ std::string reason(const Alternative& chosen, const Alternative& other) {
 
 std::vector<Alternative> alternatives(const Plan& plan, const Graph& graph,
                                       const MachineProfile& profile, const std::string& op) {
-  return Surroundings(plan, graph, profile, op).run();
+  const Graph flat = flatten(graph, plan.entry);
+  const BoundPlan bound = bind(plan, flat);
+  return Surroundings(bound, profile, op_named(plan, op)).run();
 }
 
 std::string explain_totals(const Plan& plan) {
@@ -193,7 +189,9 @@ std::string explain_totals(const Plan& plan) {
 }
 
 std::string explain_plan(const Plan& plan, const Graph& graph, const MachineProfile& profile) {
-  const Program program = partition_planned(plan, graph, profile);
+  const Graph flat = flatten(graph, plan.entry);
+  const BoundPlan bound = bind(plan, flat);
+  const Program program = partition_planned(bound, profile);
   std::string text =
       fmt::format("@{} on {} of {}: a step takes {}{}\n\ntime\n",
                   plan.module.empty() ? plan.entry : plan.module, to_string(*plan.mesh),
@@ -201,7 +199,7 @@ std::string explain_plan(const Plan& plan, const Graph& graph, const MachineProf
                   to_string(plan.bound, seconds_text(plan.bound.lower_bound)));
   text += to_string(program_cost(program, profile, plan.trips), program, 0);
   text += "the ten dearest:\n";
-  const std::vector<CostGroup> groups = cost_groups(plan, graph, profile);
+  const std::vector<CostGroup> groups = cost_groups(bound, profile);
   for (size_t i = 0; i < groups.size() && i < 10; ++i) {
     const CostGroup& group = groups[i];
     text += fmt::format("  {:>10} {:>5.1f}%  x{:<4.0f} {}  {}, {}{}\n{:>28}{}\n",
@@ -212,7 +210,7 @@ std::string explain_plan(const Plan& plan, const Graph& graph, const MachineProf
   text += "\nmemory of a device\n" + to_string(program_memory(program), program, 10);
   std::string role;
   text += "\nhow arguments lie\n";
-  for (const ArgumentGroup& group : argument_groups(plan, graph, program)) {
+  for (const ArgumentGroup& group : argument_groups(bound, program)) {
     if (group.role != role) text += "  " + group.role + "\n";
     role = group.role;
     text += fmt::format("    {}{}  {}  {}\n        {}\n", group.name,
@@ -220,7 +218,7 @@ std::string explain_plan(const Plan& plan, const Graph& graph, const MachineProf
                         group.type, group.layout, group.pattern);
   }
   text += "\nhow matmuls run\n";
-  for (const NamedPattern& pattern : named_patterns(plan, graph)) {
+  for (const NamedPattern& pattern : named_patterns(bound)) {
     std::string ops = pattern.ops[0];
     if (pattern.ops.size() > 1) ops += fmt::format(" and {} more", pattern.ops.size() - 1);
     text += fmt::format("  {:<28} {}\n", ops, fmt::join(pattern.names, "; "));
@@ -237,7 +235,7 @@ std::string explain_plan(const Plan& plan, const Graph& graph, const MachineProf
 std::string explain_op(const Plan& plan, const Graph& graph, const MachineProfile& profile,
                        const std::string& op, size_t most) {
   const std::vector<Alternative> ways = alternatives(plan, graph, profile, op);
-  const PlannedOp& planned = *plan.find_op(op);
+  const PlannedOp& planned = plan.ops[op_named(plan, op)];
   const auto chosen =
       std::find_if(ways.begin(), ways.end(), [](const Alternative& way) { return way.chosen; });
   std::string text = fmt::format("{}: {}, {} time{} a step, {} ways to run it\n", op, planned.op,

@@ -5,6 +5,7 @@
 
 #include "cleave/graph/graph.h"
 #include "cleave/machine/profile.h"
+#include "cleave/plan/bound_plan.h"
 #include "cleave/plan/plan.h"
 
 namespace cleave::plan {
@@ -19,15 +20,16 @@ namespace cleave::plan {
 //                                                      fully sharded over "data"
 //   e c d, e d f -> e c f   with e over "expert"       expert parallel over "expert"
 struct NamedPattern {
-  std::vector<std::string> ops;      // that run so, in order
-  std::string weight;                // the argument that is multiplied with; empty: two activations
-  std::vector<std::string> weights;  // those of all ops
-  std::string weight_layout;         // as it lies
-  std::string types;                 // "tensor<8x512xf32> x tensor<512x2048xf32>"
+  std::vector<std::string> ops;  // that run so, in order
+  std::string weight;            // the argument that is multiplied with; empty: two activations
+  std::vector<ValueId> weights;  // those of all ops, in the flat module
+  std::string weight_layout;     // as it lies
+  std::string types;             // "tensor<8x512xf32> x tensor<512x2048xf32>"
   std::string result_layout;
   std::vector<std::string> names;
 };
 std::vector<NamedPattern> named_patterns(const Plan& plan, const Graph& graph);
+std::vector<NamedPattern> named_patterns(const BoundPlan& bound);
 
 // One way to run an op, with its neighbours as planned.
 struct Alternative {

@@ -9,7 +9,8 @@
 
 #include "cleave/core/error.h"
 #include "cleave/core/placement.h"
-#include "cleave/plan/check_plan.h"
+#include "cleave/plan/bound_plan.h"
+#include "cleave/plan/names.h"
 
 namespace cleave::plan {
 namespace {
@@ -197,7 +198,7 @@ void mesh_words(const Mesh& mesh, std::string& sizes, std::string& names) {
 std::string to_jax(const Plan& plan, const Graph& graph) {
   const Function* function = graph.find_function(plan.entry);
   if (!function) throw_user("the module has no function @{}, which was planned", plan.entry);
-  check_fits(plan, graph);
+  bind(plan, flatten(graph, plan.entry));  // to check that it fits
   std::string sizes, names;
   const CutMesh cut(plan);
   mesh_words(cut.mesh(), sizes, names);

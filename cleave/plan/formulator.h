@@ -4,6 +4,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "cleave/graph/op_rule.h"
 #include "cleave/plan/formulation.h"
 
 namespace cleave::plan {
@@ -94,6 +95,7 @@ class Formulator {
   StrategyBook& book_;
   const FormulationOptions& options_;
   UseMap uses_;
+  OpRules rules_;
   std::vector<int> position_;                            // by node
   std::vector<double> times_;                            // by node
   std::vector<int> branch_;                              // by node

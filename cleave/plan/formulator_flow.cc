@@ -342,13 +342,13 @@ void Formulator::settle(ValueId value) {
 namespace {
 
 // Contracts two tensors: a matmul or a convolution, for which an operand may be worth a copy.
-bool contracts(const Graph& graph, NodeId id) {
+bool contracts(const Graph& graph, NodeId id, OpRules& rules) {
   const Node& node = graph.node(id);
-  if (node.operands.size() != 2 || !node.def->rule) return false;
-  const std::optional<OpShardingRule> rule = execution_rule(graph, node);
-  return rule && graph.operand_type(node, 1).rank() > 0 &&
-         std::any_of(rule->factors.begin(), rule->factors.end(),
-                     [](const Factor& f) { return f.kind == FactorKind::Reduction; });
+  if (node.operands.size() != 2 || !node.def->rule || graph.operand_type(node, 1).rank() == 0)
+    return false;
+  const auto& rule = rules.of(id).execution;
+  return rule && std::any_of(rule->factors.begin(), rule->factors.end(),
+                             [](const Factor& f) { return f.kind == FactorKind::Reduction; });
 }
 
 // Uses that are further apart than this do not share a copy: it would be held in between.
@@ -370,7 +370,7 @@ void Formulator::share_copies(int version) {
     while (graph_.node(at).parent != home) at = graph_.region(graph_.node(at).parent).owner;
     if (at != use.node && flow_of(graph_.node(at)) == Flow::Loop)
       loops[at.index].push_back(use);
-    else if (at == use.node && contracts(graph_, use.node))
+    else if (at == use.node && contracts(graph_, use.node, rules_))
       matmuls.push_back(use);
   }
   for (const auto& [loop, users] : loops) share_copy(version, {loop}, users);

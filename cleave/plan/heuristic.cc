@@ -13,7 +13,7 @@
 #include "cleave/plan/op_price.h"
 #include "cleave/plan/pinned.h"
 #include "cleave/spmd/factor_axes.h"
-#include "cleave/spmd/partition.h"
+#include "cleave/spmd/op_layouts.h"
 
 namespace cleave::plan {
 namespace {
@@ -55,8 +55,9 @@ class Heuristic {
     const Node& node = graph_.node(id);
     const std::string kind = node.name().substr(node.name().find('.') + 1);
     if (node.operands.size() != 2 || node.results.size() != 1) return;
-    const std::optional<OpShardingRule> rule = execution_rule(graph_, node);
-    if (!rule || rule->operands.size() != 2 || rule->results.size() != 1) return;
+    const OpRule rules = op_rule(graph_, node);
+    const OpShardingRule* rule = rules.to_run(node);
+    if (!rule) return;
     const FactorChooser chooser(graph_, node, *rule);
     // The largest factor that only the first operand and the result have, and the same of the
     // second.
@@ -65,13 +66,9 @@ class Heuristic {
     for (size_t f = 0; f < rule->factors.size(); ++f) {
       const auto factor = static_cast<FactorIndex>(f);
       contracts = contracts || rule->factors[f].kind == FactorKind::Reduction;
-      const bool first = has(rule->operands[0], factor), second = has(rule->operands[1], factor);
-      // Only what runs without elements of neighbours, as in every strategy of the planner.
-      const bool moves = rule->factors[f].kind == FactorKind::NeedReplication ||
-                         rule->factors[f].kind == FactorKind::Permutation;
-      if (moves || !has(rule->results[0], factor) || !chooser.can_shard(factor) ||
-          chooser.borrows(factor))
-        continue;
+      const bool first = has_factor(rule->operands[0], factor);
+      const bool second = has_factor(rule->operands[1], factor);
+      if (!has_factor(rule->results[0], factor) || !chooser.runs_apart(factor)) continue;
       FactorIndex& best = first ? rows : columns;
       if ((first || second) && (best < 0 || rule->factors[f].size > rule->factors[best].size))
         best = factor;
@@ -111,18 +108,11 @@ class Heuristic {
       }
       axes[is_data ? rows : columns].push_back(ref);
     }
-    ShardingSpec spec = ShardingSpec::closed_replicated(mesh_, graph_.result_type(node).rank());
-    place(axes, rule->results[0], spec);
+    ShardingSpec spec = layouts_for(graph_, node, mesh_, *rule, axes, nullptr).results[0];
     for (DimSpec& dim : spec.dims) dim.open = dim.axes.empty();
     say(fmt::format("  chosen: {} {}", names_.nodes[id.index], to_string(spec)));
     set_sharding(graph_, node.results[0], spec);
     ++seeded_;
-  }
-
-  static bool has(const TensorFactors& tensor, FactorIndex factor) {
-    return std::any_of(tensor.begin(), tensor.end(), [&](const DimFactors& dim) {
-      return std::find(dim.begin(), dim.end(), factor) != dim.end();
-    });
   }
 
   // Negative: the factor cannot take the axis.
@@ -131,23 +121,19 @@ class Heuristic {
     if (factor < 0) return -1;
     axes[factor].push_back(ref);
     if (!splits_well(rule.factors[factor].size, total_size(axes[factor]))) return -1;
-    std::vector<ShardingSpec> specs;
-    for (size_t t = 0; t < 3; ++t) {
-      const ValueId value = t < 2 ? node.operands[t] : node.results[0];
-      specs.push_back(ShardingSpec::closed_replicated(mesh_, graph_.type(value).rank()));
-      place(axes, rule.tensor(t), specs.back());
-    }
-    auto bytes = [&](size_t t, ValueId value) {
-      return static_cast<double>(num_elements(local_shape(specs[t], graph_.type(value).shape)) *
+    const OpLayouts layouts = layouts_for(graph_, node, mesh_, rule, axes, nullptr);
+    auto bytes = [&](const ShardingSpec& spec, ValueId value) {
+      return static_cast<double>(num_elements(local_shape(spec, graph_.type(value).shape)) *
                                  byte_size(graph_.type(value).dtype));
     };
-    const double compute = price.seconds({specs[0], specs[1]}, {specs[2]});
-    const double moved =
-        data ? collective_seconds(CollectiveKind::AllReduce, bytes(1, node.operands[1]), *mesh_,
-                                  {ref}, *options_.profile)
-             : collective_seconds(CollectiveKind::AllGather,
-                                  bytes(2, node.results[0]) * static_cast<double>(ref.size), *mesh_,
-                                  {ref}, *options_.profile);
+    const double compute = price.seconds(layouts.operands, layouts.results);
+    const double moved = data ? collective_seconds(CollectiveKind::AllReduce,
+                                                   bytes(layouts.operands[1], node.operands[1]),
+                                                   *mesh_, {ref}, *options_.profile)
+                              : collective_seconds(CollectiveKind::AllGather,
+                                                   bytes(layouts.results[0], node.results[0]) *
+                                                       static_cast<double>(ref.size),
+                                                   *mesh_, {ref}, *options_.profile);
     return compute + moved;
   }
 

@@ -38,22 +38,18 @@ AxisList sharding_axes(const ShardingSpec& spec) {
 
 class PatternReader {
  public:
-  PatternReader(const Plan& plan, const Graph& graph)
-      : plan_(plan),
-        flat_(flatten(graph, plan.entry)),
-        names_(name_everything(flat_, plan.entry)) {}
+  explicit PatternReader(const BoundPlan& bound)
+      : bound_(bound), plan_(bound.plan), flat_(bound.flat) {}
 
   std::vector<NamedPattern> run() {
     std::map<std::string, size_t> known;
     std::vector<NamedPattern> patterns;
-    for (const PlannedOp& op : plan_.ops) {
-      const auto it = names_.node_of.find(op.name);
-      if (it == names_.node_of.end()) continue;
-      const Node& node = flat_.node(it->second);
+    for (size_t i = 0; i < plan_.ops.size(); ++i) {
+      const PlannedOp& op = plan_.ops[i];
+      const Node& node = flat_.node(bound_.ops[i].node);
       const auto dims = dot_dims_of(flat_, node);
       if (!dims || op.operands.size() != 2) continue;
       NamedPattern pattern = name_matmul(op, node, *dims);
-      if (!pattern.weight.empty()) pattern.weights = {pattern.weight};
       pattern.result_layout = op.results[0].mesh ? to_string(op.results[0]) : "";
       std::string key = pattern.types + pattern.weight_layout + pattern.result_layout;
       for (const std::string& name : pattern.names) key += "|" + name;
@@ -63,8 +59,7 @@ class PatternReader {
         continue;
       }
       patterns[found->second].ops.push_back(op.name);
-      for (std::string& weight : pattern.weights)
-        patterns[found->second].weights.push_back(std::move(weight));
+      for (ValueId weight : pattern.weights) patterns[found->second].weights.push_back(weight);
     }
     return patterns;
   }
@@ -110,9 +105,11 @@ class PatternReader {
         add(has_weight ? "column-parallel" : "split", axes);
     }
     if (!has_weight) return finish(std::move(pattern));
-    pattern.weight = names_.values[weight.index];
-    const PlannedValue* lies = plan_.find_value(pattern.weight);
-    if (lies && lies->spec.mesh) {
+    const PlannedValue* lies = bound_.planned(weight);
+    if (!lies) return finish(std::move(pattern));
+    pattern.weight = lies->name;
+    pattern.weights = {weight};
+    if (lies->spec.mesh) {
       pattern.weight_layout = to_string(lies->spec);
       const AxisList gathered = without(sharding_axes(lies->spec), sharding_axes(of_weight));
       add("fully sharded (gathered for use)", gathered);
@@ -125,15 +122,20 @@ class PatternReader {
     return pattern;
   }
 
+  const BoundPlan& bound_;
   const Plan& plan_;
-  const Graph flat_;
-  const Names names_;
+  const Graph& flat_;
 };
 
 }  // namespace
 
+std::vector<NamedPattern> named_patterns(const BoundPlan& bound) {
+  return PatternReader(bound).run();
+}
+
 std::vector<NamedPattern> named_patterns(const Plan& plan, const Graph& graph) {
-  return PatternReader(plan, graph).run();
+  const Graph flat = flatten(graph, plan.entry);
+  return named_patterns(bind(plan, flat));
 }
 
 }  // namespace cleave::plan

@@ -141,10 +141,9 @@ class Sizes {
   }
 
   void by_rule(const Node& node) {
-    const std::optional<OpShardingRule> rule = execution_rule(graph_, node);
-    if (!rule || rule->operands.size() != node.operands.size() ||
-        rule->results.size() != node.results.size())
-      return freeze_all(node);
+    const OpRule rules = op_rule(graph_, node);
+    const OpShardingRule* rule = rules.to_run(node);
+    if (!rule) return freeze_all(node);
     tie_factors(node, *rule, meaning_of(node));
   }
 

@@ -91,12 +91,8 @@ class Enumerator {
              const Layouts& layouts, const std::vector<bool>& trivial)
       : graph_(graph), node_(node), rule_(rule), layouts_(layouts), chooser_(graph, node, rule) {
     for (size_t f = 0; f < rule.factors.size(); ++f) {
-      const Factor& factor = rule.factors[f];
-      const bool moves =
-          factor.kind == FactorKind::NeedReplication || factor.kind == FactorKind::Permutation;
-      const auto index = static_cast<FactorIndex>(f);
-      if (!moves && factor.size > 1 && chooser_.can_shard(index) && !chooser_.borrows(index))
-        factors_.push_back(index);
+      const auto factor = static_cast<FactorIndex>(f);
+      if (rule.factors[f].size > 1 && chooser_.runs_apart(factor)) factors_.push_back(factor);
     }
     if (node.def->partial) transfer_ = node.def->partial(graph, node);
     for (size_t r = 0; r < transfer_.size(); ++r)
@@ -119,7 +115,7 @@ class Enumerator {
       }
       if (!chooser_.is_aligned(draft.axes) || !dims_split_well(draft.axes)) continue;
       drafts.push_back(draft);
-      const std::optional<ReduceOp> reduction = reduction_of(draft.axes);
+      const std::optional<ReduceOp> reduction = own_partials(rule_, draft.axes).reduction;
       if (reduction && *reduction != ReduceOp::Sum) continue;
       const AxisList idle = idle_axes(used);
       // On large meshes, sums of several tensors carry axes one at a time.
@@ -180,13 +176,6 @@ class Enumerator {
         if (!overlaps_any(part, used)) append_axis(idle, part);
     }
     return idle;
-  }
-
-  std::optional<ReduceOp> reduction_of(const FactorAxes& axes) const {
-    for (size_t f = 0; f < axes.size(); ++f)
-      if (rule_.factors[f].kind == FactorKind::Reduction && !axes[f].empty())
-        return rule_.factors[f].reduce;
-    return std::nullopt;
   }
 
   bool dims_split_well(const FactorAxes& axes) const {
@@ -311,9 +300,9 @@ void StrategyBook::draft(Entry& entry) const {
     entry.is_drafted = true;
     return;
   }
-  std::optional<OpShardingRule> rule = execution_rule(graph_, node);
-  if (!rule || rule->operands.size() != node.operands.size() ||
-      rule->results.size() != node.results.size()) {
+  const OpRule rules = op_rule(graph_, node);
+  const OpShardingRule* rule = rules.to_run(node);
+  if (!rule) {
     entry.add(price, whole_layouts(graph_, node, layouts_.mesh()));
     entry.is_drafted = true;
     return;

@@ -133,8 +133,9 @@ void compare_results(const Graph& whole, const std::string& entry, const std::ve
   result.magnitude = comparison.scale;
 }
 
-// What the log says of a step that costs this: an all_reduce is logged as the parts of all others,
-// and priced as a ring, which moves less of them.
+// What the log says of a step that costs this. Virtual devices complete an all_reduce from the
+// parts of all others, and the log counts those: n - 1 times the buffer of a group of n. Plans
+// price and count a ring, in which a device receives 2 (n - 1) / n of it.
 double logged_bytes(const Program& program, NodeId id, const TransferCost& transfer) {
   if (transfer.kind != "all_reduce") return static_cast<double>(transfer.bytes);
   const Node& op = program.graph.node(id);
@@ -172,7 +173,8 @@ class CollectiveChecks {
       if (is_local(transfer.kind)) return;
       CollectiveCheck& check = at(transfer.kind, transfer.axes);
       check.expected += times;
-      check.predicted_bytes += times * logged_bytes(program, id, transfer);
+      check.received_bytes += times * static_cast<double>(transfer.bytes);
+      check.predicted_log += times * logged_bytes(program, id, transfer);
     });
   }
 
@@ -181,7 +183,7 @@ class CollectiveChecks {
       if (is_local(event.kind)) continue;
       CollectiveCheck& check = at(event.kind, event.axes);
       check.executed += 1;
-      check.measured_bytes += static_cast<double>(event.bytes);
+      check.measured_log += static_cast<double>(event.bytes);
     }
   }
 
@@ -192,7 +194,9 @@ class CollectiveChecks {
       const Node& op = program.graph.node(node.node);
       if (!node.is_transfer || is_transfer(op)) continue;
       CollectiveCheck& check = at(node.transfer.kind, node.transfer.axes);
-      check.expected += static_cast<double>(runs[op.parent.index]);
+      const auto times = static_cast<double>(runs[op.parent.index]);
+      check.expected += times;
+      check.received_bytes += times * static_cast<double>(node.transfer.bytes);
       check.executed += static_cast<double>(path.executions(node.node));
     }
   }
@@ -257,7 +261,8 @@ bool PlanVerification::memory_good() const {
 PlanVerification verify_plan(const Plan& plan, const Graph& graph, const MachineProfile& profile,
                              const VerifyPlanOptions& options) {
   PlanVerification result;
-  Program program = partition_planned(plan, graph, profile);
+  const Graph flat = flatten(graph, plan.entry);
+  Program program = partition_planned(bind(plan, flat), profile);
   CollectiveChecks collectives;
   const ProgramCost cost = program_cost(program, profile, plan.trips);
   collectives.plan(plan, cost);
@@ -265,7 +270,7 @@ PlanVerification verify_plan(const Plan& plan, const Graph& graph, const Machine
   result.program_seconds = cost.seconds;
 
   Graph whole = without_transfers(program);
-  const Graph module = without_layout_ops(flatten(graph, plan.entry));
+  const Graph module = without_layout_ops(flat);
   const bool is_manual = has_manual_parts(module);
   result.same_program = fingerprint(is_manual ? without_layout_ops(whole) : whole, program.entry) ==
                         fingerprint(is_manual ? with_manual_in_place(module) : module, plan.entry);
@@ -335,13 +340,14 @@ std::string to_string(const PlanVerification& v) {
       verdict(v.collectives_good()), executed);
   for (const CollectiveCheck& check : v.collectives)
     text += fmt::format(
-        "       {} {:<20} {:<18} x{:<5.0f} {}{}\n", check.good() ? " " : "!", check.kind,
-        check.axes, check.executed, bytes_text(static_cast<int64_t>(check.measured_bytes)),
+        "       {} {:<20} {:<18} x{:<5.0f} {} received{}\n", check.good() ? " " : "!", check.kind,
+        check.axes, check.executed, bytes_text(static_cast<int64_t>(check.received_bytes)),
         check.good() ? ""
                      : fmt::format("   planned x{:.0f}, x{:.0f} in the program, x{:.0f} on the way "
-                                   "that it went, {}",
+                                   "that it went; {} logged, {} foreseen",
                                    check.planned, check.counted, check.expected,
-                                   bytes_text(static_cast<int64_t>(check.predicted_bytes))));
+                                   bytes_text(static_cast<int64_t>(check.measured_log)),
+                                   bytes_text(static_cast<int64_t>(check.predicted_log))));
   text += fmt::format("{} memory of a device: measured {}, predicted {}{}\n",
                       verdict(v.memory_good()), bytes_text(v.measured_peak),
                       v.one_way ? "" : "at most ", bytes_text(v.predicted_peak));

@@ -94,6 +94,12 @@ bool FactorChooser::is_borrowed(FactorIndex f) const {
   return false;
 }
 
+bool FactorChooser::runs_apart(FactorIndex f) const {
+  const FactorKind kind = rule_.factors[f].kind;
+  return kind != FactorKind::NeedReplication && kind != FactorKind::Permutation && can_shard(f) &&
+         !borrows(f);
+}
+
 bool FactorChooser::all_borrow(const DimFactors& factors) const {
   return std::all_of(factors.begin(), factors.end(), [&](FactorIndex f) { return borrows_[f]; });
 }
@@ -245,6 +251,12 @@ void FactorChooser::drop_misaligned(FactorAxes& axes) const {
         }
       }
   }
+}
+
+bool has_factor(const TensorFactors& tensor, FactorIndex factor) {
+  return std::any_of(tensor.begin(), tensor.end(), [&](const DimFactors& dim) {
+    return std::find(dim.begin(), dim.end(), factor) != dim.end();
+  });
 }
 
 void place(const FactorAxes& axes, const TensorFactors& tensor, ShardingSpec& spec) {

@@ -32,6 +32,9 @@ class FactorChooser {
 
   bool can_shard(FactorIndex factor) const { return runs_sharded_[factor]; }
   bool borrows(FactorIndex factor) const { return borrows_[factor]; }
+  // Whether it can be sharded, and no device then needs elements of others. The ways to run an op
+  // that the planner considers shard such factors alone.
+  bool runs_apart(FactorIndex factor) const;
   // Whether the op can run with these axes, each of a factor that can be sharded, as they are.
   bool is_aligned(const FactorAxes& axes) const;
 
@@ -57,6 +60,8 @@ class FactorChooser {
   std::vector<bool> in_compound_;   // by factor
   std::vector<Candidate> candidates_;
 };
+
+bool has_factor(const TensorFactors& tensor, FactorIndex factor);
 
 // Writes the axes of the factors into the dimensions of a spec.
 void place(const FactorAxes& axes, const TensorFactors& tensor, ShardingSpec& spec);

@@ -13,6 +13,7 @@
 #include "cleave/rules/propagate/propagation_tables.h"
 #include "cleave/spmd/axis_difference.h"
 #include "cleave/spmd/common_axes.h"
+#include "cleave/spmd/op_layouts.h"
 #include "cleave/spmd/reshard_passes.h"
 
 namespace cleave {
@@ -317,7 +318,7 @@ class Inserter {
   void fit_op(NodeId id, bool full) {
     complete_operands(id);
     if (fit_single_device(id)) return;
-    auto rule = propagation_rule(graph_, graph_.node(id));
+    const auto rule = op_rule(graph_, graph_.node(id)).propagation;
     if (!rule || rule->is_custom || rule->empty()) return;
     const std::vector<ValueId> operands = graph_.node(id).operands;
     const std::vector<ValueId> results = graph_.node(id).results;
@@ -383,12 +384,9 @@ class Inserter {
     const std::vector<ValueId> results = graph_.node(id).results;
     if (results.empty()) return;
     const size_t first = graph_.node(id).operands.size();
-    AxisList reduced;
-    for (size_t f = 0; f < rule.factors.size(); ++f)
-      if (rule.factors[f].kind == FactorKind::Reduction)
-        reduced.insert(reduced.end(), common[f].begin(), common[f].end());
     const MaybeSpec first_result = get_sharding(graph_, results[0]);
-    reduced = difference(reduced, first_result ? first_result->partial : AxisList{});
+    const AxisList reduced = difference(own_partials(rule, common).axes,
+                                        first_result ? first_result->partial : AxisList{});
     NodeId last = id;
     auto place = [&](std::string_view op, ValueId input, AttrDict attrs) {
       const NodeId node = graph_.add_node(op, {input}, {graph_.type(input)}, std::move(attrs));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cleave/graph/op_def.h"
 #include "cleave/spmd/transfer.h"
 
 namespace cleave {
@@ -25,6 +26,40 @@ AxisList sorted_union(AxisList a, const AxisList& b) {
   std::sort(a.begin(), a.end());
   merge_neighbours(a);
   return a;
+}
+
+bool runs_though_replicated(const Graph& graph, const Node& node, const OpShardingRule& rule,
+                            FactorIndex factor) {
+  return rule.factors[factor].kind == FactorKind::NeedReplication && node.def->shardable &&
+         node.def->shardable(graph, node, rule, factor);
+}
+
+std::optional<OpShardingRule> with_reductions(const Graph& graph, const Node& node,
+                                              const OpShardingRule& given) {
+  if (!node.def->shardable || node.def->needs) return std::nullopt;
+  OpShardingRule rule = given;
+  for (size_t f = 0; f < given.factors.size(); ++f) {
+    const auto factor = static_cast<FactorIndex>(f);
+    const bool in_result =
+        std::any_of(rule.results.begin(), rule.results.end(),
+                    [&](const TensorFactors& result) { return has_factor(result, factor); });
+    if (!in_result || !runs_though_replicated(graph, node, rule, factor)) continue;
+    const DType dtype = graph.result_type(node).dtype;
+    rule.factors[f].kind = FactorKind::Reduction;
+    rule.factors[f].reduce = dtype == DType::Bool ? ReduceOp::Or : ReduceOp::Sum;
+    Factor own = rule.factors[f];
+    own.kind = FactorKind::NeedReplication;
+    for (size_t i = 0; i < rule.results.size(); ++i)
+      for (size_t d = 0; d < rule.results[i].size(); ++d)
+        for (FactorIndex& place : rule.results[i][d])
+          if (place == factor) {
+            own.size = graph.result_type(node, i).shape[d];
+            place = static_cast<FactorIndex>(rule.factors.size());
+          }
+    rule.factors.push_back(own);
+  }
+  if (rule.factors.size() == given.factors.size()) return std::nullopt;
+  return rule;
 }
 
 OwnPartials own_partials(const OpShardingRule& rule, const FactorAxes& axes) {

@@ -33,6 +33,17 @@ struct CarriedPartials {
   std::vector<ReduceOp> in;        // by operand: of its axes
 };
 
+// Whether an op says that it runs along a factor which its rule, for propagation, calls replicated.
+bool runs_though_replicated(const Graph& graph, const Node& node, const OpShardingRule& rule,
+                            FactorIndex factor);
+
+// Without OpDef::needs, such an op computes what its part of the operand gives, and the parts are
+// summed: the factor is a reduction, and the result has a factor of its own.
+//   dynamic_slice 12 -> 4: ([i])->([i]) {i=12} becomes ([i])->([j]) {i=12, j=4} reduction={i}
+// Nothing if the rule has no such factor.
+std::optional<OpShardingRule> with_reductions(const Graph& graph, const Node& node,
+                                              const OpShardingRule& rule);
+
 // What the op makes pending itself: the axes of its reduction factors, in mesh order.
 struct OwnPartials {
   AxisList axes;

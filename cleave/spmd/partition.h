@@ -7,6 +7,7 @@
 
 #include "cleave/core/sharding_rule.h"
 #include "cleave/graph/graph.h"
+#include "cleave/graph/op_rule.h"
 #include "cleave/machine/profile.h"
 #include "cleave/reshard/reshard.h"
 #include "cleave/spmd/op_layouts.h"
@@ -35,8 +36,10 @@ struct OpPartition : OpLayouts {
 // Factors that can't run sharded are gathered, and only they; where two factors ask for one axis,
 // the one on more bytes gets it. Operands keep pending reductions that the op carries to its
 // results (OpDef::partial); others are completed first.
-OpPartition partition_op(const Graph& graph, const Node& node, const MeshPtr& mesh,
-                         std::span<const ShardingSpec> operands,
+//
+// `rule` is op_rule(graph, node).
+OpPartition partition_op(const Graph& graph, const Node& node, const OpRule& rule,
+                         const MeshPtr& mesh, std::span<const ShardingSpec> operands,
                          std::span<const std::optional<ShardingSpec>> wanted);
 
 // Which factors of a rule the op can run cut along, as partition_op sees it: along all others its
@@ -69,9 +72,7 @@ struct PartitionOptions {
 // their attributes say, else whole on every device. Calls are partitioned per layout of their
 // operands; loops and branches inside.
 //
-// Two marks of a planned module: an `sdy.reshard` with `cleave.separate` is made for itself, not
-// shared with others of the same value; an op with `cleave.planned` takes its operands as they are,
-// pending reductions with several users included.
+// A planned module has marks that say how exactly to follow it (planned_marks.h).
 Program partition(const Graph& graph, const PartitionOptions& options);
 
 }  // namespace cleave

@@ -29,10 +29,12 @@ bool Partitioner::is_remade(ValueId source, int depth) const {
 std::optional<ValueId> Partitioner::remake(ValueId source, const ShardingSpec& spec,
                                            RegionId target) {
   if (spec.is_partial() || !is_remade(source)) return std::nullopt;
-  const Node& node = source_.node(source_.value(source).producer);
+  const NodeId producer = source_.value(source).producer;
+  const Node& node = source_.node(producer);
   const Wanted wanted = {spec};
   const std::vector<ShardingSpec> nothing(node.operands.size());
-  const OpPartition how = partition_op(source_, node, program_.mesh, nothing, wanted);
+  const OpPartition how =
+      partition_op(source_, node, rules_.of(producer), program_.mesh, nothing, wanted);
   if (!how.results[0].same_layout(spec)) return std::nullopt;
   std::vector<ValueId> operands;
   for (size_t i = 0; i < node.operands.size(); ++i)

@@ -11,6 +11,7 @@
 #include "cleave/ops/op.h"
 #include "cleave/spmd/partition_width.h"
 #include "cleave/spmd/partitioner.h"
+#include "cleave/spmd/planned_marks.h"
 
 namespace cleave {
 namespace {
@@ -57,6 +58,7 @@ Program partition(const Graph& graph, const PartitionOptions& options) {
 Partitioner::Partitioner(const Graph& source, const PartitionOptions& options)
     : source_(source),
       uses_(source),
+      rules_(source),
       options_(options),
       versions_(source.num_values()),
       latest_(source.num_values()),
@@ -256,7 +258,7 @@ bool Partitioner::visit_same_value(const Node& node, RegionId target) {
 }
 
 ValueId Partitioner::in_layout(const Node& node, const ShardingSpec& spec, RegionId target) {
-  if (!node.attrs.has("cleave.separate")) return use(node.operands[0], spec, target);
+  if (!node.attrs.has(kSeparateAttr)) return use(node.operands[0], spec, target);
   const ValueId from = use_as_is(node.operands[0], target);
   if (spec_of(from).same_layout(spec)) return from;
   return reshard(from, spec, target, source_.type(node.results[0]).dtype);
@@ -286,7 +288,7 @@ void Partitioner::visit_plain(NodeId id, RegionId target) {
   for (ValueId captured : captured_values(source_, node.regions))
     use(captured, replicated(source_.type(captured)), target);
   const Wanted wanted = wanted_results(node);
-  const bool planned = node.attrs.has("cleave.planned");
+  const bool planned = node.attrs.has(kPlannedAttr);
   std::vector<ShardingSpec> have;
   for (ValueId operand : node.operands) {
     have.push_back(spec_of(current(operand)));
@@ -296,10 +298,11 @@ void Partitioner::visit_plain(NodeId id, RegionId target) {
                      spreads_complete(node, wanted)))
       have.back().partial.clear();
   }
-  OpPartition how = partition_op(source_, node, program_.mesh, have, wanted);
+  const OpRule& rule = rules_.of(id);
+  OpPartition how = partition_op(source_, node, rule, program_.mesh, have, wanted);
   if (visit_in_rounds(node, how, have, wanted, target)) return;
   if (visit_running(node, how, wanted, target)) return;
-  if (const auto moved = moved_to_another_dim(node, how, have)) how = *moved;
+  if (const auto moved = moved_to_another_dim(node, rule, how, have)) how = *moved;
   const Width width = width_of(node, how);
   std::vector<ValueId> operands;
   if (how.halo && node.def->needs)
@@ -424,7 +427,7 @@ NodeId Partitioner::emit(const Node& like, std::vector<ValueId> operands,
   }
   AttrDict attrs = like.attrs;
   attrs.erase("sdy.sharding");
-  attrs.erase("cleave.planned");
+  attrs.erase(kPlannedAttr);
   const NodeId id = add(like.name(), std::move(operands), std::move(types), std::move(attrs),
                         std::move(results), target);
   program_.graph.node(id).location = like.location;

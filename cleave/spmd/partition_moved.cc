@@ -2,6 +2,7 @@
 
 #include "cleave/graph/op_def.h"
 #include "cleave/spmd/partitioner.h"
+#include "cleave/spmd/planned_marks.h"
 
 // An op that cannot run along a dimension which is cut may run along another one: a sort of columns
 // that are cut runs on whole columns, fewer of them, after an all_to_all.
@@ -30,8 +31,9 @@ double Partitioner::seconds_to(const Node& node, const OpPartition& how) {
 }
 
 std::optional<OpPartition> Partitioner::moved_to_another_dim(
-    const Node& node, const OpPartition& how, const std::vector<ShardingSpec>& have) {
-  if (how.halo || node.attrs.has("cleave.planned")) return std::nullopt;
+    const Node& node, const OpRule& rule, const OpPartition& how,
+    const std::vector<ShardingSpec>& have) {
+  if (how.halo || node.attrs.has(kPlannedAttr)) return std::nullopt;
   // Later ops may want it back where it was, so it has to pay twice.
   constexpr double kThereAndBack = 2;
   double best = seconds_to(node, how) / kThereAndBack;
@@ -50,7 +52,7 @@ std::optional<OpPartition> Partitioner::moved_to_another_dim(
         std::vector<ShardingSpec> moved = how.operands;
         moved[i].dims[e].axes = axes;
         const OpPartition other =
-            partition_op(source_, node, program_.mesh, moved, Wanted(node.results.size()));
+            partition_op(source_, node, rule, program_.mesh, moved, Wanted(node.results.size()));
         if (other.halo || other.operands[i].dims[e].axes != axes ||
             std::any_of(other.results.begin(), other.results.end(),
                         [](const ShardingSpec& spec) { return spec.is_partial(); }))

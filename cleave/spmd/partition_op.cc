@@ -44,44 +44,9 @@ CarriedPartials carry_partials(const Graph& graph, const Node& node,
   return pending;
 }
 
-bool has_factor(const std::vector<TensorFactors>& tensors, FactorIndex factor) {
-  for (const TensorFactors& tensor : tensors)
-    for (const DimFactors& dim : tensor)
-      if (std::find(dim.begin(), dim.end(), factor) != dim.end()) return true;
-  return false;
-}
-
-// Whether an op says that it runs along a factor which its rule, for propagation, calls replicated.
-bool runs_all_the_same(const Graph& graph, const Node& node, const OpShardingRule& rule,
-                       FactorIndex factor) {
-  return rule.factors[factor].kind == FactorKind::NeedReplication && node.def->shardable &&
-         node.def->shardable(graph, node, rule, factor);
-}
-
-// Without `needs`, such an op computes what its part of the operand gives, and the parts are
-// summed: the factor is a reduction, and the result has a factor of its own.
-//   dynamic_slice 12 -> 4: ([i])->([i]) {i=12} becomes ([i])->([j]) {i=12, j=4} reduction={i}
-void make_reductions(const Graph& graph, const Node& node, OpShardingRule& rule) {
-  if (!node.def->shardable || node.def->needs) return;
-  const size_t count = rule.factors.size();
-  for (size_t f = 0; f < count; ++f) {
-    const auto factor = static_cast<FactorIndex>(f);
-    if (!runs_all_the_same(graph, node, rule, factor) || !has_factor(rule.results, factor))
-      continue;
-    const DType dtype = graph.result_type(node).dtype;
-    rule.factors[f].kind = FactorKind::Reduction;
-    rule.factors[f].reduce = dtype == DType::Bool ? ReduceOp::Or : ReduceOp::Sum;
-    Factor own = rule.factors[f];
-    own.kind = FactorKind::NeedReplication;
-    for (size_t i = 0; i < rule.results.size(); ++i)
-      for (size_t d = 0; d < rule.results[i].size(); ++d)
-        for (FactorIndex& place : rule.results[i][d])
-          if (place == factor) {
-            own.size = graph.result_type(node, i).shape[d];
-            place = static_cast<FactorIndex>(rule.factors.size());
-          }
-    rule.factors.push_back(own);
-  }
+bool in_results(const OpShardingRule& rule, FactorIndex factor) {
+  return std::any_of(rule.results.begin(), rule.results.end(),
+                     [&](const TensorFactors& result) { return has_factor(result, factor); });
 }
 
 // With `needs`, dimensions that only an operand has (the source of a select_and_scatter) stay as
@@ -96,8 +61,8 @@ void keep_own_dims(const Graph& graph, const Node& node, const OpShardingRule& r
       used.insert(used.end(), dim.axes.begin(), dim.axes.end());
     for (size_t d = 0; d < rule.operands[i].size(); ++d) {
       const DimFactors& factors = rule.operands[i][d];
-      if (factors.size() != 1 || has_factor(rule.results, factors[0]) ||
-          !runs_all_the_same(graph, node, rule, factors[0]))
+      if (factors.size() != 1 || in_results(rule, factors[0]) ||
+          !runs_though_replicated(graph, node, rule, factors[0]))
         continue;
       const AxisList& axes = have[i].dims[d].axes;
       const bool free = std::all_of(axes.begin(), axes.end(), [&](const AxisRef& ref) {
@@ -124,8 +89,8 @@ std::vector<bool> runs_along(const Graph& graph, const Node& node, const OpShard
   return runs;
 }
 
-OpPartition partition_op(const Graph& graph, const Node& node, const MeshPtr& mesh,
-                         std::span<const ShardingSpec> operands,
+OpPartition partition_op(const Graph& graph, const Node& node, const OpRule& op_rule,
+                         const MeshPtr& mesh, std::span<const ShardingSpec> operands,
                          std::span<const std::optional<ShardingSpec>> wanted) {
   // A constant is as any layout wants it.
   if (node.def->has(kConstantLike) && node.def->localize && wanted.size() == 1 && wanted[0] &&
@@ -135,13 +100,12 @@ OpPartition partition_op(const Graph& graph, const Node& node, const MeshPtr& me
     result.results[0].partial.clear();
     return result;
   }
-  std::optional<OpShardingRule> rule = execution_rule(graph, node);
-  if (!rule || rule->operands.size() != node.operands.size() ||
-      rule->results.size() != node.results.size())
-    return {whole_layouts(graph, node, mesh)};
-  make_reductions(graph, node, *rule);
+  const OpShardingRule* given = op_rule.to_run(node);
+  if (!given) return {whole_layouts(graph, node, mesh)};
+  const std::optional<OpShardingRule> summing = with_reductions(graph, node, *given);
+  const OpShardingRule& rule = summing ? *summing : *given;
 
-  FactorChooser chooser(graph, node, *rule);
+  FactorChooser chooser(graph, node, rule);
   for (size_t i = 0; i < operands.size(); ++i)
     if (operands[i].mesh) chooser.propose(i, operands[i]);
   for (size_t i = 0; i < wanted.size(); ++i)
@@ -152,12 +116,12 @@ OpPartition partition_op(const Graph& graph, const Node& node, const MeshPtr& me
   bool permutes = false;
   for (size_t f = 0; f < axes.size(); ++f) {
     used.insert(used.end(), axes[f].begin(), axes[f].end());
-    permutes |= rule->factors[f].kind == FactorKind::Permutation && !axes[f].empty();
+    permutes |= rule.factors[f].kind == FactorKind::Permutation && !axes[f].empty();
   }
   const CarriedPartials carried =
-      carry_partials(graph, node, operands, used, own_partials(*rule, axes).reduction);
-  OpPartition result{layouts_for(graph, node, mesh, *rule, axes, &carried)};
-  if (permutes) keep_own_dims(graph, node, *rule, operands, result);
+      carry_partials(graph, node, operands, used, own_partials(rule, axes).reduction);
+  OpPartition result{layouts_for(graph, node, mesh, rule, axes, &carried)};
+  if (permutes) keep_own_dims(graph, node, rule, operands, result);
   result.halo = permutes || (node.def->needs && !used.empty());
   return result;
 }

@@ -3,6 +3,7 @@
 #include "cleave/graph/op_def.h"
 #include "cleave/ops/op.h"
 #include "cleave/spmd/partitioner.h"
+#include "cleave/spmd/planned_marks.h"
 
 // When a pending value that several ops use is completed: at once, for all of them, or later,
 // because what they make of it comes together with other pending values.
@@ -50,7 +51,7 @@ bool Partitioner::follow_pending(const ShardingSpec& spec, PendingPaths& paths) 
   for (int ops = 0; !open.empty(); ++ops) {
     const Node& node = source_.node(*open.begin());
     open.erase(open.begin());
-    if (ops == kMostOps || node.parent != home || node.attrs.has("cleave.planned")) {
+    if (ops == kMostOps || node.parent != home || node.attrs.has(kPlannedAttr)) {
       paths.ends = false;
       return false;
     }

@@ -7,6 +7,7 @@
 #include "cleave/ops/op.h"
 #include "cleave/ops/reduce/reducer.h"
 #include "cleave/spmd/partitioner.h"
+#include "cleave/spmd/planned_marks.h"
 
 namespace cleave {
 namespace {
@@ -82,7 +83,7 @@ ValueId Partitioner::use_wide(ValueId source, const ShardingSpec& spec, RegionId
 //   reduce of bf16 over a sharded dimension: of f32                                 Wide
 // Other ops that carry sums (gather, concatenate) get parts that are rounded to 16 bits.
 Partitioner::Width Partitioner::width_of(const Node& node, const OpPartition& how) const {
-  if (!options_.wide_sums || node.attrs.has("cleave.planned") || node.results.empty())
+  if (!options_.wide_sums || node.attrs.has(kPlannedAttr) || node.results.empty())
     return Width::AsIs;
   bool half = false, carried = false;
   AxisList from_operands;

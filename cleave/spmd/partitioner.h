@@ -63,7 +63,8 @@ class Partitioner {
                        const Wanted& wanted, RegionId target);
   // The same with the axes of a dimension that the op needs whole on another one, if that is much
   // cheaper than gathering it (partition_moved.cc).
-  std::optional<OpPartition> moved_to_another_dim(const Node& node, const OpPartition& how,
+  std::optional<OpPartition> moved_to_another_dim(const Node& node, const OpRule& rule,
+                                                  const OpPartition& how,
                                                   const std::vector<ShardingSpec>& have);
   double seconds_to(const Node& node, const OpPartition& how);  // of bringing the operands there
   bool visit_running(const Node& node, const OpPartition& how, const Wanted& wanted,
@@ -133,6 +134,7 @@ class Partitioner {
 
   const Graph& source_;
   UseMap uses_;
+  OpRules rules_;
   PartitionOptions options_;
   Program program_;
   std::vector<std::vector<ValueId>> versions_;  // by source value

@@ -120,7 +120,7 @@ class Resizer {
         case Flow::None:
         case Flow::Manual:
         case Flow::Call:
-          if (const auto rule = propagation_rule(before_, node, false)) add_rule(id, *rule);
+          if (const auto rule = op_rule(before_, node).propagation) add_rule(id, *rule);
           break;
       }
     }

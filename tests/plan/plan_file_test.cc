@@ -76,6 +76,47 @@ TEST(PlanFile, NamesSurvivePrinting) {
   for (const auto& [name, id] : names.node_of) EXPECT_TRUE(names_again.node_of.count(name)) << name;
 }
 
+// Binding finds what names mean: nodes, values, and the values behind copies.
+TEST(PlanFile, IsBoundToIds) {
+  const Graph graph = parse_module(mlp_step(512, 256, 1024, 256));
+  PlannerOptions options = options_for("x=2,y=2");
+  options.memory = int64_t{4} << 20;
+  const Plan plan = plan_of(graph, options);
+  ASSERT_FALSE(plan.copies.empty());
+  // Printing renames arguments, which go by their places.
+  for (const Graph& flat :
+       {flatten(graph, "main"), flatten(parse_module(print_module(graph)), "main")}) {
+    const Names names = name_everything(flat, "main");
+    const BoundPlan bound = bind(plan, flat);
+    const size_t num_args = flat.region(bound.body()).args.size();
+    for (size_t i = 0; i < plan.values.size(); ++i) {
+      EXPECT_EQ(bound.planned(bound.values[i]), &plan.values[i]);
+      if (i >= num_args)
+        EXPECT_EQ(names.values[bound.values[i].index], plan.values[i].name);
+      else
+        EXPECT_EQ(bound.values[i], flat.region(bound.body()).args[i]);
+    }
+    for (size_t o = 0; o < plan.ops.size(); ++o) {
+      EXPECT_EQ(names.nodes[bound.ops[o].node.index], plan.ops[o].name);
+      EXPECT_EQ(bound.planned(bound.ops[o].node), &plan.ops[o]);
+      const Node& node = flat.node(bound.ops[o].node);
+      for (size_t i = 0; i < node.operands.size(); ++i) {
+        const BoundSource& source = bound.ops[o].operands[i];
+        EXPECT_EQ(source.value, node.operands[i]);
+        const std::string& name =
+            source.copy < 0 ? bound.planned(source.value)->name : plan.copies[source.copy].name;
+        EXPECT_EQ(name, plan.ops[o].operands[i].source);
+      }
+    }
+    EXPECT_EQ(bound.end, plan.find_op("return"));
+  }
+  Plan other = plan;
+  other.ops[0].operands[0].source = "nothing";
+  EXPECT_THAT([&] { bind(other, flatten(graph, "main")); },
+              ::testing::ThrowsMessage<UserError>(
+                  HasSubstr("takes nothing, which is neither a value nor an earlier copy")));
+}
+
 TEST(PlanFile, CallsAreWrittenOut) {
   const Graph graph = parse_module(
       "func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {\n"

@@ -70,6 +70,37 @@ TEST(VerifyPlan, LargeModulesRunSmall) {
   EXPECT_FALSE(v.changes.empty());
 }
 
+// A plan and its verification count the bytes that a device receives alike, also those of an
+// all_reduce over eight devices, for which the log has four times as many.
+TEST(VerifyPlan, BytesReceivedAreThoseOfThePlan) {
+  const Graph graph = parse_module(R"(
+    func.func @main(%x: tensor<64x256xf32>, %w: tensor<256x64xf32>) -> tensor<64x64xf32> {
+      %0 = stablehlo.dot %x, %w : (tensor<64x256xf32>, tensor<256x64xf32>) -> tensor<64x64xf32>
+      %1 = stablehlo.tanh %0 : tensor<64x64xf32>
+      return %1 : tensor<64x64xf32>
+    })");
+  PlannerOptions options;
+  options.mesh = std::make_shared<const Mesh>(parse_mesh("data=4,model=2"));
+  options.profile = &builtin_profile("h100");
+  for (const char* pin :
+       {R"(x=[{}, {"data", "model"}])", R"(w=[{"data", "model"}, {}])", "replicate tanh.0"})
+    options.pins.push_back(parse_pin(pin, options.mesh));
+  const PlannerResult result = make_plan(graph, options);
+  ASSERT_TRUE(result.plan);
+  const PlanVerification v = verify_plan(*result.plan, graph, *options.profile);
+  EXPECT_TRUE(v.good()) << to_string(v);
+  ASSERT_EQ(result.plan->totals.collectives.size(), 1u);
+  ASSERT_EQ(v.collectives.size(), 1u);
+  const CollectiveTotal& planned = result.plan->totals.collectives[0];
+  const CollectiveCheck& ran = v.collectives[0];
+  EXPECT_EQ(planned.kind, "all_reduce");
+  EXPECT_EQ(planned.bytes, 2 * 7 * (64 * 64 * 4 / 8));
+  EXPECT_EQ(ran.received_bytes, planned.bytes);
+  EXPECT_EQ(ran.measured_log, 7 * 64 * 64 * 4);
+  EXPECT_THAT(to_string(v), testing::HasSubstr("28.0 KiB received"));
+  EXPECT_THAT(explain_totals(*result.plan), testing::HasSubstr("28.0 KiB received"));
+}
+
 TEST(VerifyPlan, FindsWhatIsWrong) {
   const Graph graph = parse_module(memory_models().at("mlp"));
   Plan plan = plan_of(graph, "x=4");

@@ -13,7 +13,7 @@ std::vector<std::string> populate_sharding_rules(Graph& graph, bool conservative
   std::set<std::string> unknown;
   graph.walk([&](NodeId id) {
     Node& node = graph.node(id);
-    if (const auto rule = propagation_rule(graph, node, conservative)) {
+    if (const auto rule = op_rule(graph, node, conservative).propagation) {
       if (!node.attrs.has(kShardingRuleAttr))
         node.attrs.set(kShardingRuleAttr, ShardingRuleAttr{rule});
     } else if (node.def->opaque && !node.name().ends_with(".return") &&

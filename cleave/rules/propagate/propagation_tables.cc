@@ -185,7 +185,7 @@ class Builder {
       return identity_rule_for(graph_.type(node.results[0]).shape, node.operands.size());
     if (!own_rule && is<op::ShardingConstraint>(node))
       return identity_rule_for(graph_.type(node.results[0]).shape, 1);
-    auto rule = propagation_rule(graph_, node, conservative_);
+    auto rule = op_rule(graph_, node, conservative_).propagation;
     if (rule && runs_along_ && !own_rule) rule = blocked_where_whole(node, *rule);
     return rule ? add_rule(rule) : PropagationTables::kNoRule;
   }

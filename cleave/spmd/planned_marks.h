@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string_view>
+
+namespace cleave {
+
+// Marks of a planned module, which `plan::apply` sets and `partition` reads: unit attributes of
+// nodes, so that they survive printing.
+//
+// An op takes its operands as they are, pending reductions with several users included, and rounds
+// the sums that it leaves pending.
+inline constexpr std::string_view kPlannedAttr = "cleave.planned";
+// An sdy.reshard is made for itself, and not shared with others of the same value.
+inline constexpr std::string_view kSeparateAttr = "cleave.separate";
+
+}  // namespace cleave
