@@ -40,7 +40,7 @@ struct Value {
 };
 
 // One op. `name` is the full name ("stablehlo.add"); `def` says everything known about it, and is
-// null for an op that nobody knows.
+// null for an op that is not registered.
 struct Node {
   std::string name;
   const OpDef* def = nullptr;
@@ -138,7 +138,7 @@ class Graph {
   std::vector<Region> regions_;
 };
 
-// Who uses a value: built once for a pass that asks often.
+// The uses of values: built once for a pass that asks often.
 struct Use {
   NodeId node;
   uint32_t operand;

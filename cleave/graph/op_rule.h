@@ -10,9 +10,9 @@ namespace cleave {
 
 // Which rule an op has, asked for two reasons that need not have one answer:
 //
-//   a custom call with sdy.sharding_rule      propagates as the text says; runs as its op allows
-//   concatenate, conservative                 propagates along all dimensions but its own; runs
-//   along all
+//   a custom call with sdy.sharding_rule   propagates as the text says; runs as its op allows
+//   concatenate, conservative              propagates along all dimensions but its own; runs
+//                                          along all
 //
 // How shardings spread through the node: its own sdy.sharding_rule, or its op's rule; null if there
 // is none. If `conservative`, factors along which elements move between shards do not propagate.
