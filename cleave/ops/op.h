@@ -145,7 +145,7 @@ CLEAVE_OP(CollectivePermute, "stablehlo.collective_permute");
 
 namespace cleave {
 
-// The definition of an op; throws InternalError if nobody registered it.
+// The definition of an op; throws InternalError if it is not registered.
 const OpDef& required_op(std::string_view name);
 
 template <typename Op>
