@@ -5,10 +5,10 @@
 
 namespace cleave::plan {
 
-// What a step takes as the compiler runs it. Where `program_cost` prices every op of the Program
-// for itself, this prices the steps that are left of them: simplified, and elementwise ops and
-// reductions fused into passes that read and write memory once. Changes of layout cost what they
-// cost there.
+// What a step takes as the compiler runs it. `program_cost` prices every op of the Program by
+// itself; this prices the steps that the compiler makes of the ops, which are simplified, and of
+// which elementwise ops and reductions are fused into passes that read and write memory once.
+// Changes of layout cost the same in both.
 struct CompiledCost {
   double compute_seconds = 0;
   double transfer_seconds = 0;
@@ -17,8 +17,8 @@ struct CompiledCost {
 // Devices that share cores (MachineProfile::concurrent_devices) are all taken to be busy.
 CompiledCost compiled_cost(const Executable& executable, const MachineProfile& profile);
 
-// One pass over memory: what enters and leaves it, or, if that is more, the work of its members
-// on what the cache holds.
+// The time of one pass over memory: that of what enters and leaves it, or, if that is more, the
+// work of its members on what the cache holds.
 double fusion_seconds(const Graph& graph, const Node& fusion, const MachineProfile& profile);
 
 }  // namespace cleave::plan

@@ -13,7 +13,7 @@ enum class MemoryClass : uint8_t {
   Parameters,      // and their new values
   OptimizerState,  // moments, step counts, and their new values
   Gradients,
-  Inputs,  // arguments that no result replaces: the batch, or all of a function that trains nothing
+  Inputs,  // arguments that no result replaces: the batch, or every argument if nothing is trained
   Activations,
   Temporaries,  // copies in other layouts, and what kernels take for themselves
 };
@@ -27,8 +27,8 @@ using BytesByClass = std::array<int64_t, kNumMemoryClasses>;
 //     elementwise ops alone (p - rate * g, b * m + (1 - b) * g), or one that its attribute names
 //     (`tf.aliasing_output`)
 //   a state is a *parameter* if it meets other data: in a matmul, a gather, a broadcast, a
-//     normalisation; it is optimizer state if only successors are computed from it. Names
-//     decide first if they say it ("opt_state", "mu", "params")
+//     normalisation; it is optimizer state if only successors are computed from it. A telling name
+//     ("opt_state", "mu", "params") decides before all of this
 //   a *gradient* is what those elementwise ops start from beside the states: the last result of a
 //     matmul or reduction, or its all_reduce, in the shape of a parameter
 //   changes of layout are temporaries, unless what they make is a gradient

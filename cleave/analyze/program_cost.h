@@ -10,14 +10,14 @@
 namespace cleave::plan {
 
 // Seconds of one execution of a node on one device: the roofline of its work on the shapes that it
-// has. Collectives are not among them.
+// has. Collectives are not counted.
 double node_seconds(const Graph& graph, const Node& node, const MachineProfile& profile);
 
 // One change of layout: a step of a reshard costs what the reshard search took it to cost
 // (`make_step`), a halo what a permute of the elements from neighbours costs.
 struct TransferCost {
   std::string kind;   // "all_gather", ..., "halo"; "all_slice" and the like are local
-  std::string axes;   // as text: "x", "y":(1)2
+  std::string axes;   // "x", "y":(1)2
   int64_t bytes = 0;  // received by one device, at most
   double seconds = 0;
 };
@@ -62,7 +62,8 @@ struct ProgramCost {
 // whose number of trips is not known are taken to make `trips` of them.
 ProgramCost program_cost(const Program& program, const MachineProfile& profile, int64_t trips = 1);
 
-// The place of the dearest: the first one that is as large as any, up to the rounding of sums.
+// The index of the dearest entry: the first one that is as large as any, up to the rounding of
+// sums.
 int dearest_of(const std::vector<double>& seconds);
 
 //   12.4 ms: 10.1 ms compute (81%), 2.3 ms communication (19%)

@@ -7,9 +7,10 @@
 
 namespace cleave::plan {
 
-// What one device holds while a Program runs, step by step: arguments (those that are not donated
-// until the end), values from the step that makes them to the one that reads them last, what
-// reshards and kernels hold beside them. It is what the Executor measures (`MemoryUse`).
+// // What one device holds while a Program runs, step by step: arguments (those that are not
+// donated are held until the end), values from the step that makes them to the one that reads them
+// last, and what reshards and kernels hold beside them. The Executor measures the same
+// (`MemoryUse`).
 struct ProgramMemory {
   struct Alive {
     std::string what;   // "%arg3", "stablehlo.dot_general", "all_gather \"x\""
@@ -28,8 +29,8 @@ struct ProgramMemory {
 };
 // The device at the mesh's first position holds the largest shards of all.
 ProgramMemory program_memory(const Program& program);
-// `runs`: by region of the graph, how often a run that is to be compared with it went through it;
-// empty: every branch counts.
+// `runs` says for each region of the graph how often it was executed in the run that the prediction
+// is compared with. If it is empty, every branch counts.
 ProgramMemory program_memory(const Program& program, int64_t device,
                              const std::vector<int64_t>& runs = {});
 

@@ -16,8 +16,9 @@ namespace cleave::cli {
 void require_annotated_mesh(const Graph& graph, const std::function<bool(const Mesh& own)>& fits,
                             const std::string& option, const std::string& way_out);
 
-// Drops all that says how values lie: attributes, and ops on meshes other than `mesh` whose only
-// purpose it is. Manual computations stay: they do what they do on their own mesh alone.
+// Drops everything that says how values are laid out: the attributes, and on meshes other than
+// `mesh` also the ops that have no other purpose. Manual computations stay, since they have a
+// meaning on their own mesh alone.
 void drop_annotations(Graph& graph, const Mesh& mesh);
 
 }  // namespace cleave::cli

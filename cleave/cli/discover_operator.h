@@ -17,8 +17,8 @@ struct OperatorText {
   double timeout = 60;              // seconds that a command has for an answer
 };
 
-// An operator of the library, an op of the registry, a module in a file, or a command. The shapes
-// of a command are given, or those of the library's operator of the same name.
+// An operator of the library, an op of the registry, a module in a file, or a command. A command
+// without shapes takes those of the library's operator of the same name.
 Operator operator_of_text(const OperatorText& text);
 
 std::vector<std::string> split(const std::string& text, char separator);

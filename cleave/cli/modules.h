@@ -13,8 +13,8 @@ namespace cleave::cli {
 // name (model:gpt?layers=2), whose arguments keep their names.
 Graph read_module(const std::string& path);
 
-// The same of a text that was read from `path`: JSON starts with a brace and a quote, and no other
-// text does. Not to verify it is for `cleave opt --no-verify`.
+// The same for a text that was read from `path`: JSON starts with a brace and a quote, and no other
+// text does. Only `cleave opt --no-verify` leaves the verification out.
 Graph module_of_text(std::string_view text, const std::string& path, size_t first_line = 1,
                      bool verify = true);
 

@@ -10,13 +10,13 @@ bool speaks();
 // How a command ended.
 struct Outcome {
   int status = 0;
-  bool consequence = false;  // of what happened to another rank
+  bool consequence = false;  // it follows from what happened to another rank
   std::string error;         // the line to print; empty: none
 };
 
-// The end of the process's program: prints the error and gives the exit status. Of several ranks
-// one prints what all have to say: what several say alike once, and consequences only if nobody
-// names a cause.
+// The end of the process: prints the error and returns the exit status. If there are several ranks,
+// one of them prints for all: a message that several ranks share appears once, and consequences
+// appear only if no rank names a cause.
 //
 //   error: rank 0: device 0 waits in sdy.all_reduce: rank 2 has died: its process has ended ...
 int conclude(const Outcome& outcome);

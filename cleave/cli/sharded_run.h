@@ -15,12 +15,12 @@ struct ShardingOptions {
   std::string mesh;   // "x=2,y=4"; empty: the module's own
   std::string shard;  // "annotations", "replicated" or "random:SEED"; empty: not sharded
   bool verify = false;
-  bool compile = true;  // else op by op
+  bool compile = true;  // false: op by op
   std::string passes = CompileOptions().passes;
   bool describe = false;       // print what was compiled, and the memory plan
   bool wide_sums = true;       // pending sums of 16-bit floats in 32 bits
   bool communication = false;  // print what was sent, and for which ops
-  bool stats = false;          // also the memory of a device, measured and predicted
+  bool stats = false;          // print the memory of a device as well, measured and predicted
 
   bool wanted() const { return !mesh.empty() || !shard.empty() || verify || communication; }
 };

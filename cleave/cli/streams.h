@@ -8,8 +8,8 @@ namespace cleave::cli {
 
 // Called first of all. A stream that the caller closed gets a stand-in, so that no file that is
 // opened later takes its number: what is printed to a closed standard output is an error, not a
-// line in the middle of another file. A reader that goes away, and a limit on the size of files,
-// are errors of the write instead of signals that end the process.
+// line in the middle of another file. A reader that goes away, or a limit on the size of files,
+// makes a write fail instead of ending the process by a signal.
 void prepare_streams();
 
 // Called last of all: whether everything that was printed has arrived. If not, a good outcome

@@ -15,7 +15,7 @@ std::string nearest_name(std::string_view written, const std::vector<std::string
 // " (did you mean NAME?)", or nothing.
 std::string did_you_mean(std::string_view written, const std::vector<std::string>& names);
 
-// What is wrong with the words that nobody took, as a line; empty if all were taken.
+// One line about the words that no command or option took; empty if all were taken.
 //   there is no command 'plna' (did you mean plan?)
 //   there is no option --mehs (did you mean --mesh?)
 std::string unknown_argument(const CLI::App& app);

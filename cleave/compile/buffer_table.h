@@ -10,9 +10,9 @@
 
 namespace cleave {
 
-// The buffers of a device's code while it is laid out: when each is needed, which share memory, and
-// at the end where they lie. Positions count steps in the order of the code, those inside loops and
-// branches included.
+// The buffers of a device's code while it is laid out: when each is needed, which ones share
+// memory, and in the end where each lies. Positions count steps in the order of the code, those
+// inside loops and branches included.
 class BufferTable {
  public:
   // A step may write the result into the memory of the operand.
@@ -37,11 +37,11 @@ class BufferTable {
   // Two roots that trade places after each turn of the loop: they share memory with no others.
   void rotate(uint32_t a, uint32_t b, int64_t loop_begin);
   bool is_pinned(uint32_t id) { return pinned_.count(root(id)) != 0; }
-  // Nobody reads root `a` after root `b` begins to be written.
+  // Whether nothing reads root `a` after root `b` begins to be written.
   bool is_dead_before(uint32_t a, uint32_t b);
 
-  // Results of steps take the memory of operands that nobody reads afterwards, of donated arguments
-  // first.
+  // Results of steps take the memory of operands that nothing reads afterwards, beginning with
+  // donated arguments.
   void share_memory();
   // Donated arguments give their memory to a result that is written after their last use.
   void donate(DeviceCode& code);

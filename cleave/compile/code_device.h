@@ -17,8 +17,8 @@ class CodeDevice {
  public:
   explicit CodeDevice(DeviceCode code) : code(std::move(code)) {}
 
-  // Takes memory. `make` gives what ops are run by that need more than their operands; it is kept
-  // from its first call in a run to the end of that.
+  // Takes memory. `options` are asked for when the first op of a run needs more than its operands:
+  // they make the interpreter that runs such ops until the end of the run.
   void prepare(int64_t index, Team* team, Meetings* meetings,
                std::function<Interpreter::Options()> options);
   // Sets the buffers of a run of `entry`. Arrays of `results` that fit and are held nowhere else

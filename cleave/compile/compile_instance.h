@@ -9,8 +9,8 @@
 namespace cleave {
 
 // From a device's graph to its code: calls are inlined, passes run, steps are made. `donate` names
-// arguments whose memory results may take; times of passes are added to `timings`. Nothing where
-// the graph cannot be compiled.
+// arguments whose memory results may take; times of passes are added to `timings`. Returns nothing
+// if the graph cannot be compiled.
 std::optional<DeviceCode> compile_instance(Instance instance, const std::vector<PassCall>& passes,
                                            const std::vector<size_t>& donate,
                                            const LowerOptions& options,

@@ -15,8 +15,8 @@ struct ConvolutionViews {
   Window window;  // by spatial dimension
 };
 
-// By oneDNN, with what is done to the result on its way: operands of the epilogue have one element
-// by output feature. Examples are shared among threads; each part brings its
+// A convolution by oneDNN, together with its epilogue, whose operands have one element for each
+// output feature. Examples are shared among threads; each part brings its
 // input into the layout that oneDNN likes, in scratch memory, and its result back, while they are
 // in the cache.
 class ConvolutionStep : public CodeStep {
@@ -26,7 +26,7 @@ class ConvolutionStep : public CodeStep {
   virtual size_t kernel_bytes() const = 0;
   virtual std::unique_ptr<CodeStep> kernel_step(const CodeView& to) = 0;
 };
-// Null where oneDNN does not take it, or only by code that is slow.
+// Null if oneDNN does not take it, or takes it only by slow code.
 std::unique_ptr<ConvolutionStep> make_convolution_step(const ConvolutionViews& views,
                                                        const std::vector<DotEpilogue>& epilogue,
                                                        int threads);

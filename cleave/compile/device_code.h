@@ -53,8 +53,8 @@ struct Frame;
 
 class CodeStep {
  public:
-  // What a step leaves to do: go on, or come back to the same step when the device is woken or the
-  // block that was pushed has ended.
+  // What happens after a step: the device goes on, or comes back to the same step when it is woken
+  // (Wait) or when the block that was pushed has ended (Block).
   enum class Next : uint8_t { Continue, Wait, Block };
 
   virtual ~CodeStep() = default;
@@ -62,7 +62,7 @@ class CodeStep {
 
   NodeId node;                     // what it computes, for observers
   std::vector<CodeView> results;   // of the node, in order; empty: nothing to tell
-  std::vector<uint32_t> releases;  // held buffers that nobody reads after it
+  std::vector<uint32_t> releases;  // held buffers that nothing reads after it
 };
 
 struct CodeBlock {
@@ -72,7 +72,7 @@ struct CodeBlock {
 struct CodeStats {
   size_t steps = 0, fusions = 0, fused_ops = 0, matmuls = 0, convolutions = 0, copies = 0,
          transfers = 0, fallbacks = 0;
-  // Products and convolutions that do more than multiply, and what.
+  // Products and convolutions with an epilogue, and the ops in these epilogues.
   size_t epilogues = 0, epilogue_ops = 0;
   size_t arena_bytes = 0, arena_lower_bound = 0;
   size_t argument_bytes = 0, result_bytes = 0, constant_bytes = 0;
@@ -132,7 +132,7 @@ struct Frame {
   std::vector<RankTransfer*> under_way;  // started, not yet waited for
   double waits_since = 0;
   Meetings* meetings = nullptr;
-  std::vector<NodeId>* done = nullptr;  // transfers, where somebody logs them
+  std::vector<NodeId>* done = nullptr;  // finished transfers; null if nothing logs them
   Observer* observer = nullptr;
   std::function<Interpreter&()> interpreter;  // for ops that need more than their operands
   EvalContext* alone = nullptr;               // for the others
@@ -155,8 +155,8 @@ struct Frame {
   }
 };
 
-// What a device needs at most, known before it runs, and what it held when it had run: arguments,
-// results (of arrays that share memory, one), the arena, scratch memory, held arrays.
+// The bytes that a device needs at most, known before it runs, and the bytes that it held in a run:
+// arguments, results (arrays that share memory count once), the arena, scratch memory, held arrays.
 int64_t bytes_needed(const DeviceCode& code);
 int64_t bytes_held(const Frame& frame, const std::vector<Array>& args,
                    const std::vector<Array>& results);
@@ -166,7 +166,7 @@ bool advance(Frame& frame);
 
 struct LowerOptions {
   int threads = 1;
-  // Where devices are spread over ranks: which of them this is.
+  // If devices are spread over ranks, the transfers of this rank's devices; null otherwise.
   const RankView* ranks = nullptr;
   int64_t device = 0;
 };

@@ -36,7 +36,7 @@ inline bool is_clip(const EpilogueStep& step) {
 }
 
 // What happens to `value`, a product of `dot` or made of one, as one step that oneDNN knows;
-// nothing if there is none, or where something else reads the values between. Activations are
+// nothing if there is none, or if something else reads the values in between. Activations are
 // recognised by their values, so that it does not matter how they are written:
 //   0.5 * x * (1 + tanh(0.798 * (x + 0.0447 * x * x * x)))   -> GeluTanh
 std::optional<EpilogueStep> next_epilogue_step(const Graph& graph, const UseMap& uses,
@@ -53,7 +53,7 @@ bool is_product(const Node& node);  // dot_general, convolution
 //   %y = maximum %s, zeros
 bool fuse_epilogues(Graph& graph);
 
-// The product of such a fusion; null for another one.
+// The product of such a fusion; null for any other fusion.
 const Node* product_of_fusion(const Graph& graph, const Node& fusion);
 
 }  // namespace cleave

@@ -18,9 +18,9 @@
 namespace cleave {
 
 struct CompileOptions {
-  // What runs on each device's graph before code is made of it, after calls are inlined. Empty:
-  // nothing, and every op is a step. cleave-overlap counts where devices are spread over ranks, and
-  // is left out elsewhere.
+  // What runs on each device's graph before code is made of it, after calls are inlined. If it is
+  // empty, no pass runs, and every op is a step. cleave-overlap only runs if devices are spread
+  // over ranks.
   std::string passes =
       "cleave-expand,cleave-simplify,cleave-fuse-epilogues,cleave-fuse,cleave-recompute,"
       "cleave-overlap";
@@ -28,12 +28,13 @@ struct CompileOptions {
   // threads for each op.
   int threads = 0;
   // Arguments of the function whose memory its results may take, by number: parameters and state
-  // of an optimizer, which the caller replaces by the results. Of compile(f): arguments of f, with
-  // all their tensors, which have no value afterwards.
+  // of an optimizer, which the caller replaces by the results. For compile(f), these are arguments
+  // of f, with all their tensors, which have no value afterwards.
   std::vector<size_t> donate = {};
   // Hears of what makes compile(f) slow: programs that differ in a plain value only.
   std::function<void(std::string_view)> warning = {};
-  // Of a function of a module: it was verified, or recorded op by op; otherwise that is done first.
+  // For a function of a module: it has been verified, or was recorded op by op. Otherwise it is
+  // verified first.
   bool verified = false;
 };
 
@@ -44,10 +45,11 @@ struct CompileOptions {
 //   std::vector<Array> results = executable.run(args);
 //
 // What cannot be compiled (dynamic shapes, tokens, recursion) runs op by op; `is_compiled` says
-// which. Sums may be added in another order than op by op; everything else gives the same bits.
+// which of the two it is. Sums may be added in another order than op by op; everything else gives
+// the same bits.
 //
-// Where there are several ranks, each compiles and runs the devices that it owns; all ranks make
-// the same Executables, and the same calls of `run` and `run_shards`, in the same order. Ranks that
+// If there are several ranks, each compiles and runs the devices that it owns; all ranks make the
+// same Executables, and the same calls of `run` and `run_shards`, in the same order. Ranks that
 // come with different programs get a TransportError. After a run that has failed on one of the
 // ranks the Executable cannot run again.
 class Executable {
@@ -68,19 +70,19 @@ class Executable {
   // Whole arrays in, whole arrays out, on every rank.
   std::vector<Array> run(std::span<const Array> args, const ExecuteOptions& options = {});
   // By device: the shards of the entry's arguments and results. Arguments that the function's
-  // attributes donate (tf.aliasing_output, jax.buffer_donor) give their memory to results where the
-  // caller holds them nowhere else; such arguments must not be read afterwards. Only those of own
-  // devices are looked at and given; the results of others are invalid arrays.
+  // attributes donate (tf.aliasing_output, jax.buffer_donor) give their memory to results if the
+  // caller holds them nowhere else; such arguments must not be read afterwards. Only the shards of
+  // own devices are read and returned; the results of other devices are invalid arrays.
   std::vector<std::vector<Array>> run_shards(std::vector<std::vector<Array>> args,
                                              const ExecuteOptions& options = {});
-  // The same into `results`, whose arrays are overwritten where they fit and are held nowhere else:
+  // The same into `results`, whose arrays are overwritten if they fit and are held nowhere else;
   // then nothing is allocated.
   void run_shards_into(std::vector<std::vector<Array>>& args,
                        std::vector<std::vector<Array>>& results,
                        const ExecuteOptions& options = {});
 
   const std::vector<PassTiming>& pass_timings() const;  // summed over devices
-  // Of an own device; by default the first.
+  // Of one of the own devices; by default the first.
   CodeStats stats(int64_t device = -1) const;
   // Bytes that a device holds while it runs, known before it does: arguments, results that take no
   // argument's place, the arena and scratch memory, and what kernels and collectives make at most

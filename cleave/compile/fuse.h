@@ -32,9 +32,9 @@ bool fuse(Graph& graph, const FuseOptions& options = {});
 // What a value is in the space of a fusion, and how a reduction folds it.
 enum class FusionLevel : uint8_t { Elements, Rows, Columns, Total };
 
-// A reduction of `shape` over `dims` by what it leaves: Rows where the last dimensions go, Columns
-// where the first ones go, Total where all go; `columns` is then the C of its space (of Total: 0,
-// any). Dimensions of size 1 do not count. False where it is none of these.
+// A reduction of `shape` over `dims` by what it leaves: Rows if the last dimensions go, Columns if
+// the first ones go, Total if all go; `columns` is then the C of its space (of Total: 0, any).
+// Dimensions of size 1 do not count. False if it is none of these.
 bool reduction_level(const Shape& shape, const std::vector<int64_t>& dims, FusionLevel& level,
                      int64_t& columns);
 

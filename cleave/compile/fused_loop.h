@@ -28,13 +28,13 @@ struct StridedType {
 //   FusedLoop loop(graph, node, operand_types);
 //   loop.run(operands, results, scratch, &team);
 //
-// Where the fusion has a matrix product, that is computed before, and is the last operand.
+// If the fusion has a matrix product, the product is computed before, and is the last operand.
 //
-// A block is some whole rows where the fusion has rows, and a part of the elements otherwise. For
-// each block, operands that do not lie in order are packed, then every op runs over the block, with
-// its result in scratch memory or, where it leaves the fusion, in place. Sums along the rows and
-// of everything are added block by block, in up to four parts where they are long, whatever the
-// number of threads.
+// A block is some whole rows if the fusion has rows, and a part of the elements otherwise. For each
+// block, operands that do not lie in order are packed, then every op runs over the block, with its
+// result in scratch memory or, if it leaves the fusion, in place. Sums along the rows and of
+// everything are added block by block, in up to four parts if they are long, whatever the number of
+// threads.
 class FusedLoop {
  public:
   FusedLoop(const Graph& graph, const Node& fusion, std::span<const StridedType> operands);
@@ -42,7 +42,7 @@ class FusedLoop {
   struct Pair {
     size_t operand, result;
   };
-  // Results that may take the memory of an operand, where nobody reads the operand afterwards.
+  // Results that may take the memory of an operand, if nothing reads the operand afterwards.
   const std::vector<Pair>& in_place() const { return in_place_; }
   size_t scratch_bytes(int threads) const;
   size_t num_loops() const { return instructions_.size(); }
@@ -59,7 +59,7 @@ class FusedLoop {
   // Something that is read: an operand, or an array of its own.
   struct Leaf {
     int operand = -1;
-    Array array;  // where there is no operand
+    Array array;  // if there is no operand
     std::vector<Dim> dims;
     int64_t size = 0;  // bytes of an element
     bool rows = false;

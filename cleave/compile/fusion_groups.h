@@ -17,11 +17,11 @@ struct FusionGroup {
   int64_t columns = 0;        // C; 0 while no member asks for one
 };
 
-// May run anywhere between what it reads and what reads it.
+// Whether the node may run anywhere between what it reads and what reads it.
 bool has_free_order(const Node& node);
 
-// Every group becomes a `cleave.fusion` where its last member stood; nodes keep their place but for
-// what must come before them. `group_of`: the group of each node, or kNoFusionGroup.
+// Every group becomes a `cleave.fusion` at the place of its last member; nodes keep their place
+// unless they must come before another one. `group_of`: the group of each node, or kNoFusionGroup.
 void write_fusion_groups(Graph& graph, RegionId region, std::vector<FusionGroup>& groups,
                          std::vector<uint32_t>& group_of);
 

@@ -20,7 +20,7 @@ void leaf_sources(const Graph& graph, ValueId value, std::vector<ValueId>& sourc
 
 // Moves `nodes` of a region, given in order, into the region of a new `cleave.fusion` that returns
 // `outputs`, values of theirs. Cheap leaves that they read are copied, everything else becomes an
-// operand. The fusion stands in no list of nodes yet, and nobody reads its results.
+// operand. The fusion stands in no list of nodes yet, and nothing reads its results.
 NodeId write_fusion(Graph& graph, RegionId region, const std::vector<NodeId>& nodes,
                     const std::vector<ValueId>& outputs);
 

@@ -25,7 +25,7 @@ struct HostSample {
 // what no cache holds, and other sizes, shapes and ops to check the fit with.
 std::vector<HostSample> host_samples();
 
-// Two of them alone, for who needs one of each: limited by memory, limited by arithmetic.
+// Two of them: one that is limited by memory, and one that is limited by arithmetic.
 HostSample memory_sample();
 HostSample compute_sample();
 

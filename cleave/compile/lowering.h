@@ -37,15 +37,16 @@ class Lowering {
                      const std::vector<CodeView>& reads, const std::vector<CodeView>& writes,
                      std::vector<BufferTable::InPlace> in_place = {});
   CodeView copy(CodeBlock& block, const CodeView& from, CodeView to);
-  // Without gaps; row-major, or with the given strides.
+  // A copy without gaps; row-major, or with the given strides.
   CodeView packed_copy(CodeBlock& block, const CodeView& from, const Shape& strides = {});
   CodeView contiguous(CodeBlock& block, const CodeView& view);
 
-  // Views are worked out on arrays of addresses that have no memory, and put back.
+  // An array of the view's layout without memory, on which kernels' view functions are called; the
+  // result becomes a view again.
   Array sketch(const CodeView& view) const;
   static CodeView placed(const CodeView& base, const Array& sketch);
   CodeView constant_view(const Array& array);
-  // In another dtype; packed before where it has gaps.
+  // The view in another dtype; it is packed first if it has gaps.
   CodeView as_dtype(CodeBlock& block, const CodeView& view, DType dtype);
   // The steps since `first` make the results of the node.
   void finish_node(const Node& node, CodeBlock& block, size_t first,
@@ -80,7 +81,7 @@ class Lowering {
   // A fusion around a product or a convolution.
   void product_fusion(const Node& fusion, const Node& product, CodeBlock& block);
   bool dot_fusion(const Node& fusion, const Node& dot, CodeBlock& block);
-  // The product in a fresh buffer; nothing where only the kernel takes it.
+  // The product in a fresh buffer; nothing if only the kernel takes it.
   std::optional<CodeView> product(const Node& node, CodeBlock& block);
   std::optional<std::vector<DotEpilogue>> epilogue(const Node& fusion, const Node& dot,
                                                    CodeBlock& block);
@@ -137,7 +138,7 @@ class Lowering {
 
   // lower_ranks.cc
   void rank_transfer(NodeId id, const CodeView& in, CodeBlock& block);
-  void wait_for(uint32_t buffer);  // before somebody reads it
+  void wait_for(uint32_t buffer);  // before it is read
   void wait_for_all();
   struct PendingWait {
     CodeBlock* block;

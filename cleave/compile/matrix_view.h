@@ -34,7 +34,7 @@ struct MatrixView {
   MatrixView transposed() const { return {view, {matrix.cols, matrix.rows}, batch}; }
 };
 
-// A product as batches of matrix products. Batch dimensions are merged where all three allow it.
+// A product as batches of matrix products. Batch dimensions are merged if all three views allow it.
 struct MatrixProduct {
   MatrixView lhs, rhs, out;
   Dims batch;  // sizes

@@ -8,7 +8,7 @@
 namespace cleave {
 
 struct MeasureOptions {
-  // Of processor time, about: a busy machine takes longer, and measures the same.
+  // About so much processor time: a busy machine takes longer, and measures the same.
   double seconds = 25;
   int64_t most_devices = 8;  // of the collectives
   // Told what is measured next and how much of the work is done, 0 to 1.

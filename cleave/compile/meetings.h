@@ -31,8 +31,8 @@ class Meetings {
     std::vector<int64_t> group;
     std::vector<Member> members;  // in the order of the group
     size_t arrived = 0, worked = 0;
-    Array result;  // where everybody gets the same
-    Array spare;   // for the next round, where somebody keeps the result of this one
+    Array result;  // if all members get the same
+    Array spare;   // for the next round, if the result of this one is still held
   };
 
   // The meeting of a group at the n-th place of the program where `transfer` stands; made at the
@@ -41,8 +41,8 @@ class Meetings {
   Meeting& meeting(size_t index) { return *meetings_[index]; }
 
   // The caller is put aside, and all of the group are woken when the last one has come or has
-  // finished its work. It must not touch its state any more. Where everybody gets the same, of type
-  // `shared`, there is room for it when all have come.
+  // finished its work. It must not touch its state any more. If all members get the same result, of
+  // type `shared`, there is room for it when all have come.
   void arrive(Meeting& meeting, DType dtype, const Shape* shared);
   void finish(Meeting& meeting);
 

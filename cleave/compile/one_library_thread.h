@@ -6,7 +6,7 @@
 
 namespace cleave {
 
-// Libraries use no threads of their own below this one, for as long as it lives.
+// While it lives, libraries that this thread calls use no threads of their own.
 class OneLibraryThread {
  public:
   OneLibraryThread() {

@@ -42,7 +42,7 @@ class OneDnnCall {
 // From one layout to another.
 OneDnnCall reorder_call(const dnnl::memory::desc& from, const dnnl::memory::desc& to);
 
-// Of the steps of an epilogue that it does itself.
+// The algorithm for a step of an epilogue that oneDNN does itself.
 dnnl::algorithm onednn_algorithm(EpilogueStep::Kind kind);
 
 // Maxima and minima with constants, on elements that are still in the cache: oneDNN's own lose NaN.

@@ -26,12 +26,14 @@ OverlapOptions overlap_options(const PassOptions& options);
 //   %s = cleave.transfer %g                  %h = dot_general ...
 //   %u = subtract %w, %s                     %u = subtract %w, %s      waits
 //
-// Starts come as early as they can; where the result is larger than the operand (a gathered
-// weight), only so early that it is there in time, since it takes memory from then on. What reads
+// A transfer starts as early as it can. If the result is larger than the operand (a gathered
+// weight), it starts only so early that the result is there in time, since that takes memory from
+// then on. What reads
 // a result is put off, as long as there is something else to do, until it should have arrived.
 //
-// A device graph keeps the order of its transfers and of everything else that has effects: devices
-// start the same ones in the same order, so that none waits in a circle.
+// A device graph keeps the order of its transfers and of everything else that has effects: all
+// devices start the same ones in the same order, so that they never wait for each other in a
+// circle.
 void overlap_transfers(Graph& graph, const OverlapOptions& options = {});
 // The same for the Program, before devices are derived from it: here transfers may change places.
 void order_transfers(Program& program, const OverlapOptions& options = {});

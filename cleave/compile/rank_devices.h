@@ -16,9 +16,9 @@
 namespace cleave {
 
 // The devices of this rank while a compiled program runs over several ranks. A device that waits
-// for others is put aside, and its thread runs another one; whoever has news for it wakes it, and
-// it looks for itself whether it can go on. So few threads serve the devices, and none is blocked:
-// messages from other ranks, deaths and failures all come as a wake-up.
+// for others is put aside, and its thread runs another one. News for the device wakes it, and it
+// then checks whether it can go on. So few threads serve the devices, and none is blocked: messages
+// from other ranks, deaths and failures all come as a wake-up.
 class RankDevices : public WorldListener {
  public:
   RankDevices(World& world, int64_t num_devices, std::vector<int64_t> own);
@@ -36,20 +36,20 @@ class RankDevices : public WorldListener {
   void post(std::span<const Planned> sends, std::span<const Planned> receives) {
     world_.post(sends, receives);
   }
-  // Where the device waits when it is put aside; `what` lives as long as this.
+  // Says in what the device waits when it is put aside; `what` lives as long as this.
   void waits_in(int64_t device, const std::string& what) {
     waits_[static_cast<size_t>(device - own_[0])] = &what;
   }
-  // The device runs on, or looks once more before it is put aside. From any thread.
+  // The device runs on, or checks once more before it is put aside. May be called from any thread.
   void wake(int64_t device);
-  // Throws where the device waits in vain: for a rank that has died, say.
+  // Throws if the device waits in vain, for example for a rank that has died.
   void check(int64_t device, std::string_view what, std::span<const int64_t> group) const {
     transport_.check(device, what, group);
   }
 
   // Runs the own devices on `workers` threads, the calling one included: `advance(index)` says
-  // whether the device has ended (true) or waits (false). Throws what a device threw, and rather
-  // what went wrong than what followed from it. After a failure the program cannot run again.
+  // whether the device has ended (true) or waits (false). Throws what a device threw; if several
+  // did, the cause rather than a consequence of it. After a failure the program cannot run again.
   // `blocks`: devices wait for others inside of `advance` as well.
   void run(int workers, bool blocks, const std::function<bool(size_t index)>& advance);
 

@@ -20,14 +20,14 @@ class RankProgram {
   RankProgram(World& world, const Program& program);
 
   const RankView& view() const { return view_; }
-  // Those of this rank's devices, in order; once.
+  // The instances of this rank's devices, in order; may be called once.
   std::vector<Instance> take_instances() { return std::move(instances_); }
   bool has_tags_for(const DeviceCode& code) const {
     return static_cast<int64_t>(code.rank_transfers.size()) *
                RankTransfer::num_tags(view_.blocks) <=
            RankDevices::kTags;
   }
-  // Whether all ranks have compiled the program. Throws TransportError where it is not the same
+  // Whether all ranks have compiled the program. Throws TransportError if it is not the same
   // program everywhere.
   bool agree(const Program& program, const std::string& passes, bool compiled);
   // Gives every transfer its number and its members; after `agree`, before anything runs.
@@ -37,7 +37,7 @@ class RankProgram {
     devices_->run(workers, blocks, advance);
   }
 
-  // Bytes of all devices, which the events tell of the own ones.
+  // Events come with the bytes of own devices, and get those of all devices.
   void share(std::vector<CommEvent>& events) const;
   // Ranks give each other the shards that no device before them holds.
   void share(const Program& program, std::vector<std::vector<Array>>& results) const;

@@ -3,8 +3,8 @@
 #include "cleave/compile/device_code.h"
 #include "cleave/compile/rank_transfer.h"
 
-// A change of layout over ranks is two steps: one lets it start, one needs its result. Whatever
-// stands between them runs while messages are under way.
+// A change of layout over ranks is two steps: one starts it, and one needs its result. The steps
+// between them run while messages are under way.
 namespace cleave {
 
 class RankStartStep : public CodeStep {
@@ -36,7 +36,7 @@ class RankWaitStep : public CodeStep {
   uint32_t state_;
 };
 
-// Moves on what is under way, between two steps.
+// Advances the transfers that are under way; called between two steps.
 void advance_transfers(Frame& frame);
 
 }  // namespace cleave

@@ -32,7 +32,7 @@ struct RankView {
 // One device's part in a change of layout whose group may reach into other ranks, prepared: which
 // bytes go where, under which tag, and how the result is made of what lies near. Devices of this
 // rank read each other's memory; what another rank sends is received once for all of them, by the
-// lowest that wants it, straight into the result where it lies there in one piece, otherwise into
+// lowest that wants it, straight into the result if it lies there in one piece, otherwise into
 // `staging`. All three stay as they are from `start` until it is over, and nothing is allocated.
 //
 // Reductions: parts are combined in the order of the group, so that the bits are those of every
@@ -45,7 +45,7 @@ class RankTransfer {
 
   size_t staging_bytes() const { return staging_bytes_; }
   const std::string& what() const { return what_; }
-  bool is_alone() const { return plan_->group.size() <= 1; }  // nobody else takes part
+  bool is_alone() const { return plan_->group.size() <= 1; }  // no other device takes part
   uint32_t origin() const { return origin_; }                 // the Program's node
   const std::vector<int64_t>& near() const { return near_; }  // the members on this rank
 
@@ -58,9 +58,10 @@ class RankTransfer {
   }
 
   void start(std::byte* operand, std::byte* staging, std::byte* result);
-  // Does what can be done now. True: the result is there, and nobody looks at the memory any more.
+  // Does what can be done now. True: the result is there, and no other device reads the memory any
+  // more.
   bool advance();
-  // The same, and throws TransportError where that can never be.
+  // The same, but throws TransportError if the result can never come.
   bool advance_or_throw();
   double started_at() const { return started_at_; }
   double ended_at() const { return ended_at_; }
@@ -68,7 +69,7 @@ class RankTransfer {
  private:
   enum class Kind : uint8_t { Pieces, Whole, Chunks };
   enum class Where : uint8_t { Operand, Staging, Result };
-  // How far it is, in one turn; others of this rank look at it.
+  // How far it has come in one turn; other devices of this rank read it.
   enum Phase : int64_t { Idle, Started, Received, Worked, Gathered, Copied, kPhases };
   struct Place {
     size_t member = 0;  // of near

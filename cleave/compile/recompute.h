@@ -21,8 +21,8 @@ struct RecomputeOptions {
 //   ...                                         ->   ...
 //   %d = fusion(%g, %x, %t) {...}                    %d = fusion(%g, %x) {t = tanh x; ...}
 //
-// Saves the memory of %t in between, and writing and reading it. What was reduced along rows is
-// kept, being small. Comes after cleave-fuse.
+// This saves the memory of %t in between, and writing and reading it. Values that were reduced
+// along rows are small and are kept. The pass comes after cleave-fuse.
 bool recompute(Graph& graph, const RecomputeOptions& options = {});
 
 }  // namespace cleave

@@ -8,7 +8,7 @@
 
 namespace cleave {
 
-// Of a stablehlo.select_and_scatter: in every window of `operand` the element that `select` prefers
+// A stablehlo.select_and_scatter: in every window of `operand` the element that `select` prefers
 // gets the window's element of `source`, by `combine`; the result begins as `init`. All views are
 // packed; source, init and result have the dtype of `combine`.
 struct SelectScatter {

@@ -14,7 +14,7 @@ struct RowKey {
   DType dtype = DType::F32;        // of the part
   int64_t offset = 0, stride = 1;  // in elements of that
   KeyOrder order;
-  bool places_nan = true;  // false: where there is a NaN, the op's kernel has to find the order
+  bool places_nan = true;  // false: if there is a NaN, the op's kernel has to find the order
 };
 
 // Rows that lie one after the other, sorted by their keys; the first `count` elements are kept.
@@ -22,7 +22,7 @@ struct RowSort {
   int64_t rows = 0, length = 0, count = 0;
   std::vector<CodeView> operands, results;  // {rows, length}, {rows, count}, packed
   std::vector<RowKey> keys;
-  CodeView indices;  // I32: where the elements were; only where `has_indices`
+  CodeView indices;  // I32: where the elements were; only if `has_indices`
   bool has_indices = false;
   // The same tensors as the op's node sees them.
   std::vector<CodeView> node_operands, node_results;

@@ -17,7 +17,7 @@ class FusedStep : public CodeStep {
   std::vector<CodeView> operands_, written_;
 };
 
-// Skips itself where both lie at the same place.
+// Copies elements; does nothing if both views lie at the same place.
 class CopyStep : public CodeStep {
  public:
   CopyStep(CodeView from, CodeView to);
@@ -64,12 +64,12 @@ class KernelStep : public CodeStep {
   bool alone_;  // needs nothing but its operands
 };
 
-// The kernel of an op that needs nothing but its operands, for a step that cannot do without: gives
-// results in memory of its own, which are copied.
+// Runs the kernel of an op that needs nothing but its operands, for a step that cannot do without
+// it. The kernel's results are in memory of its own, and are copied.
 void run_kernel(Frame& frame, NodeId node, const std::vector<CodeView>& operands,
                 const std::vector<CodeView>& results);
 
-// What has been prepared elsewhere.
+// Calls a function that was prepared when the step was made.
 class CallStep : public CodeStep {
  public:
   explicit CallStep(std::function<void(const Frame&)> call) : call_(std::move(call)) {}
@@ -112,7 +112,7 @@ class TransferStep : public CodeStep {
   uint32_t state = 0;
   size_t meeting = 0;      // in Meetings
   size_t place = 0;        // among the group
-  bool is_shared = false;  // everybody gets the same
+  bool is_shared = false;  // all members get the same
 
  private:
   // What is copied into the result or into one of the parts that are combined: worked out when all

@@ -10,7 +10,7 @@
 namespace cleave {
 
 // Threads that help one device with one op at a time. Tasks are taken one by one, by the caller and
-// by whoever else is awake: a helper that the system does not run costs nothing, so that the team
+// by every helper that is awake. A helper that the system does not run costs nothing, so the team
 // does well on a busy machine too. Helpers look for work for some microseconds before they sleep.
 //
 //   team.run(8, [&](int64_t task, int worker) { ... });      worker 0 is the caller

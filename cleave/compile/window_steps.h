@@ -11,8 +11,8 @@ namespace cleave {
 std::unique_ptr<CodeStep> make_gather_step(const Node& node, const std::vector<CodeView>& operands,
                                            const CodeView& result);
 
-// Of a stablehlo.scatter of one tensor that overwrites or combines by an operator. Null if the
-// kernel is needed: another body, no updates.
+// A stablehlo.scatter of one tensor that overwrites or combines by an operator. Null if the kernel
+// is needed, because the body is another one or there are no updates.
 std::unique_ptr<CodeStep> make_scatter_step(const Graph& graph, const Node& node,
                                             const std::vector<CodeView>& operands,
                                             const CodeView& result);

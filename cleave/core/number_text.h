@@ -6,10 +6,10 @@
 
 namespace cleave {
 
-// The number that the whole text is; nothing if the text is no number, has more than a number, or
+// The number that the whole text says; nothing if the text is no number, has more than a number, or
 // if the number is too large for the type.
-//   number_of<int64_t>("12") -> 12      number_of<int64_t>("12x"), number_of<uint8_t>("256") ->
-//   none
+//   number_of<int64_t>("12") -> 12
+//   number_of<int64_t>("12x"), number_of<uint8_t>("256") -> nothing
 template <typename Number>
 std::optional<Number> number_of(std::string_view text) {
   Number number{};

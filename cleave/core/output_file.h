@@ -11,7 +11,7 @@ namespace cleave {
 //
 // A file is written beside its target under another name and renamed, so that readers see the old
 // contents or the new ones, and a full disk leaves what was there. It keeps the permissions and
-// the owner of the file that it replaces, and a symbolic link stays a link. What is no file is
+// the owner of the file that it replaces, and a symbolic link stays a link. Devices and folders are
 // never replaced:
 //
 //   write_file("plan.json", text);    // .plan.json.4711-0.tmp, then renamed

@@ -8,7 +8,7 @@
 namespace cleave {
 
 // Runs task(0) ... task(count - 1) on at most `threads` threads. Tasks must not depend on each
-// other. What one of them throws is thrown here, when all threads have ended.
+// other. If a task throws, the exception is thrown again here when all threads have ended.
 template <class Task>
 void run_parallel(int count, int threads, const Task& task) {
   if (threads <= 1 || count <= 1) {

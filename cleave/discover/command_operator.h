@@ -15,8 +15,9 @@ namespace cleave {
 //   {"error": "sizes 2 and 3 differ"}       the operator does not accept these operands
 //
 // `data` are the bytes of the elements, row-major and little-endian, in hexadecimal. A command that
-// ends is started again; that it ended counts as not accepting the operands, up to kMostEnds times.
-// One that does not answer in time, or not in one line of this form, ends the run: BrokenOperator.
+// ends is started again; its end counts as not accepting the operands, up to kMostEnds times. A
+// command that does not answer in time, or not in one line of this form, ends the run with a
+// BrokenOperator.
 inline constexpr int kMostEnds = 100;
 struct CommandOptions {
   double timeout = 60;  // seconds for one answer, the start of the command included

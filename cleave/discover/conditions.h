@@ -24,12 +24,12 @@ struct SweepPoint {
 // if no condition of up to three terms (or two alternatives) explains them.
 //   {d=0: no, d=1: yes} with dim=0, {d=0: yes, d=1: no} with dim=1   ->   "d != dim"
 //   {d=0: no, d=1: yes} with dim=0 alone                             ->   "d > dim"
-// Of two terms that are true at the same points the one that promises less is taken.
+// If two terms are true at the same points, the one that promises less is taken.
 std::optional<std::string> smallest_condition(const std::vector<SweepPoint>& points,
                                               const std::vector<std::string>& dim_attrs);
 
-// Where none is exact: a condition on the sizes of shards that is true at no point that is not
-// valid, and at as many valid ones as any.
+// If no condition is exact: one on the sizes of shards that is true at valid points only, and at as
+// many of them as possible.
 //   a size of 3 over 4 devices happens to be right, over 2 not   ->   "size(d) % w == 0"
 std::optional<std::string> sufficient_condition(const std::vector<SweepPoint>& points,
                                                 const std::vector<std::string>& dim_attrs);

@@ -32,8 +32,8 @@ struct DiscoveredRule {
 };
 std::string to_string(const DiscoveredRule& rule);  // "S(d), S(d) -> S(d) WHEN d != dim"
 
-// A family of combinations that never holds, with the smallest witness found; or, of a family with
-// a rule, one member outside of the rule's condition.
+// A family of combinations that never holds, with the smallest witness found; or one member of a
+// family with a rule, outside of the rule's condition.
 struct RefutedRule {
   std::vector<PlacePattern> operands;
   size_t result = 0;
@@ -41,7 +41,7 @@ struct RefutedRule {
   VerdictKind kind = VerdictKind::Refuted;
   std::string reason;
   std::optional<Witness> witness;
-  bool exception = false;  // a rule says where the family holds
+  bool exception = false;  // a rule says when the family holds
   std::string with;        // the attributes there: "dim=0"
 };
 std::string to_string(const RefutedRule& rule);

@@ -6,8 +6,8 @@
 
 namespace cleave {
 
-// Rule code for review, made from what was discovered. Implied rules are left out, as are those of
-// results after the first if a notation has one result only.
+// Rule code for review, made from what was discovered. Implied rules are left out, and so are rules
+// of results after the first if a notation has one result only.
 
 // The short notation and a C++ RuleFn with its partial transfer, one per sample that differs.
 std::string emit_cleave(const Discovery& discovery);

@@ -62,8 +62,9 @@ struct WorldVerdict {
 struct Decision {
   Combination combination;
   Verdict verdict;  // over all numbers of devices: wrong for one is wrong
-  // Where something is sharded the number of devices decides about the sizes of shards, and so each
-  // is judged on its own. The numbers of devices where it is valid, and the verdict of each.
+  // If something is sharded, the number of devices decides the sizes of shards, so each number is
+  // judged on its own. These are the numbers of devices for which it is valid, and the verdict of
+  // each.
   std::vector<int> worlds;
   std::vector<WorldVerdict> by_world;
 };
@@ -127,11 +128,11 @@ TrialResult run_trial(const Operator& op, const Sample& sample, const Combinatio
 Tolerance tolerance_for(const std::vector<std::vector<Array>>& devices, const Array& result,
                         bool partial_operand = true);
 bool has_partial(const std::vector<Placement>& placements);
-// What a number that is not finite on one side alone means. Where an operand is partial, NaN and
-// Inf say nothing if they came in with the operands, are the true result, or come from a number too
-// large for the dtype; a device that makes NaN of finite operands if the true result is finite
-// is wrong. Where no operand is partial the devices have the same numbers as the whole call, and
-// what is NaN there must be NaN here: only numbers too large for the dtype are excused.
+// What a number that is not finite on one side alone means. If an operand is partial, NaN and Inf
+// say nothing if they came in with the operands, are the true result, or come from a number too
+// large for the dtype; a device that makes NaN of finite operands is wrong if the true result is
+// finite. If no operand is partial, the devices have the same numbers as the whole call, and what
+// is NaN there must be NaN here: only numbers too large for the dtype are excused.
 MatchResult judge(MatchResult match, const std::vector<std::vector<Array>>& devices,
                   const std::vector<Array>& outputs, bool partial_operand, bool partial_result);
 

@@ -9,9 +9,9 @@
 
 namespace cleave {
 
-// A way to fill an operand. Adversarial on purpose: each one exposes rules that the others let
-// pass. `fill` gets the shape and returns row-major numbers; `adapt` then moves them into the
-// operand's domain.
+// A way to fill an operand. The ways are adversarial on purpose: each one exposes rules that the
+// others let pass. `fill` gets the shape and returns row-major numbers; `adapt` then moves them
+// into the operand's domain.
 struct InputGenerator {
   std::string name;
   std::function<std::vector<double>(const Shape&, NumberStream&)> fill;
@@ -27,11 +27,11 @@ struct InputGenerator {
 };
 
 // The general generators and those for categories of ops (unit vectors, singular matrices, ...). A
-// caller may append own ones.
+// caller may append others.
 std::vector<InputGenerator> default_generators();
 
-// Every element is one of `values`, drawn at random. What a caller adds if an operator has
-// numbers of its own that matter: thresholds, special codes, the ends of a range.
+// Every element is one of `values`, drawn at random. A caller adds this if an operator has numbers
+// of its own that matter: thresholds, special codes, the ends of a range.
 InputGenerator generator_of_values(std::string name, std::vector<double> values);
 
 // Numbers for one operand: generated, then moved into its domain and rounded to its dtype.

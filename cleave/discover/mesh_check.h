@@ -14,7 +14,7 @@ namespace cleave {
 //
 //   S(0), R -> S(0)        along x, S(1), S(0) -> P(sum) along y:   [S(0), S(1)], [R, S(0)] -> ...
 //   S(1), S(0) -> P(sum)   along both: the contracted dimension over 4 devices. Strided, y is the
-//                          major axis of all tensors. Where the operands disagree about the order,
+//                          major axis of all tensors. If the operands disagree about the order,
 //                          blocks of different indices meet, and the result is wrong.
 
 enum class AxisOrder : uint8_t {

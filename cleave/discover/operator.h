@@ -55,7 +55,7 @@ using DeviceRun = std::function<DeviceArrays(const DeviceArrays&)>;
 using ArrayCall = std::function<std::vector<Array>(std::span<const Array>)>;
 
 // The operator does not work at all, as opposed to not accepting some operands: its program does
-// not answer, or nonsense. Ends a run with its message.
+// not answer, or answers nonsense. It ends a run with its message.
 class BrokenOperator : public UserError {
  public:
   using UserError::UserError;

@@ -45,8 +45,9 @@ struct MatchResult {
 struct Tolerance {
   double relative = 0;
   double slack = 0;
-  // Where every device's part of a sharded result comes from its own numbers, a huge one on another
-  // device excuses nothing: the slack of each, in place of the one above.
+  // The slack of each device, in place of the one above. It is used if every device's part of a
+  // sharded result comes from its own numbers, since a huge number on another device then excuses
+  // nothing.
   std::vector<double> slack_of_device = {};
 };
 MatchResult represents(const std::vector<Array>& devices, const Array& value,

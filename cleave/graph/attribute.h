@@ -28,7 +28,7 @@ class AttrDict {
   AttrDict& operator=(AttrDict&&) noexcept;
   ~AttrDict();
 
-  const Attribute* find(std::string_view name) const;  // null where absent
+  const Attribute* find(std::string_view name) const;  // null if absent
   bool has(std::string_view name) const { return find(name) != nullptr; }
   void set(std::string_view name, Attribute value);
   void erase(std::string_view name);
@@ -36,7 +36,7 @@ class AttrDict {
   size_t size() const;
   const std::vector<NamedAttribute>& entries() const { return entries_; }
 
-  // Typed access. Without a fallback, each throws UserError that names the attribute where it is
+  // Typed access. Without a fallback, each throws UserError that names the attribute if it is
   // absent or of another kind.
   int64_t get_int(std::string_view name) const;
   int64_t get_int(std::string_view name, int64_t fallback) const;
@@ -83,7 +83,7 @@ struct ArrayAttr {
   std::vector<Attribute> elements;
   bool operator==(const ArrayAttr& other) const;
 };
-// array<i64: 1, 2>, array<i1: true>; `floats` where the dtype is a float
+// array<i64: 1, 2>, array<i1: true>; `floats` if the dtype is a float
 struct DenseArrayAttr {
   DType dtype;
   std::vector<int64_t> ints;

@@ -6,7 +6,7 @@
 namespace cleave {
 
 // The rule of a whole body, from the rules of its ops: what a composite tells propagation.
-// Dimensions that correspond through the body share factors; where two ops cut a dimension at
+// Dimensions that correspond through the body share factors; if two ops cut a dimension at
 // different places, the factors are cut at both.
 //
 //   softmax along j (max, subtract, exp, sum, divide):

@@ -21,14 +21,14 @@ enum class Flow : uint8_t {
   Scan,      // chlo.scan: a body over slices of the inputs and over the carried values
   Call,      // func.call, stablehlo.composite: the body is a function of the module
 };
-Flow flow_of(const Node& node);  // None for an op that nobody knows
+Flow flow_of(const Node& node);  // None for an op that is not registered
 
 // One step of a value, with equal numbers at both ends:
 //
-//   Enter   operand -> argument of a region       while, manual and named computations, carries of
-//   a scan Carry   end of the body -> argument           while, scan: the next trip Leave   end of
-//   a region -> result             all that have regions Skip    operand -> result barriers; loops
-//   of no trips
+//   Enter   operand -> argument of a region    while, manual and named computations, scan carries
+//   Carry   end of the body -> argument        while, scan: the next trip
+//   Leave   end of a region -> result          all that have regions
+//   Skip    operand -> result                  barriers; loops of no trips
 //
 // Slices of a scan's inputs and outputs are no edges: their types differ. Nor are arguments and
 // results of calls, which lie in another function.

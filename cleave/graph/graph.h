@@ -139,7 +139,7 @@ class Graph {
   std::vector<Region> regions_;
 };
 
-// Who uses a value: built once for a pass that asks often.
+// The uses of values: built once for a pass that asks often.
 struct Use {
   NodeId node;
   uint32_t operand;

@@ -36,7 +36,7 @@ class LocalOp {
   // combined later, only one may count an operand that enters once, such as the initial value of a
   // sum.
   std::vector<bool> counts;
-  // The device's index in its whole program; the same for all where no op asks.
+  // The device's index in its whole program; the same for all devices if no op asks for it.
   int64_t device = 0;
 
   const Graph& whole() const { return whole_; }
@@ -60,7 +60,8 @@ class LocalOp {
     return constant(identity_literal(op, std::move(type)));
   }
   ValueId splat(Type type, double value);  // of any dtype with kernels; false and true for bool
-  ValueId slice(ValueId value, const Shape& start, const Shape& size);  // itself where it is all
+  ValueId slice(ValueId value, const Shape& start,
+                const Shape& size);  // itself if that is all of it
   // The part of operand i that covers `box`, which must lie inside its own box.
   ValueId operand_part(size_t i, const ShardSlice& box);
   ValueId broadcast_scalar(ValueId scalar, const Shape& shape);

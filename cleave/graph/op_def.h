@@ -43,8 +43,8 @@ enum Trait : uint32_t {
   kSlowFunction = 1 << 13,  // takes longer than reading its operands: fusions repeat few of them
   // The result is operand 0, with another layout or name: sdy.reshard, sdy.all_gather, edges.
   kSameValue = 1 << 18,
-  // Of constants it is an expression that every user may have a copy of (split_constants); so are
-  // pure elementwise ops without it.
+  // If its operands are constants, it is an expression of which every user may have a copy
+  // (split_constants). Pure elementwise ops are such expressions without this trait.
   kKeepsConstants = 1 << 19,
   // The result is operand 0 in another element type, shape or order of dimensions: convert,
   // reshape, transpose.
@@ -82,13 +82,13 @@ using ConservativeFn = void (*)(const Graph&, const Node&, OpShardingRule&);
 using WorkspaceFn = int64_t (*)(const Graph&, const Node&, std::span<const Array>);
 // The results, if they are views of operands whatever the elements are; empty if a kernel runs.
 using AliasFn = std::vector<Array> (*)(const Graph&, const Node&, std::span<const Array>);
-// The loop that computes an elementwise op on contiguous elements; a null one where there is none.
+// The loop that computes an elementwise op on contiguous elements; null if there is none.
 using ElementLoopFn = ElementLoop (*)(const Graph&, const Node&);
 
-// Whether the kernel writes its result into the memory of an operand that nobody else holds.
+// Whether the kernel writes its result into the memory of an operand that nothing else holds.
 enum class InPlace : uint8_t { Never, FirstOperand, AnyOperand };
 
-// Who asks for the ops that an op consists of.
+// What asks for the ops that an op consists of.
 enum ExpandUse : uint8_t {
   kInPrograms = 1 << 0,     // the compiler: the parts are fused and planned, instead of the whole
   kInDerivatives = 1 << 1,  // derivatives: an op without a rule, or with none for this node
@@ -101,7 +101,7 @@ using ExpandFn = std::vector<ValueId> (*)(GraphBuilder& b, const Node& node,
 
 // Everything known about one op, in one place: its family's file in cleave/ops. A null slot means
 // that the op has no such thing (no kernel, carries no partials); a null cost means the bytes of
-// operands and results, and one flop per result element where the op is elementwise.
+// operands and results, and one flop per result element if the op is elementwise.
 struct OpDef {
   std::string name;  // "stablehlo.add"
   uint32_t traits = 0;

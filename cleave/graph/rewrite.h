@@ -19,12 +19,12 @@ class GraphRewrite {
   void insert_at_start(RegionId region, NodeId node);
   void append(RegionId region, NodeId node) { appended_[region.index].push_back(node); }
   void erase(NodeId node);
-  // Every use of `from` becomes one of `to`, but not those by `except`. Follows chains: where a ->
-  // b and b -> c are both asked, uses of a become uses of c.
+  // Every use of `from` becomes one of `to`, but not those by `except`. Chains are followed: if a
+  // -> b and b -> c are both asked for, uses of a become uses of c.
   void replace_uses(ValueId from, ValueId to, NodeId except = {});
 
   void apply();                 // to all functions
-  void apply(RegionId region);  // where all edits are inside this region
+  void apply(RegionId region);  // if all edits are inside this region
 
  private:
   using Lists = std::unordered_map<uint32_t, std::vector<NodeId>>;
@@ -41,7 +41,7 @@ class GraphRewrite {
   std::unordered_map<uint32_t, Replacement> replaced_;
 };
 
-// A copy of a region in the same graph, owned by nobody yet. Values from outside are used by both.
+// A copy of a region in the same graph, without an owner yet. Values from outside are used by both.
 RegionId clone_region(Graph& graph, RegionId region);
 
 }  // namespace cleave

@@ -40,7 +40,7 @@ using JvpFn = std::vector<ValueId> (*)(const DiffContext&, std::span<const Value
 using VjpFn = std::vector<ValueId> (*)(const DiffContext&, std::span<const ValueId> cotangents);
 
 // A value that holds one element per example along dimension `dim`, or the same for all examples
-// where it has none.
+// if it has none.
 struct Batched {
   static constexpr int64_t kNone = -1;
   ValueId value;
@@ -51,7 +51,7 @@ struct Batched {
 // A function batched for arguments with given batch dimensions: its name, and what it returns.
 struct BatchedFunction {
   std::string name;
-  std::vector<int64_t> out_dims;  // Batched::kNone where a result is the same for all examples
+  std::vector<int64_t> out_dims;  // Batched::kNone if a result is the same for all examples
 };
 
 // What the rules of ops with regions and of calls ask of the transform that they run in.

@@ -24,7 +24,7 @@ struct Type {
   uint32_t num_inputs = 0;  // of a Function
   Shape shape;
   std::vector<Type> elements;
-  std::string text;      // Opaque, or the element type where dtype is Other
+  std::string text;      // Opaque, or the element type if dtype is Other
   std::string encoding;  // of a Tensor: `#stablehlo.bounds<3, ?>`
 
   static Type tensor(DType dtype, Shape shape);

@@ -21,16 +21,16 @@ std::string_view own_sharding_attr(const Node& node);
 
 // The function whose body is `region`, or -1.
 int function_of(const Graph& graph, RegionId region);
-// @main, or the only function; -1 where there is neither.
+// @main, or the only function; -1 if there is neither.
 int main_function(const Graph& graph);
 
 const ShardingSpec* sharding_in(
     const AttrDict& attrs);  // `sdy.sharding` of an argument; null: none
 std::optional<ShardingSpec> get_sharding(const Graph& graph, ValueId value);
-// Where other results of the same op have none yet, they become fully open.
+// If other results of the same op have none yet, they become fully open.
 void set_sharding(Graph& graph, ValueId value, const ShardingSpec& spec);
 
-// The specs of `in_shardings`, `out_shardings` or `sdy.sharding`; empty where absent.
+// The specs of `in_shardings`, `out_shardings` or `sdy.sharding`; empty if absent.
 std::vector<ShardingSpec> get_shardings(const Node& node, std::string_view attr);
 void set_shardings(Node& node, std::string_view attr, std::vector<ShardingSpec> specs);
 

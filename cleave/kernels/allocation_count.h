@@ -10,7 +10,7 @@ namespace cleave {
 // another one allocated.
 struct AllocationCount {
   int64_t live = 0;
-  int64_t peak = 0;  // since somebody last set it
+  int64_t peak = 0;  // since it was last set
 };
 AllocationCount& thread_allocations();
 

@@ -8,7 +8,7 @@
 
 namespace cleave {
 
-// Bytes that arrays share. Frees itself with the last array.
+// Bytes that arrays share. They are freed with the last array.
 using Buffer = std::shared_ptr<std::byte[]>;
 Buffer allocate(size_t bytes);  // 64-byte aligned, not initialised
 
@@ -52,12 +52,12 @@ class Array {
   }
   std::byte* raw() const { return buffer_.get() + offset_ * byte_size(dtype_); }
 
-  Array contiguous() const;  // itself where it is, a packed copy otherwise
+  Array contiguous() const;  // itself if it is, a packed copy otherwise
   Array copy() const;        // always fresh and contiguous
   // Views.
   Array slice(const Shape& start, const Shape& size, const Shape& step = {}) const;
   Array transpose(const Shape& permutation) const;
-  Array reshape(Shape shape) const;  // a view where strides allow, a copy otherwise
+  Array reshape(Shape shape) const;  // a view if strides allow it, a copy otherwise
   Array broadcast(Shape shape, const Shape& dims) const;  // dims[i]: where dimension i goes
 
  private:

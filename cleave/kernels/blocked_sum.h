@@ -42,7 +42,7 @@ struct Total<double> {
     add(other.sum);
     lost += other.lost;
   }
-  // Infinities lose NaNs.
+  // If the sum is not finite, `lost` is NaN and is left out.
   double value() const { return std::isfinite(sum) ? sum + lost : sum; }
 };
 
@@ -145,7 +145,7 @@ class ColumnSums {
  public:
   static constexpr int64_t kTree = 8;
 
-  // `sums`: of kColumns elements, where the result will be.
+  // `sums` has kColumns elements and receives the result.
   ColumnSums(int64_t columns, int64_t stride, W* sums)
       : columns_(columns), stride_(stride), block_(sums) {}
 
@@ -182,8 +182,8 @@ class ColumnSums {
     num_rows_ = 0;
   }
 
-  // Calls loop(number of elements, block, totals, rows): with complex numbers as pairs of real ones
-  // where they lie together.
+  // Calls loop(number of elements, block, totals, rows): complex numbers that lie together are
+  // passed as pairs of real ones.
   template <typename Loop>
   void with_elements(Loop loop) {
     if constexpr (std::is_same_v<W, T> && !std::is_arithmetic_v<T>) {

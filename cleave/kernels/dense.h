@@ -8,7 +8,7 @@
 
 namespace cleave {
 
-// In some order of the dimensions the elements lie behind each other, without gaps.
+// Whether the elements lie one after another without gaps, in some order of the dimensions.
 inline bool is_dense(std::span<const int64_t> shape, std::span<const int64_t> strides) {
   std::vector<std::pair<int64_t, int64_t>> dims;  // stride, size
   for (size_t d = 0; d < shape.size(); ++d)

@@ -13,7 +13,7 @@ namespace cleave {
 struct Difference {
   Shape index;
   std::string actual, expected;
-  uint64_t ulps = 0;  // where the search was by units in the last place
+  uint64_t ulps = 0;  // if the search was by units in the last place
 };
 
 // Equal as numbers: 0.0 equals -0.0, and a NaN equals a NaN.

@@ -12,7 +12,7 @@ namespace cleave {
 
 // Calls visit(std::type_identity<T>{}) with the C++ type of a dtype's elements.
 //   visit_dtype(array.dtype(), [&](auto tag) { using T = typename decltype(tag)::type; ... });
-// Every type that `visit` handles is compiled: prefer the narrower lists where they suffice.
+// Every type that `visit` handles is compiled: prefer the narrower lists if they suffice.
 template <typename Visit>
 decltype(auto) visit_integer(DType dtype, Visit&& visit) {
   switch (dtype) {

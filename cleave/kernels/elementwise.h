@@ -10,7 +10,7 @@
 //   Array y = binary(BinaryOp::Add, x, unary(UnaryOp::Exp, x));
 //
 // float16 and bfloat16 compute in float32 and round once. Functions of float32 are right to one or
-// two units in the last place (see fast_math.h), and the same for every element wherever it lies.
+// two units in the last place (see fast_math.h), and do not depend on where an element lies.
 namespace cleave {
 
 enum class UnaryOp : uint8_t {
@@ -100,7 +100,7 @@ Loop select_loop(DType dtype);  // of Bool, dtype, dtype
 DType result_dtype(UnaryOp op, DType operand);
 DType result_dtype(BinaryOp op, DType operand);
 
-// With `reuse`, one of the operands that nobody needs any more, the result may take its memory.
+// `reuse` is an operand that is not needed any more: the result may take its memory.
 Array unary(UnaryOp op, const Array& x, const Array* reuse = nullptr);
 Array binary(BinaryOp op, const Array& a, const Array& b, const Array* reuse = nullptr);
 // Floats compare as IEEE does, or by totalOrder: -NaN < -inf < -0 < +0 < inf < NaN.

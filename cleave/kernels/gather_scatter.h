@@ -30,13 +30,13 @@ struct WindowMap {
   std::vector<int64_t> window_operand_dims(size_t operand_rank) const;
 };
 
-// The windows of `operand` that start at the indices, moved inside where they stick out.
+// The windows of `operand` that start at the indices; those that stick out are moved inside.
 Array gather_windows(const Array& operand, const Array& indices, const WindowMap& map,
                      const Shape& window, const Shape& result_shape);
 
-// Combines the windows of `updates` into `target`, in row-major order of the indices, where they
-// lie inside; without an operator, the last one stays. Returns false where the dtype does not know
-// the operator; then nothing has changed.
+// Combines the windows of `updates` into `target`, in row-major order of the indices, as far as
+// they lie inside; without an operator, the last one stays. Returns false if the dtype does not
+// know the operator; then nothing has changed.
 bool scatter_windows(Array& target, const Array& indices, const Array& updates,
                      const WindowMap& map, std::optional<ReduceOp> op);
 

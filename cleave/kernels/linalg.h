@@ -5,8 +5,7 @@
 #include "cleave/kernels/array.h"
 
 // Matrix decompositions on batches {..., m, n} of F32, F64, C64 and C128 by LAPACK. Results come in
-// the order of JAX's custom calls on CPU; `info` is an I32 for each matrix, 0 where LAPACK
-// succeeded.
+// the order of JAX's custom calls on CPU; `info` is an I32 for each matrix, 0 if LAPACK succeeded.
 namespace cleave {
 
 // The factor of a Hermitian positive definite matrix, of which one triangle is read; the other

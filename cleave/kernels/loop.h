@@ -10,7 +10,7 @@
 namespace cleave {
 
 // One elementwise op on n contiguous elements: out[i] = f(in[0][i], in[1][i], ...). `out` may be
-// one of the inputs where the element sizes agree.
+// one of the inputs if the element sizes agree.
 using Loop = void (*)(const std::byte* const* in, std::byte* out, int64_t n);
 
 // A loop and the dtypes of its operands and result. Functions of float16 and bfloat16 have loops in
@@ -38,12 +38,12 @@ inline ElementLoop element_loop(const LoopChoice& choice) {
 // Runs a loop over strided views of one shape. Operand i is read as dtype `in[i]` and the loop's
 // output, of dtype `out`, is stored as `result`. Views that are not contiguous, and those whose
 // dtype differs, go through chunks that stay in the first-level cache; the others are read in
-// place. The result takes the memory of `reuse`, one of the operands, where that is given,
-// contiguous and of the same size.
+// place. The result takes the memory of `reuse`, one of the operands, if that is given, contiguous
+// and of the same size.
 Array run_loop(Loop loop, std::span<const Array> operands, std::span<const DType> in, DType out,
                DType result, const Array* reuse = nullptr);
 
-// Converts n contiguous elements as StableHLO's convert does; null where from equals to.
+// Converts n contiguous elements as StableHLO's convert does; null if from equals to.
 Loop convert_loop(DType from, DType to);
 
 }  // namespace cleave

@@ -4,7 +4,7 @@
 
 // The source files that hold the loops, by the kind of op; unary_loop and binary_loop ask them in
 // turn. Each gives null for what it does not have. `dtype` is one that loops compute in: never f16
-// or bf16, but in the last few.
+// or bf16, except for the last few functions.
 namespace cleave {
 
 Loop arithmetic_unary_loop(UnaryOp op, DType dtype);    // elementwise_arithmetic.cc

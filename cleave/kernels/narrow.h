@@ -14,8 +14,8 @@ bool is_narrow(DType dtype);    // I2 .. F8E8M0FNU
 DType wide_type(DType narrow);  // I4 -> I8, U4 -> U8, F8E5M2 -> F32; others: itself
 
 // The value of a narrow float, and the narrow float next to a value: ties to even, and up for
-// f8E8M0FNU, as ml_dtypes and XLA round. What is too large becomes infinity where the type has one,
-// else NaN, else the largest (f4E2M1FN).
+// f8E8M0FNU, as ml_dtypes and XLA round. What is too large becomes infinity if the type has one,
+// else NaN, else the largest number (f4E2M1FN).
 //   f8E4M3FN   464 -> 448   465 -> NaN      f8E5M2   61440 -> inf
 float narrow_float_value(DType dtype, uint8_t bits);
 uint8_t narrow_float_bits(DType dtype, double value);

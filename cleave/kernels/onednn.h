@@ -15,8 +15,8 @@ dnnl::stream& onednn_stream();
 dnnl::memory::data_type onednn_type(DType dtype);  // F32, F16, BF16, I32, I8, U8
 
 // Primitives of one kind by everything that their creation depends on; one cache per thread and
-// call site. Creation takes tens of microseconds, a look-up well under one. Emptied when it has
-// grown large.
+// call site. Creation takes tens of microseconds, a look-up well under one. The cache is emptied
+// when it has grown large.
 template <typename Entry>
 class PrimitiveCache {
  public:

@@ -21,7 +21,7 @@ struct Plan {
   std::vector<KeptDim> kept;      // without the inner one
   std::vector<FoldedDim> folded;  // without the inner one
   bool inner_kept = false;
-  KeptDim inner{1, 1, 1};  // out_stride only where kept
+  KeptDim inner{1, 1, 1};  // out_stride only if kept
 };
 
 }  // namespace reduce_detail
@@ -33,8 +33,8 @@ struct Plan {
 //   for (int64_t part = 0; part < loop.num_parts(); ++part) loop.run(part, in, init, out);
 class ReduceLoop {
  public:
-  // `out_strides`: of the dimensions that are kept. Parts may run on several threads; a reduction
-  // that keeps little is one part.
+  // `out_strides` are those of the dimensions that are kept. Parts may run on several threads; a
+  // reduction that keeps little is one part.
   ReduceLoop(DType dtype, const Shape& shape, const Shape& strides,
              const std::vector<int64_t>& dims, Reducer reducer, const Shape& out_strides,
              int64_t parts = 1);

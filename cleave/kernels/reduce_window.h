@@ -21,11 +21,11 @@ struct WindowFold {
   std::vector<Window> stages;
 };
 WindowFold plan_window_fold(const Shape& input, const Window& window, bool init_is_identity);
-// Of window_view(): those inside the window.
+// The dimensions of window_view() that are inside the window.
 std::vector<int64_t> window_dims(size_t rank);
 
 // Sum, Prod, Max and Min: result[positions[i]] becomes result[positions[i]] op updates[i], in
-// order, where `result` begins as `init` everywhere. Positions count elements in row-major order;
+// order; `result` begins as `init` everywhere. Positions count elements in row-major order;
 // negative ones are left out.
 Array scatter_windows(const Shape& shape, const std::vector<int64_t>& positions,
                       const Array& updates, Reducer reducer, const Array& init);

@@ -5,7 +5,7 @@
 
 namespace cleave {
 
-// A fold of rows that come bit by bit, into memory of the caller's. Sums are blocked
+// A fold of rows that come a few at a time, into memory of the caller. Sums are blocked
 // (cleave/kernels/blocked_sum.h): their error does not grow with the number of rows. F16 and BF16
 // must be widened first.
 //
@@ -19,12 +19,12 @@ class RunningFold {
   // `combine`: the reducer as an elementwise op.
   RunningFold(DType dtype, Reducer reducer, int64_t columns, Loop combine);
 
-  size_t bytes() const { return bytes_; }  // of memory, aligned as for doubles
+  size_t bytes() const { return bytes_; }  // the size of `memory`, which is aligned as for doubles
   // Begins with *first in every column.
   void start(std::byte* memory, const std::byte* first) const;
   // The bits do not depend on how many rows come at a time.
   void add_rows(std::byte* memory, const std::byte* rows, int64_t n) const;
-  // Of one column: adds n elements to it.
+  // For a fold of one column: adds n elements to it.
   void add_elements(std::byte* memory, const std::byte* elements, int64_t n) const;
   // Adds what another fold of the same kind has in its memory.
   void merge(std::byte* memory, std::byte* other) const;

@@ -4,7 +4,7 @@
 
 #include "cleave/kernels/array.h"
 
-// Kernels that move elements. Those that can, return views of their operand.
+// Kernels that move elements. If a view of the operand will do, it is returned.
 namespace cleave {
 
 // 0, 1, 2, ... along `dim`, the same along the others: a view of one row.
@@ -17,9 +17,9 @@ Array pad(const Array& x, const Array& value, const Shape& low, const Shape& hig
           const Shape& interior);
 Shape padded_shape(const Shape& shape, const Shape& low, const Shape& high, const Shape& interior);
 Array concatenate(std::span<const Array> arrays, size_t dim);
-// Starts are moved so that the slice lies inside. A view.
+// A view. Starts are moved so that the slice lies inside.
 Array dynamic_slice(const Array& x, Shape start, const Shape& size);
-// `x` with `update` at `start`; written into x itself where `in_place`, which needs x to be
+// `x` with `update` at `start`; written into x itself if `in_place`, which needs x to be
 // contiguous.
 Array dynamic_update_slice(const Array& x, const Array& update, Shape start, bool in_place = false);
 

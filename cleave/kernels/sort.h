@@ -19,7 +19,7 @@ struct KeyOrder {
 Array sort_keys(const Array& array, const KeyOrder& order);
 bool has_nan(const Array& array);  // of a float dtype
 
-// The same of n elements that lie `stride` elements apart, without an allocation.
+// The same for n elements that lie `stride` elements apart, without an allocation.
 void sort_keys(DType dtype, const std::byte* data, int64_t n, int64_t stride, const KeyOrder& order,
                uint64_t* keys);
 bool has_nan(DType dtype, const std::byte* data, int64_t n, int64_t stride);
@@ -32,8 +32,8 @@ size_t row_scratch_bytes(int64_t n);
 void permute_row(int element_size, const std::byte* from, std::byte* to, const uint32_t* order,
                  int64_t count);
 
-// Sorts all operands along `dim`, slice by slice, by their keys: those of keys[0], where equal
-// those of keys[1], and so on; equal elements keep their order. Keys have the operands' shape.
+// Sorts all operands along `dim`, slice by slice, by their keys: by keys[0] first, if those are
+// equal by keys[1], and so on; equal elements keep their order. Keys have the operands' shape.
 std::vector<Array> sort_by_keys(std::span<const Array> operands, std::span<const Array> keys,
                                 int64_t dim);
 

@@ -19,7 +19,7 @@ struct VectorOf {
   typedef T Type __attribute__((vector_size(n * sizeof(T))));
 };
 
-// a0 b0 a1 b1 ..., the first or second half of it.
+// The first or second half of a0 b0 a1 b1 ...
 template <bool second, typename V, int... i>
 V interleave(V a, V b, std::integer_sequence<int, i...>) {
   constexpr int n = sizeof...(i), start = second ? n / 2 : 0;
@@ -49,7 +49,7 @@ void transpose_tile(const T* from, int64_t from_step, T* to, int64_t to_step) {
   for (int i = 0; i < n; ++i) std::memcpy(to + i * to_step, &rows[i], sizeof(V));
 }
 
-// A whole cache line to where nobody reads it soon.
+// Writes a whole cache line past the cache, for memory that is not read soon.
 inline void stream_line(void* to, const void* line) {
 #if defined(__AVX512F__)
   _mm512_stream_si512(static_cast<__m512i*>(to), _mm512_load_si512(line));
@@ -88,9 +88,9 @@ void transpose_lines(const T* from, int64_t from_step, T* to, int64_t to_step) {
 
 // to[r * to_step + c] = from[c * from_step + r] for r below `rows` and c below `columns`: the
 // source is dense along the rows, the target along the columns. Lines of the target are written
-// whole. Large planes whose lines lie so are written past the cache, which need not read them
-// first, while as many rows of the source as a line has elements stream by: 80% of memcpy's
-// bandwidth. Others go by square blocks.
+// whole. Large planes with aligned lines are written past the cache, which then need not read them
+// first, while as many rows of the source as a line has elements stream by. This reaches 80% of
+// memcpy's bandwidth. Other planes are copied in square blocks.
 template <typename T>
 void transpose_plane(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t rows,
                      int64_t columns) {

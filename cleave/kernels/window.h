@@ -32,7 +32,7 @@ struct Padding {
 };
 Padding plan_padding(const Shape& input, const Window& window);
 
-// The input with padding and holes filled by `fill` (a scalar of its dtype); a view where it only
+// The input with padding and holes filled by `fill` (a scalar of its dtype); a view if it only
 // crops.
 Array pad_and_dilate(const Array& input, const Window& window, const Array& fill);
 

@@ -11,7 +11,7 @@ namespace cleave {
 // What kernels allocate beside their results, from the strides of their operands alone: no element
 // is read.
 
-// Whether reshape gives a view; else it copies.
+// Whether reshape gives a view; if not, it copies.
 bool reshapes_as_view(const Array& array, const Shape& shape);
 // Whether an elementwise loop packs the operand first.
 bool loop_packs(const Array& operand);
@@ -19,10 +19,10 @@ bool loop_packs(const Array& operand);
 int64_t packed_operand_bytes(std::span<const Array> operands);
 // Bytes of the operands that are no contiguous arrays: gather, scatter and sort copy them.
 int64_t strided_operand_bytes(std::span<const Array> operands);
-// Of dot_general: operands that are converted or packed, and a result of another dtype.
+// Bytes for a dot_general: operands that are converted or packed, and a result of another dtype.
 int64_t dot_workspace(const Array& lhs, const Array& rhs, const DotDims& dims, DType result);
-// Of a convolution: operands that are padded, mirrored or laid out anew. Buffers of libraries are
-// not counted.
+// Bytes for a convolution: operands that are padded, mirrored or laid out anew. Buffers of
+// libraries are not counted.
 int64_t convolution_workspace(const Array& input, const Array& kernel, const ConvDims& dims,
                               const ConvWindow& window, DType result, const Shape& result_shape);
 

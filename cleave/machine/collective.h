@@ -17,7 +17,8 @@ struct GroupLinks {
   bool operator==(const GroupLinks&) const = default;
 };
 
-// The places of the devices along `axes`. A node holds `devices_per_node` consecutive device ids.
+// How the devices along `axes` are spread over nodes. A node holds `devices_per_node` consecutive
+// device ids.
 //   x=2,y=8 on nodes of 8:   {"y"} -> 8 ranks on 1 node;   {"x"} -> 2 ranks on 2 nodes;
 //                            {"x", "y"} -> 16 ranks, 8 on each of 2 nodes
 GroupLinks group_links(const Mesh& mesh, const AxisList& axes, const MachineProfile& profile);

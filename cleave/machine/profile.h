@@ -95,7 +95,8 @@ struct MachineProfile {
   // How many devices of a node compute at the rates below at the same time, if fewer than all
   // do: virtual devices share the cores of one host. 0: all of them.
   double concurrent_devices = 0;
-  // The same for data that no cache holds, so that they share the memory. 0: as many.
+  // The same for data that no cache holds, so that devices share the memory. 0: as many as
+  // `concurrent_devices`.
   double concurrent_memory = 0;
   double memory_bytes = 0;
   double memory_gbps = 0;  // reached by large copies

@@ -14,7 +14,7 @@ struct MoeConfig : GptConfig {
   int64_t experts = 4;
   double capacity_factor = 1.25;
   // Examples and experts lie over one axis of a mesh: tokens travel to their experts and back, by
-  // an all_to_all each. Nothing: propagation decides.
+  // an all_to_all each. If it is not set, propagation decides.
   struct Parallel {
     Mesh mesh;
     std::string axis;
@@ -70,7 +70,7 @@ struct Routing {
   Tensor combine;   // the same with weights; those of a token add up to 1 if both had room
   Tensor balance;   // a number: 1 if experts are used evenly, more if they are not
 };
-// Of preferences [b, s, experts]. Places are given in the order of the tokens, to first choices
+// Takes preferences [b, s, experts]. Places are given in the order of the tokens, to first choices
 // first.
 Routing route_top2(const Tensor& logits, int64_t capacity);
 

@@ -19,8 +19,9 @@ class Options {
 
   void read(const char* name, int64_t& value);
   void read(const char* name, double& value);
-  void read(const char* name, std::vector<int64_t>& values);                      // "2,2"
-  std::string choice(const char* name, const std::vector<std::string>& choices);  // the first
+  void read(const char* name, std::vector<int64_t>& values);  // "2,2"
+  std::string choice(const char* name,
+                     const std::vector<std::string>& choices);  // the first is the default
   std::optional<std::string> text(const char* name);
 
   void finish() const;

@@ -32,7 +32,7 @@ PartitionSpec weight_spec(Scheme scheme, const Mesh& mesh, std::string_view leaf
 // Specs of inputs, whose first dimension is that of examples.
 PartitionSpec input_spec(Scheme scheme, const Mesh& mesh);
 
-// Specs for shard_map, by name: of weights, or of what an optimizer keeps for them.
+// Specs for shard_map, by name, for weights or for what an optimizer keeps for them.
 template <typename T>
 TreeSpec tree_spec(const T& params, Scheme scheme, const Mesh& mesh) {
   TreeSpec specs;

@@ -72,7 +72,7 @@ AdamState<T> init_adam(const T& params) {
   return {map_leaves(zero, params), map_leaves(zero, params), step};
 }
 
-// AdamW: the decay of weights is apart from the gradient.
+// AdamW: the decay of weights is separate from the gradient.
 template <typename T>
 std::pair<T, AdamState<T>> adamw(const T& params, const T& grads, const AdamState<T>& state,
                                  const AdamOptions& options = {}) {

@@ -14,9 +14,9 @@ namespace cleave::mpi {
 void check(int code, const char* call);
 
 // The planned messages of a wire. `post`, `forget`, `has_news` and `take_news` are called under the
-// wire's lock, the rest by the wire's thread alone. What comes is found by probing and received
-// when this side has said where to; until then MPI keeps it. Vectors keep their memory, so that
-// nothing is allocated once as many messages have been under way as ever are.
+// wire's lock, the rest by the wire's thread alone. A message that arrives is found by probing, and
+// is received when this side has said where it goes; until then MPI keeps it. Vectors keep their
+// memory, so that nothing is allocated once as many messages have been under way as ever are.
 class PlannedMessages {
  public:
   explicit PlannedMessages(int first_tag);

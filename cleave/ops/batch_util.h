@@ -50,13 +50,13 @@ std::vector<ValueId> emit_self(const BatchContext& c, std::vector<ValueId> opera
 std::vector<Batched> emit_self(const BatchContext& c, std::vector<ValueId> operands, AttrDict attrs,
                                int64_t dim = 0);
 
-// The rule of ops that must happen once for every example, and do not: a UserError says so, also
-// where nothing that they use differs between examples.
+// The rule of ops that would have to happen once for every example, but cannot: it throws a
+// UserError that says so, even if nothing that they use differs between examples.
 std::vector<Batched> batch_effect(const BatchContext& c);
 
 // The rule of ops whose operands and results all have one shape: along the batch dimension of the
 // first operand that has one. The operands listed in `scalars` may be of rank 0 beside others, and
-// then stay as they are where they are the same for all examples.
+// then stay as they are if they are the same for all examples.
 std::vector<Batched> batch_elementwise(const BatchContext& c);
 std::vector<Batched> batch_with_scalars(const BatchContext& c,
                                         std::initializer_list<size_t> scalars);
@@ -75,8 +75,8 @@ std::vector<ValueId> emit_while(
     const std::function<ValueId(GraphBuilder&, std::span<const ValueId>)>& condition,
     const LoopFn& body);
 
-// A spec with a dimension for the batch: over the spmd axis, or open where there is none. Throws a
-// UserError that names `what` where the spec uses the axis already.
+// A spec with a dimension for the batch: over the spmd axis, or open if there is none. Throws a
+// UserError that names `what` if the spec uses the axis already.
 //   [{"x"}, {}] with "data" at 0 -> [{"data"}, {"x"}, {}]
 ShardingSpec with_batch_dim(ShardingSpec spec, int64_t dim, std::string_view spmd_axis,
                             std::string_view what);

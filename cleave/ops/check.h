@@ -19,7 +19,7 @@ class CheckError : public UserError {
 // Whether a custom call's target is one of the checks: "check.expect_eq", "check.expect_close"
 // (three units in the last place), "check.expect_almost_eq" (a tolerance of 1e-3).
 bool is_check_call(std::string_view target);
-// Does it; throws CheckError. There are no results.
+// Does the check; throws CheckError if it does not hold. There are no results.
 std::vector<Array> eval_check_call(std::string_view target, std::span<const Array> args);
 
 }  // namespace cleave

@@ -12,7 +12,7 @@ namespace cleave {
 inline Expr operand_expr(const DiffContext& c, size_t i = 0) { return {&c.b, c.operand(i)}; }
 inline Expr result_expr(const DiffContext& c, size_t i = 0) { return {&c.b, c.result(i)}; }
 
-// A zero of a value's type where the tangent is one that nobody computed.
+// The tangent, or a zero of the value's type if nothing computed one.
 inline Expr materialize(const DiffContext& c, ValueId tangent, ValueId like) {
   return {&c.b, tangent.valid() ? tangent : c.b.constant_like(0, like)};
 }
@@ -42,7 +42,7 @@ void set_unary(OpRegistry& registry, const char* name) {
   });
 }
 
-// Of two arguments: each derivative is a function of (x, y, result).
+// For functions of two arguments, each derivative is a function of (x, y, result).
 template <auto dx, auto dy>
 std::vector<ValueId> jvp_binary(const DiffContext& c, std::span<const ValueId> t) {
   const Expr x = operand_expr(c, 0), y = operand_expr(c, 1), r = result_expr(c);

@@ -21,9 +21,9 @@ struct DeviceGrid {
   int64_t num_devices() const { return replicas * partitions; }
 };
 
-// What a kernel call may need beyond its operands. One per device; the runtime implements the parts
-// that reach beyond the device (cleave/runtime/interpreter.h). What is not pure has a default that
-// throws.
+// What a kernel call may need beyond its operands. There is one for each device; the runtime
+// implements the parts that reach beyond the device (cleave/runtime/interpreter.h). Functions with
+// effects throw by default.
 class EvalContext {
  public:
   explicit EvalContext(const Graph& graph) : graph_(graph) {}
@@ -39,16 +39,18 @@ class EvalContext {
   virtual std::vector<Array> consume_region(RegionId region, std::vector<Array> args) {
     return run_region(region, args);
   }
-  // Whether an op may write its result into an operand's memory: nobody looks at it afterwards.
+  // Whether an op may write its result into an operand's memory, because nothing reads it
+  // afterwards.
   virtual bool may_overwrite(const Array& /*operand*/) const { return false; }
 
   // Runs a region of scalars (the body of a reduce, a sort, a scatter) on whole arrays at once,
-  // element by element: all arguments have one shape S, and so have the results. Where the body is
+  // element by element: all arguments have one shape S, and so have the results. If the body is
   // made of elementwise ops, this costs a few kernel calls for the whole arrays; otherwise one run
   // per element.
   //
-  //   reduce of [n, m] over 0 with any body:  acc = x[0]; for i: acc = map_region(body, {acc,
-  //   x[i]}) or, in log2(n) calls, by halves:        x[:n/2] with x[n/2:], and so on
+  //   reduce of [n, m] over 0 with any body:   acc = x[0];
+  //                                            for i: acc = map_region(body, {acc, x[i]})
+  //   or, in log2(n) calls, by halves:         x[:n/2] with x[n/2:], and so on
   virtual std::vector<Array> map_region(RegionId region, std::span<const Array> args);
 
   // The place of this device among the others, and the way to them.

@@ -7,9 +7,9 @@
 #include "cleave/graph/op_def.h"
 
 // Ops that consist of others: the slot OpDef::expand. An op has one expansion, which programs (the
-// pass cleave-expand) and derivatives share; expand_uses says who needs it. Programs expand all
-// that is fused or planned better as its parts; derivatives expand what has no rule of its own, or
-// none for that node.
+// pass cleave-expand) and derivatives share; expand_uses says which of the two need it. Programs
+// expand all that is fused or planned better as its parts; derivatives expand what has no rule of
+// its own, or none for that node.
 namespace cleave {
 
 // Writes a body of scalars on arrays of one shape: constants become arrays of one value. Throws

@@ -61,7 +61,7 @@ inline Expr real(Expr x) { return unary("stablehlo.real", x); }
 inline Expr imag(Expr x) { return unary("stablehlo.imag", x); }
 inline Expr complex(Expr re, Expr im) { return binary("stablehlo.complex", re, im); }
 inline Expr conj(Expr x) { return complex(real(x), -imag(x)); }
-// The conjugate where numbers are complex, itself otherwise.
+// The conjugate if numbers are complex, x itself otherwise.
 inline Expr maybe_conj(Expr x) { return is_complex(x.dtype()) ? conj(x) : x; }
 inline Expr power(Expr x, Expr y) { return binary("stablehlo.power", x, y); }
 
@@ -88,9 +88,9 @@ inline Expr reshape(Expr x, Shape shape) {
 inline Expr broadcast(Expr x, Shape shape, std::vector<int64_t> dims) {
   return {x.b, x.b->broadcast(x.id, std::move(shape), std::move(dims))};
 }
-Expr transpose(Expr x, std::vector<int64_t> permutation);  // itself where it changes nothing
+Expr transpose(Expr x, std::vector<int64_t> permutation);  // x itself if it changes nothing
 Expr swap_last_two(Expr x);                                // matrices transposed
-Expr sum(Expr x, std::vector<int64_t> dims);               // itself over no dimension
+Expr sum(Expr x, std::vector<int64_t> dims);               // x itself if `dims` is empty
 Expr sum_all(Expr x);
 Expr reverse(Expr x, std::vector<int64_t> dims);
 Expr slice(Expr x, std::vector<int64_t> start, std::vector<int64_t> limit,
@@ -101,7 +101,7 @@ Expr concatenate(const std::vector<Expr>& parts, int64_t dim);
 Expr iota(GraphBuilder& b, DType dtype, Shape shape, int64_t dim);
 // Batched matrix product of the last two dimensions.
 Expr matmul(Expr x, Expr y);
-// Elements of x along dim where the indices (of the result's shape) say:
+// Elements of x along dim at the indices, which have the result's shape:
 //   take_along([[1, 2, 3]], [[2, 0]], 1) -> [[3, 1]]
 Expr take_along(Expr x, Expr indices, int64_t dim);
 // Its transpose: adds the elements of y into zeros of that shape.

@@ -42,7 +42,7 @@ bool compatible(const Type& a,
                 const Type& b);  // also the same dtype; for tuples, element by element
 // The more static of two compatible shapes: {2, ?} and {?, 3} -> {2, 3}.
 Shape merge(const Shape& a, const Shape& b);
-// The common type of all operands, the most static shape; throws where they differ in dtype or
+// The common type of all operands, with the most static shape; throws if they differ in dtype or
 // shape.
 Type merged_operand_type(const Graph& graph, const Node& node);
 
@@ -50,7 +50,7 @@ Type merged_operand_type(const Graph& graph, const Node& node);
 void require_distinct_dims(const Node& node, const char* what, const std::vector<int64_t>& dims,
                            size_t rank);
 
-// InferFns for ops whose results are as the operands.
+// InferFns for ops whose results have the types of the operands.
 std::vector<Type> infer_same_as_operands(const Graph& graph, const Node& node);  // one result
 std::vector<Type> infer_identity(const Graph& graph, const Node& node);  // result i as operand i
 std::vector<Type> infer_declared(const Graph& graph,

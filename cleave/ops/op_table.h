@@ -8,8 +8,9 @@ namespace cleave {
 
 // What a room does with each op: one look-up by definition, and nothing for ops that are not in it.
 //
-//   static const auto table = OpTable<Rule>().set<op::Add>(add).set<op::Maximum,
-//   op::Minimum>(fold); if (const Rule* rule = table.find(node)) (*rule)(node);
+//   static const auto table =
+//       OpTable<Rule>().set<op::Add>(add).set<op::Maximum, op::Minimum>(fold);
+//   if (const Rule* rule = table.find(node)) (*rule)(node);
 template <typename Value>
 class OpTable {
  public:

@@ -22,8 +22,8 @@ inline constexpr std::initializer_list<ReduceOp> kIdempotentReduceOps = {
 
 // add: ([i, j],[i, j])->([i, j]). Scalars beside tensors take no part.
 OpShardingRule pointwise_rule(const Graph& graph, const Node& node);
-// Pointwise where sizes of the first operand and result agree; a factor of `kind` where they
-// differ.
+// Pointwise in dimensions in which the sizes of the first operand and the result agree; a factor of
+// `kind` in the others.
 //   slice 8x4 -> 8x2: ([i, j])->([i, j]) {i=8, j=4} permutation={j}
 OpShardingRule pointwise_rule_with_mismatch(const Graph& graph, const Node& node, FactorKind kind,
                                             bool blocked);

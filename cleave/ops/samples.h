@@ -10,7 +10,7 @@ namespace cleave {
 inline void set_samples(OpRegistry& registry, std::string_view op, const char* functions) {
   registry.extend(op, [&](OpDef& def) { def.samples = functions; });
 }
-// An op that has none, and why.
+// States that an op has no sample, and why.
 inline void set_no_sample(OpRegistry& registry, std::string_view op, const char* why) {
   registry.extend(op, [&](OpDef& def) { def.why_no_sample = why; });
 }

@@ -25,7 +25,7 @@ struct Annotation {
 std::vector<Annotation> annotations_of(const Graph& flat, const Names& names,
                                        const std::string& entry, const Mesh& mesh);
 
-// Where result i of the function is spoken of: "return#0".
+// The name under which annotations and pins speak of result i of the function: "return#0".
 std::string result_name(size_t index);
 
 }  // namespace cleave::plan

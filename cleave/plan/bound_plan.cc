@@ -71,8 +71,8 @@ class Binder {
   void bind_op(const PlannedOp& op) {
     BoundOp bound{node(op.name), {}};
     const Node& node = flat_.node(bound.node);
-    if (node.name != op.op)
-      throw_user("plan: {} is a {} here and a {} in the plan", op.name, node.name, op.op);
+    if (node.name() != op.op)
+      throw_user("plan: {} is a {} here and a {} in the plan", op.name, node.name(), op.op);
     if (node.operands.size() != op.operands.size())
       throw_user("plan: {} has {} operands here and {} in the plan", op.name, node.operands.size(),
                  op.operands.size());

@@ -8,7 +8,7 @@
 namespace cleave::plan {
 
 // The module with the plan in it is `apply` (apply.h), printed. These are for callers that shard
-// arguments and results and lets a framework do the rest.
+// arguments and results and let a framework do the rest.
 
 // Python: PartitionSpecs of arguments and results, in order, to pass to jax.jit.
 //

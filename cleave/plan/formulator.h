@@ -28,7 +28,7 @@ class Formulator {
   // Values that the scalar code inside an op sees: no operand of it asks for a layout of them, so
   // that they are made whole.
   void find_captured();
-  // Numbers all ops that have strategies and has these prepared.
+  // Numbers all ops that have strategies, and has their strategies prepared.
   void prepare_strategies();
   bool is_plain(const Node& node) const;
   std::vector<ShardingSpec> own_shardings(const Node& node) const;

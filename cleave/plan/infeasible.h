@@ -13,7 +13,8 @@ struct Infeasibility {
   std::optional<int64_t> enough;  // a limit under which there is a plan; at most 2% above another
                                   // under which none was found, or above `least`
   // A smallest set of pins and annotations of the module that the limit does not allow together;
-  // fewer of them it does. Empty if there is no plan without any of them either.
+  // without any one of them there is a plan. Empty if there is no plan without any pins and
+  // annotations either.
   std::vector<std::string>
       conflict;                    // pins as they were written, annotations as annotations.h does
   std::vector<std::string> bytes;  // of each of the conflict: what it asks a device to hold

@@ -111,12 +111,11 @@ bool splits_well(int64_t n, int64_t shards);
 
 // All ways to put the axes of a mesh into bins, or into none (-1). For each way the axes of every
 // bin, major to minor: in mesh order, and on meshes of two axes without parts also the other way
-// round. Of three
-// axes and more the last two are free, and each one before goes where the next one goes, or
-// nowhere: it extends what that does over more devices, unless a bin has no room for both; with
-// `every`, they are as free as the last two. One of the free axes at a time (with `every`, any of
-// them) may go in parts, each into a bin of its own or none. `fits` is asked with a bin and its
-// shards and cuts the enumeration short.
+// round. If there are three axes or more, the last two are free, and each one before goes where the
+// next one goes, or nowhere: it extends what that does over more devices, unless a bin has no room
+// for both; with `every`, they are as free as the last two. One of the free axes at a time (with
+// `every`, any of them) may go in parts, each into a bin of its own or none. `fits` is asked with a
+// bin and its shards and cuts the enumeration short.
 //
 //   data=4,fsdp=4,model=4:   {"data", "fsdp"} on one dimension and {"model"} on another, {"fsdp"}
 //                            alone, but not {"data"} alone

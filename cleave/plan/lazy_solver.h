@@ -36,7 +36,7 @@ class LazySolver {
   // Whether no time was ever above the limit: the last solution is one for any larger limit too,
   // with its bound.
   bool is_free() const { return times_.empty(); }
-  // Where nothing is found at once, nothing is.
+  // If the first search finds nothing, no other is tried.
   void give_up_early() { tried_smallest_ = true; }
 
  private:

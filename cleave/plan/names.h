@@ -10,7 +10,7 @@
 namespace cleave::plan {
 
 // The function `entry` alone, with every call, composite and named computation replaced by the body
-// of what it calls, and without ops whose results nobody uses. Meshes and shardings stay. This is
+// of what it calls, and without ops whose results nothing uses. Meshes and shardings stay. This is
 // what every solver plans and what plans are applied to, so that all of them speak of one program.
 // Throws UserError if there is no such function or it calls itself.
 Graph flatten(const Graph& graph, std::string_view entry);

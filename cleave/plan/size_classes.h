@@ -20,8 +20,8 @@ class SizeClasses {
   Dim add(int64_t size);
   int64_t size(Dim dim) const { return dims_[dim].size; }
 
-  // The product of some dimensions is that of others. Where their sizes have no common split, all
-  // of them are frozen.
+  // The product of some dimensions is that of others. If their sizes have no common split, all of
+  // them are frozen.
   void tie(const std::vector<Dim>& a, const std::vector<Dim>& b);
   // The difference of two sizes stays. Both are frozen if one is a product.
   void tie_with_offset(Dim a, Dim b);

@@ -4,7 +4,7 @@
 
 namespace cleave {
 
-// Every family registers its passes; the list in registry.cc names the families.
+// Each function registers the passes of one family; passes.cc calls them all.
 void register_basic_passes(PassRegistry& registry);
 void register_propagation_passes(PassRegistry& registry);
 void register_partition_passes(PassRegistry& registry);

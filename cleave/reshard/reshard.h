@@ -41,11 +41,10 @@ namespace cleave {
 // Uneven dimensions. A dimension of n over w shards has chunks of ceil(n/w) of the whole dimension
 // by all its axes together, so that {"x", "y"} with 9 over 2x2 holds 3,3,3,0 and {"x"} alone 5,4:
 // the shards of one "x" group do not make up the shard of {"x"}. A step is therefore used on a
-// dimension only where the borders of the coarser split are borders of the finer one
-// (`chunks_nest`): always where one of the two is the whole dimension, always where the finer split
-// is even. Then each step is the plain collective within the groups of its axes, on the true
-// elements of each shard, short and empty ones included. Permutes move whole shards and are valid
-// on any dimension.
+// dimension only if the borders of the coarser split are borders of the finer one (`chunks_nest`).
+// They always are if one of the two is the whole dimension, or if the finer split is even. Then
+// each step is the plain collective within the groups of its axes, on the true elements of each
+// shard, short and empty ones included. Permutes move whole shards and are valid on any dimension.
 enum class StepKind : uint8_t {
   AllGather,
   AllSlice,

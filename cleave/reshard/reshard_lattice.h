@@ -93,7 +93,7 @@ class EvenReshards {
   const Mesh& mesh() const { return *mesh_; }
   std::optional<double> seconds(const ShardingSpec& from, const ShardingSpec& to,
                                 const Shape& shape, DType dtype);
-  // From each of a list to each of another, row by row; NaN where it has no answer.
+  // From each of a list to each of another, row by row; NaN if it has no answer.
   std::vector<double> table(const std::vector<const ShardingSpec*>& from,
                             const std::vector<const ShardingSpec*>& to, const Shape& shape,
                             DType dtype);

@@ -21,7 +21,7 @@ struct Path {
 
 struct SearchProblem {
   Space* source;
-  Space* target;  // the same where both specs are over one list of atoms
+  Space* target;  // the same if both specs are over one list of atoms
   State from;
   State to;
   int target_partial_bin = kPartial;

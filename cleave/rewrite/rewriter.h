@@ -31,7 +31,7 @@ class Rewriter {
   ValueId emit(std::string_view op, std::vector<ValueId> operands, Type type, AttrDict attrs = {});
   ValueId emit_constant(Literal literal);
   ValueId emit_reshape(ValueId value, Shape shape);
-  // Later uses of `from` become uses of `to`; with the same type.
+  // Later uses of `from` become uses of `to`, which has the same type.
   void replace(ValueId from, ValueId to);
   // The node was edited in place.
   void touch() { changed_ = true; }
@@ -47,9 +47,9 @@ class Rewriter {
   bool changed_ = false;
 };
 
-// A sharding of the node itself, which must not be lost.
+// Whether the node has a sharding of its own, which must not be lost.
 bool is_pinned(const Node& node);
-// One value everywhere: its single element; empty if the literal is not such.
+// The single element of a literal that has one value everywhere; nothing for other literals.
 std::optional<Literal> splat_of(const Literal& literal);
 // The element of a splat (or of a scalar) of a real dtype as a double; nothing for others.
 std::optional<double> splat_value(const Literal& literal);

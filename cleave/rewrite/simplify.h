@@ -11,8 +11,8 @@
 namespace cleave {
 
 // Calls of functions with a body become the body's nodes; recursive ones stay. `copied` is told of
-// every node that is made as the copy of another one. Functions that nobody calls any more and that
-// are private go.
+// every node that is made as the copy of another one. Private functions that nothing calls any more
+// are removed.
 bool inline_calls(Graph& graph, const std::function<void(NodeId from, NodeId to)>& copied = {});
 
 // Other spellings of one op become one: dot -> dot_general, broadcast -> broadcast_in_dim, clamp ->
@@ -28,11 +28,11 @@ bool expand(Graph& graph);
 // Ops on constants become constants, if the result is small or one value everywhere.
 bool fold_constants(Graph& graph);
 
-// What is exact in IEEE arithmetic, and no more:
+// Only changes that are exact in IEEE arithmetic:
 //   x - 0, x + (-0), x * 1, x / 1 -> x        but not x + 0, which turns -0 into 0
 //   x / 4 -> x * 0.25                         powers of two alone
 //   convert to its own type, not of not, select of a constant, ...
-// Integers also x + 0, x * 0, x & x, ...
+// For integers, x + 0, x * 0, x & x and the like are simplified as well.
 bool simplify_arithmetic(Graph& graph);
 
 // Ops that move elements: reshape of reshape, transpose of transpose, broadcast of broadcast,
@@ -44,7 +44,7 @@ bool simplify_views(Graph& graph);
 // from around a loop or branch serve inside it; bodies of reductions stand alone.
 bool merge_common(Graph& graph);
 
-// Pure nodes that nobody reads go, loops and branches without effects among them.
+// Pure nodes that nothing reads are removed, and so are loops and branches without effects.
 bool remove_dead(Graph& graph);
 
 // All of the above, until nothing changes (at most `rounds` times).

@@ -51,7 +51,7 @@ std::string clone_function(Graph& graph, int function, FreshNames& names);
 // numbers the new names over several calls.
 void clone_callee(Graph& graph, NodeId call, int& counter);
 
-// The shardings of arguments or results, open where one has none; empty if none has any.
+// The shardings of arguments or results, open for one that has none; empty if none has any.
 std::vector<ShardingSpec> shardings_of(const std::vector<AttrDict>& attrs,
                                        const std::vector<Type>& types);
 

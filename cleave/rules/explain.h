@@ -29,7 +29,7 @@ class Explainer {
 
   // The chain for one axis of one dimension of a slot, newest link first.
   std::vector<CauseLink> chain(int32_t slot, int dim, const AxisRef& axis) const;
-  // Why has this value its sharding: the chain of every axis, as text.
+  // Why this value has its sharding: the chain of every axis, as text.
   //
   //   %2: [{"a", ?}, {"b", ?}]
   //     dimension 0, "a"
@@ -40,9 +40,9 @@ class Explainer {
   // What was given, every change in order (what changed, through which op, from where), and how
   // much it took.
   std::string trace() const;
-  // Ops that nobody has a rule for although something next to them is sharded, and conflicts: an op
-  // whose operands and results are sharded in different ways along one factor, with the annotations
-  // that wanted them.
+  // Ops without a rule although something next to them is sharded, and conflicts: an op whose
+  // operands and results are sharded in different ways along one factor, with the annotations that
+  // wanted them.
   std::vector<std::string> warnings() const;
 
  private:

@@ -12,7 +12,7 @@ struct OpShardingRule;
 
 struct PipelineOptions {
   bool dedup_functions_fully = false;
-  // Arguments and results stay sharded where their sizes do not divide, as they may be inside.
+  // Arguments and results stay sharded even if their sizes do not divide, as values inside may.
   // Without it they are made to divide, as Shardy's pipeline does.
   bool keep_uneven = false;
   // PropagationOptions::runs_along, for programs that are run: `runs_along` of cleave/spmd.
@@ -20,7 +20,7 @@ struct PipelineOptions {
                                   const OpShardingRule& rule) = nullptr;
   // Shown the finished propagation, before what comes after it changes the module.
   std::function<void(const PropagationEngine&)> observe = {};
-  // The graph was verified, or recorded op by op; otherwise that is done first (graph/verify.h).
+  // The graph was verified, or recorded op by op; otherwise it is verified first (graph/verify.h).
   bool verified = false;
 };
 void run_import_pipeline(Graph& graph, const PipelineOptions& options);

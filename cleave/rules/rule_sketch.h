@@ -10,8 +10,8 @@ namespace cleave {
 
 // Builds a rule from what is known to be right, one factor after another, each for whole
 // dimensions. A factor that needs a dimension that has one already is left out: earlier ones win.
-// Dimensions without a factor at the end must be whole when the op runs. What
-// `cleave discover OP --emit cleave` writes:
+// Dimensions without a factor at the end must be whole when the op runs. `cleave discover OP --emit
+// cleave` writes such code:
 //
 //   RuleSketch rule(graph, node);
 //   for (int d = 0; d < rank; ++d)

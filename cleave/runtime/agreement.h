@@ -11,13 +11,14 @@
 
 namespace cleave {
 
-// Ranks that run one program together must have been given the same: otherwise every device
-// computes its part of something else, and the result is nonsense. Each of these functions is
-// called by all ranks, compares what they have, and throws the same UserError on all of them:
+// Ranks that run one program together must have been given the same program and arguments:
+// otherwise every device computes its part of something else, and the result is nonsense. Each of
+// these functions is called by all ranks, compares what they have, and throws the same UserError on
+// all of them:
 //
 //   the ranks were given different arguments: argument 1 differs between rank 0 and rank 2
-//   the ranks run different modules: op 3, stablehlo.constant, is {value = dense<1.0> ...} on rank
-//   0 and {value = dense<2.0> ...} on rank 2
+//   the ranks run different modules: op 3, stablehlo.constant, is
+//     {value = dense<1.0> ...} on rank 0 and {value = dense<2.0> ...} on rank 2
 
 // Something that has a name and must be the same text everywhere: "the option --shard".
 struct RankFact {

@@ -12,7 +12,7 @@ namespace cleave {
 // One change of layout that a program executed.
 struct CommEvent {
   std::string kind;         // "all_reduce", "all_gather", ..., "halo"; "all_slice" moves nothing
-  std::string axes;         // as text: "x", "y":(1)2
+  std::string axes;         // "x", "y":(1)2
   std::string asked_by;     // the op that needed it
   int64_t bytes = 0;        // received by one device, at most
   int64_t total_bytes = 0;  // received by all devices together

@@ -10,8 +10,8 @@ namespace cleave {
 // What one device holds while its part of a program runs, known without running it: its schedule is
 // walked with arrays that have shapes and strides but no elements, and the meter of a real run
 // counts them. Views, buffers that are used again and packed operands are what they would be.
-// Bodies of loops are walked up to three times, and every branch once; where it is known what a
-// run did, no more often than that.
+// Bodies of loops are walked up to three times, and every branch once; if it is known how often a
+// run went through a region, no more often than that.
 struct DryRun {
   // A buffer that is alive when the device holds most.
   struct Alive {

@@ -21,12 +21,11 @@ struct ExecuteOptions {
 };
 
 // A Program made ready to run on the devices of its mesh that this process owns, one thread each:
-// all of them, or, where the process is one of several ranks, those of its rank. The devices'
-// graphs are derived once. Reductions are combined in the order of the devices' coordinates, so
-// that the same inputs give the same bits, whoever owns the devices.
+// all of them, or, if the process is one of several ranks, those of its rank. The devices' graphs
+// are derived once. Reductions are combined in the order of the devices' coordinates, so that the
+// same inputs give the same bits, whichever rank owns a device.
 //
-// Where there are several ranks, all make the same calls of `run` and `run_shards` in the same
-// order.
+// If there are several ranks, all make the same calls of `run` and `run_shards` in the same order.
 class Executor {
  public:
   explicit Executor(Program program) : Executor(std::move(program), World::of_process()) {}
@@ -42,15 +41,15 @@ class Executor {
 
   // Whole arrays in, whole arrays out, on every rank.
   std::vector<Array> run(std::span<const Array> args, const ExecuteOptions& options = {}) const;
-  // By device: the shards of the entry's arguments and results. Only those of own devices are
-  // looked at and given; the results of others are invalid arrays.
+  // By device: the shards of the entry's arguments and results. Only the shards of own devices are
+  // read and returned; the results of other devices are invalid arrays.
   std::vector<std::vector<Array>> run_shards(const std::vector<std::vector<Array>>& args,
                                              const ExecuteOptions& options = {}) const;
 
  private:
   struct Device;
-  // `everywhere`: the shards of all devices are given, those that another device holds as well
-  // excepted.
+  // `everywhere`: the shards of all devices are returned, except those that another device holds as
+  // well.
   std::vector<std::vector<Array>> run_own(const std::vector<std::vector<Array>>& args,
                                           const ExecuteOptions& options, bool everywhere) const;
   void log_events(const std::vector<std::vector<NodeId>>& done, RankTransport* ranks,
@@ -68,8 +67,8 @@ class Executor {
 // `tf.aliasing_output`), so that its memory may be used again after its last use.
 bool is_donated(const Function& function, size_t argument);
 
-// The part of a whole array that a device holds. Where the layout is partial, the first device
-// along the pending axes holds the value, and the others the identity of the reduction.
+// The part of a whole array that a device holds. If the layout is partial, the first device along
+// the pending axes holds the value, and the others the identity of the reduction.
 Array shard_of(const Array& whole, const Layout& layout, int64_t device);
 // Whether no device before this one holds the same elements.
 bool is_first_holder(const Layout& layout, const Shape& shape, int64_t device);

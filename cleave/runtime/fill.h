@@ -11,8 +11,7 @@ namespace cleave {
 //   zeros, ones      all elements
 //   iota             0, 1, 2, ... in row-major order
 //   random:SEED      floats and complex parts normally distributed, integers in [0, 10), bools
-//   even;
-//                    element i depends on the seed and i alone
+//                    true or false alike; element i depends on the seed and i alone
 //   FILE.npy         from a file of this type
 // Throws UserError if the text is none of them or the file has another type.
 Array make_array(const Type& type, std::string_view description);

@@ -14,7 +14,7 @@
 // What the forms of ops (see FormFn) are written with.
 namespace cleave {
 
-// Ops as params: the registry is never freed.
+// Ops as params: a pointer to the definition, since the registry is never freed.
 inline int64_t op_param(const OpDef* def) {
   return static_cast<int64_t>(reinterpret_cast<intptr_t>(def));
 }
@@ -27,7 +27,7 @@ struct OpText {
   char text[N];
   constexpr OpText(const char (&literal)[N]) { std::copy_n(literal, N, text); }
 };
-const OpDef* known_op(std::string_view name);  // throws InternalError where there is none
+const OpDef* known_op(std::string_view name);  // throws InternalError if there is none
 
 inline int64_t real_param(double value) { return std::bit_cast<int64_t>(value); }
 inline double real_from(int64_t param) { return std::bit_cast<double>(param); }
@@ -35,9 +35,9 @@ inline double real_from(int64_t param) { return std::bit_cast<double>(param); }
 // NumPy's rule: shapes aligned at their ends, ones stretch. Throws UserError in the name of `op`.
 //   {8, 1, 4}, {3, 4} -> {8, 3, 4}
 Shape broadcast_shapes(std::string_view op, const Shape& a, const Shape& b);
-// The value stretched to a shape by that rule; itself where it has it.
+// The value stretched to a shape by that rule; the value itself if it has that shape.
 ValueId stretch(GraphBuilder& b, ValueId value, Shape shape);
-ValueId cast_to(GraphBuilder& b, ValueId value, DType dtype);  // itself where it has it
+ValueId cast_to(GraphBuilder& b, ValueId value, DType dtype);  // itself if it has the dtype
 
 // -1 -> rank - 1; throws UserError in the name of `op`.
 int64_t checked_dim(std::string_view op, int64_t dim, int64_t rank);
@@ -56,7 +56,7 @@ std::vector<ValueId> emit_with_body(GraphBuilder& b, std::string_view op,
                                     const std::function<void(GraphBuilder&)>& body);
 // dense<...> : tensor<(n/2)x2xi64>, the pairs of a padding.
 Attribute pairs_attr(const std::vector<int64_t>& values);
-// The values along which `dim` of one tensor counts up.
+// The vector along dimension `dim` of a tensor of this shape, repeated along the others.
 ValueId along(GraphBuilder& b, ValueId vector, Shape shape, int64_t dim);
 // A constant with the lowest (highest) value of its dtype, exact for 64-bit integers too.
 ValueId lowest_constant(GraphBuilder& b, DType dtype, const Shape& shape = {});
@@ -67,12 +67,12 @@ inline DType real_type(DType dtype) {
 }
 // What a reduction by this op begins with.
 ValueId identity_constant(GraphBuilder& b, std::string_view op, DType dtype);
-// A reduction by one op from its identity; reduced dimensions stay with size 1 where `keep` says.
+// A reduction by one op from its identity; reduced dimensions stay with size 1 if `keep` says so.
 ValueId fold(GraphBuilder& b, ValueId x, std::string_view op, const std::vector<int64_t>& dims,
              bool keep = false);
 
 // A count that comes from sizes says from which: stablehlo.constant {cleave.sizes = array<i64: 8,
-// 32>} dense<2.56e+02>, their product, less cleave.sizes_less where it stands. A trace that is
+// 32>} dense<2.56e+02>, their product, less cleave.sizes_less if that is present. A trace that is
 // replayed with other sizes counts anew (cleave/transforms/resize.h).
 inline constexpr std::string_view kSizes = "cleave.sizes";
 inline constexpr std::string_view kSizesLess = "cleave.sizes_less";

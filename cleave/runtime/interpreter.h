@@ -14,8 +14,8 @@
 
 namespace cleave {
 
-// Told what happens while a program runs. Where several devices run, calls come from several
-// threads at the same time.
+// Told what happens while a program runs. If several devices run, calls come from several threads
+// at the same time.
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -40,7 +40,7 @@ class Observer {
 //   run_function(graph, "main", {x, w})
 std::vector<Array> run_function(const Graph& graph, std::string_view name,
                                 std::span<const Array> args, Observer* observer = nullptr);
-// The same of a graph that is known to be well formed, for who runs it many times.
+// The same for a graph that is known to be well formed, for callers that run it many times.
 std::vector<Array> run_verified(const Graph& graph, std::string_view name,
                                 std::span<const Array> args, Observer* observer = nullptr);
 
@@ -133,10 +133,9 @@ class Interpreter : public EvalContext {
   bool observes_ops_ = false;
   std::shared_ptr<InterpreterState> state_;  // what all devices of a run share
   std::unique_ptr<Transport> own_transport_;
-  std::vector<Array> values_;  // by ValueId
-  std::unique_ptr<Graph>
-      sized_;  // the graph with the sizes that values have, where they are dynamic
-  std::vector<bool> executing_;  // by RegionId, of functions: a second call needs other values
+  std::vector<Array> values_;     // by ValueId
+  std::unique_ptr<Graph> sized_;  // the graph with the sizes that values have, if they are dynamic
+  std::vector<bool> executing_;   // by RegionId, of functions: a second call needs other values
 };
 
 }  // namespace cleave

@@ -14,7 +14,8 @@ namespace cleave {
 // views share it, from the step that makes it to the one that reads it last; within a step, what
 // the kernel allocates for itself too. What devices of one process share (the result of an
 // all_reduce) counts on each of them, as it would with memories of their own. Constants of the
-// program and what libraries keep for themselves are not counted. The same for every run.
+// program and what libraries keep for themselves are not counted. The numbers are the same for
+// every run.
 //
 //   a = ...        [1024]f32   live 4096
 //   b = reshape a              live 4096    the same buffer
@@ -62,8 +63,8 @@ class MemoryMeter {
   std::vector<std::pair<const void*, int64_t>> noted_;
 };
 
-// What a view reaches of its buffer, in bytes: no more than its elements take, and less where
-// strides are zero.   [4096] broadcast from a scalar -> 4
+// What a view reaches of its buffer, in bytes: no more than its elements take, and less if strides
+// are zero.   [4096] broadcast from a scalar -> 4
 int64_t storage_bytes(const Array& array);
 
 // What each device held at most.

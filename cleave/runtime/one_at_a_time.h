@@ -6,8 +6,8 @@
 
 namespace cleave {
 
-// Devices tell what they do from their own threads; the observer, null where nobody listens, hears
-// one at a time.
+// Devices tell what they do from their own threads; the observer, which may be null, hears one at a
+// time.
 class OneAtATime : public Observer {
  public:
   explicit OneAtATime(Observer* observer) : observer_(observer) {}

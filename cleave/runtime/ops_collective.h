@@ -11,7 +11,7 @@
 
 // Communication by name. On tensors of the whole program these functions say where a change of
 // layout happens; inside `shard_map`, in which a tensor is one device's part, they do what MPI's
-// do, among the devices that differ along the axes alone.
+// functions do, among the devices that differ along the axes alone.
 namespace cleave {
 
 // The pending reduction over the axes, completed (by the operator that is pending); x if nothing is
@@ -24,14 +24,15 @@ Tensor reduce_scatter(const Tensor& x, const SpecEntry& axes, int64_t dim);
 // The axes move from dimension `from` to `to`. In shard_map: `to` is cut into as many pieces as
 // there are devices, and what arrives is joined along `from`.
 Tensor all_to_all(const Tensor& x, const SpecEntry& axes, int64_t from, int64_t to);
-// Parts move along an axis: that of coordinate `first` to `second`. Who gets none gets zeros. On
-// whole tensors, some dimension must be sharded over the axis alone, evenly.
+// Parts move along an axis: the part at coordinate `first` goes to `second`. A device that receives
+// none gets zeros. On whole tensors, some dimension must be sharded over the axis alone, evenly.
 //   ppermute(x, "x", {{0, 1}, {1, 2}, {2, 0}})       a ring
 Tensor ppermute(const Tensor& x, const std::string& axis,
                 const std::vector<std::pair<int64_t, int64_t>>& pairs);
 // In shard_map: the device's coordinate along the axes, a scalar i32.
 Tensor axis_index(const SpecEntry& axes);
-// On whole tensors: 0, 1, ..., n-1, one for each coordinate along an axis, and there.
+// On whole tensors: 0, 1, ..., n-1, one number for each coordinate along an axis, which lies at
+// that coordinate.
 Tensor axis_index(const Mesh& mesh, const std::string& axis);
 
 using ManualFunction = std::function<std::vector<Tensor>(std::span<const Tensor>)>;

@@ -20,7 +20,7 @@ struct Packet {
     Left,     // a device makes no further call
     Failed,   // a device failed; `what` says why
     Ended,    // the rank's program is over
-    Address,  // where the ranks watch each other; `what` says it
+    Address,  // the address at which the ranks watch each other, in `what`
   };
 
   Kind kind = Kind::Part;

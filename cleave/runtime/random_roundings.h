@@ -22,16 +22,16 @@ struct RandomRoundings {
 // Runs a function on one device as `run_function` does, but with random roundings (Monte Carlo
 // arithmetic): what such runs differ by is what the order of sums can do to the results.
 //
-// Shaken are the ops that sum (dot, convolution, reduce, scatter, fft, ...), because that is what
-// sharding reorders; elementwise ops round the same everywhere. The error of a sum is relative to
-// the sum of its terms' magnitudes, not to its result, so its operands are shaken: every element by
-// up to 1 + log2(terms) roundings of its type, and the results again by as many. 16-bit floats are
+// The ops that sum (dot, convolution, reduce, scatter, fft, ...) are shaken, because sharding
+// reorders sums; elementwise ops round the same everywhere. The error of a sum is relative to the
+// sum of its terms' magnitudes, not to its result, so its operands are shaken: every element by up
+// to 1 + log2(terms) roundings of its type, and the results again by as many. 16-bit floats are
 // summed in 32 bits: there the magnitudes are summed and shake the result. Sums that are exact in
 // every order stay as they are: those that give only numbers of their operands (a maximum, a sort,
 // a one-hot dot), and small whole numbers.
 //
-// The same seed gives the same results, on every machine. Checks and prints are left out. Nothing
-// where the run was given up or failed: roundings may lead where an op refuses its operands.
+// The same seed gives the same results, on every machine. Checks and prints are left out. Returns
+// nothing if the run was given up or failed: roundings may lead to operands that an op refuses.
 std::optional<std::vector<Array>> run_with_roundings(const Graph& graph, std::string_view entry,
                                                      std::span<const Array> args,
                                                      const RandomRoundings& roundings);

@@ -20,7 +20,7 @@ class RankTransport : public Transport {
  public:
   enum class Life : uint8_t {
     Run,      // every device leaves at the end
-    Program,  // many runs of one program: nobody leaves
+    Program,  // many runs of one program: no device leaves
   };
   RankTransport(World& world, int64_t num_devices, Life life = Life::Run);
   ~RankTransport() override;
@@ -38,9 +38,9 @@ class RankTransport : public Transport {
   void leave(int64_t device) override;
   void fail(int64_t device, std::string_view message) override;
 
-  // Of many runs: another one.
+  // Begins another one of many runs.
   void begin();
-  // Throws where `device`, which waits for others of `group`, waits in vain.
+  // Throws if `device`, which waits for others of `group`, waits in vain.
   void check(int64_t device, std::string_view what, std::span<const int64_t> group) const;
   // The number of the run, the same on every rank.
   int64_t number() const { return session_->id; }

@@ -9,8 +9,8 @@
 
 namespace cleave {
 
-// The records that `roots` depend on and `follow` accepts, operands before users. What `follow`
-// refuses is not listed, nor what stands behind it. Long chains are no problem.
+// The records that `roots` depend on and `follow` accepts, operands before users. Records that
+// `follow` refuses are not listed, nor is anything behind them. Long chains need no deep stack.
 template <typename Follow>
 std::vector<Record*> in_order(std::span<Record* const> roots, const Follow& follow) {
   std::vector<Record*> order;

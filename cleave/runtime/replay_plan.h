@@ -9,7 +9,7 @@
 namespace cleave {
 
 // What recording a function on arguments of some types and layouts came to: the signature of each
-// op, and which values it reads. Recording it again on arguments alike looks nothing up.
+// op, and which values it reads. Recording it again on arguments like these looks nothing up.
 class ReplayPlan {
  public:
   struct Step {

@@ -28,11 +28,11 @@ struct Step {
 
 struct StepOperand {
   uint32_t value;
-  bool last;  // nobody reads the value after this step: it may be taken
+  bool last;  // nothing reads the value after this step: it may be taken
 };
 
 struct RegionSchedule {
-  std::vector<uint32_t> args;  // values; Id::kNone for those that nobody reads
+  std::vector<uint32_t> args;  // values; Id::kNone for those that nothing reads
   std::vector<Step> steps;
   // Only elementwise ops on scalars, scalar constants and calls of the like: the region means the
   // same element by element on arrays of any shape.

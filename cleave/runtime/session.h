@@ -31,7 +31,7 @@ struct Session {
   std::set<int64_t> left;  // devices
   std::string failure;
 
-  // Nobody has anything more to say here.
+  // Whether no message can come for it any more.
   bool complete() const {
     return over && (!failure.empty() || static_cast<int64_t>(left.size()) == num_devices);
   }

@@ -118,7 +118,7 @@ class Tensor {
   // The value laid out in another way. `shard` and `with_sharding` are constraints, which compilers
   // of a trace may move; `reshard` happens at its place. Open dimensions, priorities and axes
   // that are to stay replicated are wishes to the propagation of a trace, and are kept there; they
-  // are no part of where elements lie, so `sharding()` does not have them.
+  // do not say where elements lie, so `sharding()` does not have them.
   Tensor shard(const Mesh& mesh, const PartitionSpec& spec) const;
   Tensor with_sharding(const PartitionSpec& spec) const;  // on the mesh that it has
   Tensor with_sharding(const ShardingSpec& spec) const;

@@ -18,7 +18,7 @@ struct Parcel {
 };
 
 // How many messages of an exchange are still under way. The wire counts them down, and then tells
-// whoever listens under `listener` that `key` is done.
+// the listener of number `listener` that `key` is done.
 struct Countdown {
   std::atomic<int> left{0};        // set before they are posted
   std::atomic<int64_t> wrong{-1};  // the bytes of a message that is not as long as expected
@@ -36,9 +36,9 @@ struct Planned {
 };
 
 // The way between the processes that run a program together: whole messages, in order for every
-// pair of ranks. All that the MPI library of Cleave (cleave/mpi) implements; it knows nothing of
-// arrays, devices and collectives, and needs no symbol of the rest, so that it can be loaded when a
-// process finds itself started by mpirun, and only then.
+// pair of ranks. This is all that the MPI library of Cleave (cleave/mpi) implements. It knows
+// nothing of arrays, devices and collectives, and needs no symbol of the rest, so that it can be
+// loaded when a process finds itself started by mpirun, and only then.
 class Wire {
  public:
   using Allocate = std::function<std::shared_ptr<std::byte[]>(size_t bytes)>;
@@ -64,8 +64,8 @@ class Wire {
   // Counts every message that goes, comes or is waited for; odd while one is under way to this
   // rank.
   virtual uint64_t activity() const = 0;
-  // Sends what is still to send, and ends the connection together with all ranks. Not `orderly`:
-  // somebody has died; nobody is waited for.
+  // Sends what is still to send, and ends the connection together with all ranks. If not `orderly`,
+  // a rank has died, and no rank is waited for.
   virtual void close(bool orderly) = 0;
 };
 

@@ -29,12 +29,12 @@ class WorldListener {
   virtual ~WorldListener() = default;
   virtual void news() = 0;              // a rank has died or ended, or a run has failed
   virtual void done(uint64_t key) = 0;  // a countdown of planned messages has ended
-  // Adds who waits where; false: something runs.
+  // Adds to `where` which devices wait, and in which op; false: something runs.
   virtual bool waits(std::string& where) = 0;
 };
 
-// Devices divided over ranks: blocks, in order; where they do not divide, the first ranks have one
-// more.
+// Devices divided over ranks: blocks, in order; if they do not divide evenly, the first ranks have
+// one more.
 //   8 devices over 4 ranks:  0 1 | 2 3 | 4 5 | 6 7
 //   8 devices over 3 ranks:  0 1 2 | 3 4 5 | 6 7
 struct DeviceBlocks {
@@ -60,8 +60,8 @@ struct DeviceBlocks {
 //   mesh of 3 devices, 4 ranks:  a UserError
 //   mesh of 1 device:            every rank runs it for itself
 //
-// When a rank dies, or ends before the others, everyone who waits for it gets a TransportError that
-// names it.
+// When a rank dies, or ends before the others, every device that waits for it gets a TransportError
+// that names it.
 class World {
  public:
   // The ranks that this process was started with by mpirun (or cleave launch); null if it runs
@@ -79,7 +79,7 @@ class World {
   };
   explicit World(std::shared_ptr<Wire> wire) : World(std::move(wire), Options{}) {}
   World(std::shared_ptr<Wire> wire, Options options);
-  ~World();  // parts, where `part` has not been called
+  ~World();  // parts, if `part` has not been called
 
   int rank() const { return rank_; }
   int size() const { return size_; }
@@ -91,21 +91,21 @@ class World {
   // Every rank's arrays, on every rank. `what` is for messages.
   std::vector<std::vector<Array>> gather(std::vector<Array> arrays, std::string_view what);
 
-  // Messages whose memory is laid out; countdowns carry the number that `add_listener` gave. Where
-  // a listener is removed, it is not being called any more.
+  // Messages whose memory is laid out; countdowns carry the number that `add_listener` gave. Once a
+  // listener is removed, it is not called any more.
   void post(std::span<const Planned> sends, std::span<const Planned> receives) {
     wire_->post(sends, receives);
   }
   void forget(int begin, int end) { wire_->forget(begin, end); }  // tags; see Wire
   uint64_t add_listener(WorldListener* listener);
   void remove_listener(uint64_t number);
-  // Until the world ends: what messages of a run that failed may still be written to.
+  // Keeps memory until the world ends, since messages of a failed run may still be written to it.
   void keep(std::shared_ptr<const void> memory);
-  // Expires with the world: for those who may outlive it.
+  // Expires with the world: for objects that may outlive it.
   std::weak_ptr<void> life() const { return life_; }
 
-  // The end of this rank's program; `error` says what went wrong, where something did. Rank 0 gets
-  // what everybody said (nothing of those that died); the others get their own. Then `release`
+  // The end of this rank's program; `error` says what went wrong, if something did. Rank 0 gets
+  // what every rank said (nothing from those that died); the others get their own. Then `release`
   // waits until rank 0 has been there, and disconnects.
   std::vector<std::optional<std::string>> part(const std::optional<std::string>& error);
   void release();
@@ -120,13 +120,13 @@ class World {
   void send_all(const Packet& packet);
   std::shared_ptr<Session> open_session(int64_t num_devices);
   void close_session(Session& session);
-  // Blocks until `ready`; throws TransportError where that can never be: the session has failed, a
+  // Blocks until `ready`; throws TransportError if that can never be: the session has failed, a
   // rank has died, or `hopeless` says why.
   void wait(std::unique_lock<std::mutex>& lock, const Session& session, std::string_view who,
             std::string_view what, const std::function<bool()>& ready,
             const std::function<std::string()>& hopeless);
-  // What `wait` throws, where there is reason to.
-  // Also where a circle was found since there were `circles` of them.
+  // Throws what `wait` throws, if there is reason to.
+  // Finding a circle since there were `circles` of them is a reason too.
   void check(const Session& session, std::string_view who, std::string_view what, uint64_t circles,
              const std::function<std::string()>& hopeless) const;
   void tell_news();
@@ -145,9 +145,9 @@ class World {
   int64_t next_session_ = 0;
   std::shared_ptr<Session> common_;   // for gatherings outside of runs
   std::map<int, std::string> dead_;   // why
-  std::string circle_;                // who waits where, where nobody can go on; the last one
+  std::string circle_;                // the last one found: which devices wait, and in which op
   uint64_t circles_ = 0;              // found so far
-  std::vector<std::string> waits_;    // who waits where in `wait`
+  std::vector<std::string> waits_;    // the devices that are in `wait`, and their ops
   std::atomic<int64_t> running_{0};   // devices that run, and do not wait here
   std::map<int, std::string> ended_;  // with which error; may be empty
   std::string address_;               // of the watch, when rank 0 has told it

@@ -18,9 +18,9 @@ struct Domains {
 };
 
 // Solves a set of nodes together, the rest held fixed, by eliminating one after the other (a
-// minimum over its strategies gives a table over its neighbours). Where the tables would grow
-// beyond 2^width entries, some nodes of the set are held at their present strategies instead,
-// chosen at random among the well connected: a cutset.
+// minimum over its strategies gives a table over its neighbours). If the tables would grow beyond
+// 2^width entries, some nodes of the set are held at their present strategies instead, chosen at
+// random among the well connected: a cutset.
 //
 //   a - b - c   with all free and any width: the optimum of the chain
 //

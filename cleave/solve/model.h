@@ -81,15 +81,15 @@ inline const float* Model::table<float>(std::size_t at) const {
 Model build_model(const Reduction& reduction, const std::vector<std::int64_t>& order,
                   const std::function<bool()>& expired = {});
 
-// For each node of the problem when it starts to live, or when its neighbours do.
+// For each node of the problem, the time at which it starts to live, or at which its neighbours do.
 std::vector<std::int64_t> program_order(const Problem& problem);
 
 // Strategy indices of the reduction's nodes from those of the model's.
 std::vector<int> to_reduced(const Reduction& reduction, const Model& model,
                             const std::vector<int>& x);
 
-// The other way round: from strategies of the problem's nodes. Where a strategy is gone, the
-// cheapest that is left stands in. `choice` belongs to the problem behind the reduction.
+// The other way round: from strategies of the problem's nodes. If a strategy is gone, the cheapest
+// that is left takes its place. `choice` belongs to the problem behind the reduction.
 std::vector<int> from_choice(const Reduction& reduction, const Model& model,
                              const std::vector<int>& choice);
 

@@ -93,7 +93,7 @@ class Reduction {
   const std::vector<int>& time_names() const { return time_names_; }
   double work() const { return work_; }
   // The least of every node and every edge for itself, in costs of the problem; costs are not
-  // negative there. What can be said at any time.
+  // negative there. This bound is known at any time.
   Int128 weak_bound() const;
 
   // `picked[i]`: the index into nodes()[i].strategy for every node that is not gone.

@@ -45,7 +45,7 @@ struct SolveOptions {
   std::stop_token stop = {};
 };
 
-// What the default two workers on two present-day cores do in nine tenths of that time.
+// The work that the default two workers on two present-day cores do in nine tenths of that time.
 std::uint64_t default_effort(double seconds);
 
 struct Solution {

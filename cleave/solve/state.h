@@ -41,7 +41,7 @@ class State {
   // Whether the usage stays within the limit when i takes s. Exact when it fits now.
   bool fits_with(int i, int s);
 
-  // Moves since the last mark.
+  // Begins a new log of moves.
   void mark() { log_.clear(); }
   void undo();
   struct Move {

@@ -16,7 +16,7 @@ struct TimedUsage {
 };
 
 // The times at which the limit has to be checked. Time t can be left out when it cannot exceed the
-// limit, or when it holds wherever some kept time p holds:
+// limit, or when the limit holds at t whenever it holds at some kept time p:
 //
 //   base[t] + sum over nodes of max over strategies (usage at t - usage at p)  <=  base[p]
 //

@@ -13,12 +13,12 @@ using AxesPerFactor = std::vector<AxisList>;
 //
 //   matmul [{"x"}, {"y"}] x [{"y"}, {"x"}] -> [{"x"}, {}]     m: x   k: y   n: none
 //
-// Where all tensors agree, what they have. For an op of two tensors and simple dimensions, what one
-// of them has: the one without sharded permutation factors, then the larger, then the more sharded.
-// Otherwise greedily: of all prefixes of what a tensor has for a factor, again and again the one
-// with the most elements behind it, taken out of the others' way. Factors that must be replicated
-// hand their axes to batching factors with room for them. `tensor_sizes` are numbers of elements,
-// of operands, then results.
+// If all tensors agree, it is what they have. For an op of two tensors and simple dimensions, it is
+// what one of them has: the one without sharded permutation factors, then the larger, then the more
+// sharded. Otherwise it is chosen greedily: of all prefixes of what a tensor has for a factor, the
+// one with the most elements behind it is taken, its axes are taken out of the others, and so on.
+// Factors that must be replicated hand their axes to batching factors with room for them.
+// `tensor_sizes` are numbers of elements, of operands, then results.
 AxesPerFactor find_common_axes(const Projection& projection, const Mesh& mesh,
                                const std::vector<int64_t>& tensor_sizes);
 

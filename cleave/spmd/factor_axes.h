@@ -15,12 +15,12 @@ using FactorAxes = std::vector<AxisList>;
 //   "m k, k n -> m n" with [{"x"}, {"y"}] and [{}, {"y"}]: y is asked for k (by the first operand)
 //   and for n (by the second); the larger operand wins, and the other is resharded.
 //
-// A factor can be sharded where every shard is the same elements in all tensors: not where it needs
+// A factor can be sharded if every shard is the same elements in all tensors. It cannot if it needs
 // replication, is a permutation without OpDef::needs, is missing from a result (unless it is a
 // reduction), or is part of a compound dimension that its shards do not divide.
 //
-// A factor borrows where OpDef::needs says which elements its shard takes: shards need not agree
-// then, and a dimension of such factors alone takes any axes for each of them. In the gradient of a
+// A factor borrows if OpDef::needs says which elements its shard takes: shards need not agree then,
+// and a dimension of such factors alone takes any axes for each of them. In the gradient of a
 // convolution's kernel, "(k o), k -> o" with the image and the output's gradient cut by "x", both k
 // (a reduction) and o borrow; k gets "x", as it has more bytes.
 class FactorChooser {

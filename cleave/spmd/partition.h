@@ -33,7 +33,7 @@ struct OpPartition : OpLayouts {
 // `wanted` may ask for layouts of results; they decide between ways that are equally near to the
 // operands, and the caller reshards results that lie otherwise.
 //
-// Factors that can't run sharded are gathered, and only they; where two factors ask for one axis,
+// Factors that can't run sharded are gathered, and only they; if two factors ask for one axis,
 // the one on more bytes gets it. Operands keep pending reductions that the op carries to its
 // results (OpDef::partial); others are completed first.
 //
@@ -48,22 +48,24 @@ std::vector<bool> runs_along(const Graph& graph, const Node& node, const OpShard
 
 struct PartitionOptions {
   std::string entry = "main";
-  // Where the module has no mesh of its own.
+  // Used if the module has no mesh of its own.
   MeshPtr mesh = nullptr;
-  // Under which reshards are cheapest; null: the default profile. Read while partition runs.
+  // The machine for which the cheapest reshards are chosen; null: the default profile. It is read
+  // while partition runs.
   const MachineProfile* profile = nullptr;
   ReshardOptions reshard = {};
   // Results without an attribute stay as the program has them, pending reductions included; one
   // that something in the program completed is returned completed.
   bool keep_results = false;
-  // With keep_results: the attributes of results were propagated, nobody asked for them. A result
-  // gets such a layout if that moves nothing, and stays as the program has it otherwise.
+  // With keep_results: the attributes of results were propagated, and the user did not ask for
+  // them. A result gets such a layout if that moves nothing, and stays as the program has it
+  // otherwise.
   bool results_are_wishes = false;
   // Sums of 16-bit floats that are pending over devices are kept in 32 bits until they are
   // completed, which moves twice the bytes; off: each device rounds its part first. Planned ops
   // always round, as their communication was priced.
   bool wide_sums = true;
-  // The graph was verified, or recorded op by op; otherwise that is done first (graph/verify.h).
+  // The graph was verified, or recorded op by op; otherwise it is verified first (graph/verify.h).
   bool verified = false;
 };
 

@@ -13,8 +13,8 @@
 namespace cleave {
 
 // The whole-graph pass, function by function and node by node. A source value may exist in several
-// layouts at once (its versions); whoever needs one more makes it from the cheapest, and later
-// users find it. Versions that a region made end with the region.
+// layouts at once (its versions); a use that needs another layout makes it from the cheapest
+// version, and later uses find it. Versions that a region made end with the region.
 class Partitioner {
  public:
   Partitioner(const Graph& source, const PartitionOptions& options);
@@ -29,7 +29,7 @@ class Partitioner {
   bool usable(const ShardingSpec& spec, std::string_view what) const;
   void copy_scalar_functions();
   bool has_several_users(ValueId source) const;
-  // Of a pending value with several users: they carry it to where it meets other pending values
+  // Whether the users of a pending value carry it on until it meets other pending values
   // (partition_pending.cc).
   bool completes_later(ValueId source);
   struct PendingPaths {
@@ -50,15 +50,15 @@ class Partitioner {
   const Special& specialize(const Function& function, const std::vector<ShardingSpec>& args,
                             const Wanted& results, const std::string& name);
 
-  // Nodes of a region but the terminator.
+  // Partitions the nodes of a region, except for the terminator.
   void region_nodes(RegionId source, RegionId target);
   void visit(NodeId id, RegionId target);
   void visit_plain(NodeId id, RegionId target);
   bool visit_same_value(const Node& node, RegionId target);
   // The operand of a node that asks for a layout, in it.
   ValueId in_layout(const Node& node, const ShardingSpec& spec, RegionId target);
-  // What each device has first, then what that gives (partition_rounds.cc); false where the op is
-  // not done so.
+  // What each device has first, then what that gives (partition_rounds.cc); false if the op is not
+  // done so.
   bool visit_in_rounds(const Node& node, const OpPartition& how, std::span<const ShardingSpec> have,
                        const Wanted& wanted, RegionId target);
   // The same with the axes of a dimension that the op needs whole on another one, if that is much
@@ -112,7 +112,7 @@ class Partitioner {
   const ShardingSpec& spec_of(ValueId value) const { return program_.layouts[value.index].spec; }
   // Source values in layouts without pending reductions, as they are now.
   ShardingSpec complete_spec(ValueId source) const;
-  // As the op that makes it leaves it; completed where some user needed that.
+  // The layout in which the op that makes the value leaves it; completed if some user needed that.
   ShardingSpec kept_spec(ValueId source) const;
   ShardingSpec replicated(const Type& type) const;
   // The operands with what devices take from their neighbours (partition_borders.cc).

@@ -15,9 +15,9 @@ namespace cleave {
 // layout of every value. Types and attributes stay those of the whole tensors; `instantiate`
 // derives one device's graph from them, with the true sizes of its shards.
 //
-//   %0 = sdy.all_gather [{}, {"x"}] %arg1 ...     a step of a reshard: operand and result differ in
-//   layout %1 = cleave.halo %arg0                        also elements of neighbours, for the next
-//   op %2 = stablehlo.dot_general %arg0, %0          its parts run on every device alone
+//   %0 = sdy.all_gather [{}, {"x"}] %arg1 ...   a step of a reshard: the layout changes
+//   %1 = cleave.halo %arg0                      adds elements of neighbours, for the next op
+//   %2 = stablehlo.dot_general %arg0, %0        its parts run on every device alone
 struct Program {
   Graph graph;
   MeshPtr mesh;
@@ -47,8 +47,8 @@ Instance instantiate(const Program& program, int64_t device, TransferPlanners* p
 Instance instantiate_shapes(const Program& program, int64_t device);
 
 // The Program as a module: the graph of device 0, which holds the largest shards, with the changes
-// of layout as ops that say along which axes and for which op. What `cleave opt -cleave-partition`
-// prints:
+// of layout as ops that say along which axes and for which op. `cleave opt -cleave-partition`
+// prints it:
 //   %3 = "cleave.all_reduce"(%2) {axes = ..., for = ...} : (tensor<4xf32>) -> tensor<4xf32>
 Graph to_module(const Program& program);
 

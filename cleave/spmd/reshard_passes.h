@@ -12,13 +12,14 @@ namespace cleave {
 
 // Inserts sdy.reshard and sdy.all_reduce so that every op's operands and results fit its rule, the
 // operands of data-flow ops and calls fit what they flow into, and returned values fit the
-// function's results. Without `full`, only where an op would otherwise lose: matmuls whose result
-// is resharded more cheaply than an operand, concatenates of mixed shardings, calls, and what
-// partial axes demand.
+// function's results. Without `full`, this is done only if an op would otherwise lose: matmuls
+// whose result is resharded more cheaply than an operand, concatenates of mixed shardings, calls,
+// and what partial axes demand.
 void insert_explicit_reshards(Graph& graph, bool full);
 
 // Replaces every sdy.reshard by the cheapest collectives under the profile. Reshards between a mesh
-// and a single device, and between meshes whose axes differ, stay; redundant ones too, where asked.
+// and a single device, and between meshes whose axes differ, stay; redundant ones stay too if the
+// caller asks for that.
 void convert_reshards_to_collectives(Graph& graph, const MachineProfile& profile,
                                      bool keep_redundant);
 

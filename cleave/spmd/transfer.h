@@ -12,8 +12,8 @@
 
 namespace cleave {
 
-// Where the elements of a value are. Usually the spec says it; `boxes` says it where devices hold
-// more than their shards (a halo). A value without a mesh is whole on every device.
+// Where the elements of a value are. Usually the spec says it; `boxes` says it if devices hold more
+// than their shards (a halo). A value without a mesh is whole on every device.
 struct Layout {
   ShardingSpec spec;
   std::shared_ptr<const std::vector<ShardSlice>> boxes;  // by device
@@ -53,7 +53,7 @@ class SharedList {
 //   element 5 moves from the devices of x=0 to those of x=1
 //
 // Elements come from the device that agrees with the receiver along all axes that neither shard nor
-// reduce the source: from itself where it has them.
+// reduce the source: from itself if it has them.
 struct Transfer {
   struct Piece {
     int64_t device;
@@ -72,16 +72,17 @@ struct Transfer {
   Shape shape;                // of the result on this device
   SharedList<int64_t> group;  // devices that meet, in order; empty: nothing to exchange
   std::vector<Piece> sent;    // see `sends`
-  // Those from this device itself included. Of an all_reduce there are none: everyone sends all it
-  // has. Of an all_gather the group has one list, by the sending device.
+  // Those from this device itself included. An all_reduce has none, since every device sends all it
+  // has. The group of an all_gather has one list, by the sending device.
   SharedList<Piece> receives;
   int64_t parts = 1;  // number of parts to combine, in order
   ReduceOp reduce = ReduceOp::Sum;
   ReduceOp fill = ReduceOp::Sum;  // whose identity newly partial parts hold
   bool is_identity = false;       // newly partial: this device holds the identity of `fill`
   bool pads = false;           // newly partial along axes that sharded it: filled with the identity
-  bool is_all_reduce = false;  // everyone of the group sends all it has to everyone
-  bool is_all_gather = false;  // everyone of the group gets the same, and each element from one
+  bool is_all_reduce = false;  // every device of the group sends all it has to all others
+  bool is_all_gather =
+      false;  // all devices of the group get the same, each element from one device
   int64_t bytes_received = 0;  // from other devices
 };
 
@@ -104,7 +105,8 @@ using TransferPlanners = std::map<uint32_t, TransferPlanner>;  // by node
 Transfer plan_transfer(const Layout& from, const Layout& to, const Shape& shape, DType dtype,
                        int64_t device);
 
-// `axes` cut where refs of `others` begin or end:  {"a"} by {"a":(1)2} -> {"a":(1)2, "a":(2)8}
+// `axes` cut at the places at which refs of `others` begin or end:  {"a"} by {"a":(1)2} ->
+// {"a":(1)2, "a":(2)8}
 AxisList split_at(const AxisList& axes, const AxisList& others);
 // The parts of `axes` that no ref of `others` covers, and those that one does.
 AxisList without(const AxisList& axes, const AxisList& others);

@@ -21,7 +21,8 @@ class Compiled {
   // `options.donate` counts leaves.
   Compiled(Trace trace, std::span<const Tensor> leaves, const CompileOptions& options);
 
-  // Of the same types and layouts, or laid out as the program lays out what was on no mesh.
+  // Whether the leaves have the same types and layouts, or are laid out as the program lays out
+  // what was on no mesh.
   bool fits(std::span<const Tensor> leaves) const;
   std::vector<Tensor> run(std::span<const Tensor> leaves);
   const Executable& executable() const { return *executable_; }

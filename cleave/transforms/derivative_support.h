@@ -13,7 +13,8 @@ bool has_derivative(const OpDef& def, DiffMode mode);
 // Whether vmap knows the op.
 bool has_batch(const OpDef& def);
 
-// Why an op needs none, in a word or two that docs/ops.md explains: "integers", "no operand";
+// Why an op needs no derivative, in a word or two that docs/ops.md explains: "integers", "no
+// operand";
 // empty if it has one, or if it ought to have one.
 std::string_view why_no_derivative(const OpDef& def);
 std::string_view why_no_batch(const OpDef& def);

@@ -28,7 +28,7 @@ std::string rules_text(const Trace& fwd, const Trace& bwd);
 // one does not give a cotangent for each argument of floats.
 void check_rules(const Trace& f, const Trace& fwd, const Trace& bwd);
 void check_trips(int64_t begin, int64_t end);
-Tensor slice_like(const Tensor& x);  // of the type of x[0]; its value does not count
+Tensor slice_like(const Tensor& x);  // of the type of x[0]; its value does not matter
 
 template <typename T>
 T map_all(const T& tree, std::vector<Tensor> (*f)(std::span<const Tensor>)) {

@@ -185,7 +185,7 @@ auto jacrev(F f) {
     return grad_detail::jacobian(trace_detail::trace_call(f, args...).trace, leaves, leaf, false);
   };
 }
-// Of a function with one number as its result: second derivatives by the Tensor argument n.
+// The second derivatives of a function with one number as its result, by the Tensor argument n.
 template <size_t n = 0, typename F>
 auto hessian(F f) {
   return jacfwd<n>(grad<n>(std::move(f)));

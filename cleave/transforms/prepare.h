@@ -10,7 +10,7 @@ namespace cleave {
 
 enum class DiffMode : uint8_t { Forward, Reverse };
 
-// A copy of a function that is easy to differentiate, in a region that belongs to nobody: calls are
+// A copy of a function that is easy to differentiate, in a region without an owner: calls are
 // inlined if something flows through them, and ops without a rule become those that they consist of
 // (OpDef::expand): implicit broadcasts, maps, reductions with any body, batch norms. Tuples become
 // their elements. In reverse mode, loops that count become scans.

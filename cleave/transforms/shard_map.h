@@ -49,8 +49,8 @@ std::vector<std::optional<PartitionSpec>> leaf_specs(const std::vector<TreeSpec>
 Tensor placed(const Tensor& leaf, const std::optional<PartitionSpec>& spec, const MeshPtr& mesh);
 std::vector<Tensor> run_auto(Trace trace, std::span<const Tensor> leaves, const MeshPtr& mesh,
                              const std::vector<std::optional<PartitionSpec>>& out);
-Tensor local_position();  // tensor<1xi32>, without a value that counts
-// A tensor of the type that a device sees; its value does not count.
+Tensor local_position();  // tensor<1xi32>; its value does not matter
+// A tensor of the type that a device sees; its value does not matter.
 Tensor local_like(const Tensor& leaf, const std::optional<PartitionSpec>& spec,
                   const MeshPtr& mesh);
 std::vector<Tensor> run_manual(const Trace& body, std::span<const Tensor> leaves,

@@ -135,7 +135,7 @@ auto trace(F f, TraceOptions options = {}) {
       return std::apply([&](const auto&... a) { return trace_detail::trace_call(f, a...).trace; },
                         inside);
     });
-    // Once more, so that what f leaves behind outside is of these sizes.
+    // f runs once more, so that what it leaves behind outside is of these sizes.
     next_seed() = seed;
     Trace last = trace_detail::trace_call(f, args...).trace;
     last.held = std::move(first.held);

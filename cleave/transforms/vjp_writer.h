@@ -10,9 +10,9 @@
 namespace cleave {
 
 // Writes a prepared region forwards, and then its derivative backwards. The backward part uses
-// values of the forward part wherever it likes: they are in one function. Where it cannot (another
-// branch, another iteration), the values are computed again (branches, checkpoints, manual
-// computations) or kept, one for each iteration (scans).
+// values of the forward part freely, since both are in one function. If it cannot (another branch,
+// another iteration), the values are computed again (branches, checkpoints, manual computations) or
+// kept, one for each iteration (scans).
 class VjpWriter {
  public:
   VjpWriter(Graph& graph, const Activity& active) : graph_(graph), active_(active) {}

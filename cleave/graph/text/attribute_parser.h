@@ -46,9 +46,9 @@ class AttributeParser {
   void set_resources(ResourceBlobs blobs) { resources_ = std::move(blobs); }
   const MeshLookup& meshes() const { return meshes_; }
   Lexer& lexer() { return lex_; }
-  // loc(...) where it is next; returns the text in parentheses.
+  // Reads loc(...) if it is next; returns the text in parentheses.
   std::string optional_location();
-  // Throws where the text uses more nesting than any real module.
+  // Throws if the text uses more nesting than any real module.
   int& depth() { return depth_; }
 
  private:
@@ -76,6 +76,6 @@ class AttributeParser {
 // Names of enums by their order: sdy keeps them as integers in the generic syntax.
 //   propagation_direction: NONE FORWARD BACKWARD BOTH      reduction_op: sum max min
 Attribute enum_from_integer(std::string_view enum_name, int64_t value);  // throws UserError
-int64_t enum_to_integer(const EnumAttr& attribute);                      // -1 where unknown
+int64_t enum_to_integer(const EnumAttr& attribute);                      // -1 if unknown
 
 }  // namespace cleave::text

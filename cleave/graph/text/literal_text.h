@@ -9,7 +9,7 @@ namespace cleave::text {
 
 // The elements of `dense<...>`, between the angle brackets, at [begin, end) of the lexer's text:
 // `1.0`, `[[1, 2], [3, 4]]`, `"0x3F80..."`, or nothing. Elements that are all equal become a splat,
-// as in MLIR. Throws ParseError where the text does not fit the type.
+// as in MLIR. Throws ParseError if the text does not fit the type.
 Literal parse_dense_elements(const Lexer& lexer, size_t begin, size_t end, const Type& type);
 
 // `dense<1.000000e+00>` without the type.

@@ -15,7 +15,7 @@ namespace cleave::text {
 //   {operands}     %0, %1
 //   {attrs}        the attributes that the format does not mention, with a space before, or nothing
 //   {signature}    (tensor<2xf32>) -> tensor<2xf32>
-//   {same}         one type where all operands and results have it, else the signature
+//   {same}         one type if all operands and results have it, else the signature
 //   {results}      the types of the results
 //   {operand_types} the types of the operands
 //   {like_operands} the types of the operands, which are those of the results too
@@ -51,7 +51,7 @@ struct OpSyntax {
 // Null for an op that is unknown here.
 const OpSyntax* find_syntax(std::string_view op);
 
-// The value that an attribute has where it is not written, or null. It is not printed in the pretty
+// The value that an attribute has if it is not written, or null. It is not printed in the pretty
 // syntax.
 const Attribute* default_attribute(std::string_view op, std::string_view attribute);
 

@@ -47,7 +47,7 @@ void bind_attributes(std::string_view op, AttrDict& attrs);
 
 // The text that MLIR's printer gives, ending with a line break.
 std::string print_module(const Graph& graph, const PrintOptions& options = {});
-// One op, on one line where it has no region, with the names that it has in the whole module.
+// One op, on one line if it has no region, with the names that it has in the whole module.
 std::string print_node(const Graph& graph, NodeId node, const PrintOptions& options = {});
 
 // The names that the printer gives values, by ValueId: "%0", "%arg1", "%3#1". Values that no region

@@ -22,7 +22,7 @@ enum class GroupMode {
 // The groups of devices that a collective's attributes name, in order. An empty `replica_groups` is
 // one group of all.
 std::vector<std::vector<int64_t>> device_groups(const Node& node, GroupMode mode, DeviceGrid grid);
-// The one that the device is in, if any.
+// The group that the device is in, if any.
 std::optional<std::vector<int64_t>> device_group(const Node& node, GroupMode mode, DeviceGrid grid,
                                                  int64_t device);
 // source_target_pairs as pairs of devices, for replicas or partitions.

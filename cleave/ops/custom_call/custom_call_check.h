@@ -7,8 +7,8 @@
 
 namespace cleave {
 
-// Of a custom call whose rule or kernel is known here, the number of its operands and results and
-// their ranks. Throws a UserError that begins with the op's name; says nothing of other targets.
+// Checks the number of operands and results and their ranks for a custom call whose rule or kernel
+// is known here. Throws a UserError that begins with the op's name; other targets are not checked.
 void verify_custom_call(const Graph& graph, const Node& node);
 // The part that holds for every target: layouts, aliases and backend_config fit the call. Called by
 // verify_custom_call.
@@ -19,7 +19,7 @@ void verify_call_attributes(const Graph& graph, const Node& node);
 // another type.
 const Function* top_k_comparator(const Graph& graph, const Node& node);
 
-// The number and shapes of the arrays that a kernel is about to take.
+// Checks the number and shapes of the arrays that a kernel is about to take.
 void check_call_operands(const Graph& graph, const Node& node, std::span<const Array> operands);
 
 // @shape_assertion, which JAX puts in front of functions exported for sizes that are not known yet:

@@ -14,7 +14,7 @@ namespace cleave {
 void check_linalg_operands(const Node& node, std::string_view routine,
                            std::span<const Array> operands);
 
-// One of the letters that a routine knows.
+// Throws unless the letter is one that the routine knows.
 void check_linalg_letter(const Node& node, const char* name, char letter, std::string_view known);
 
 }  // namespace cleave

@@ -69,8 +69,8 @@ struct Comparison {
 };
 Comparison comparison_of(const Node& node);
 
-// Partial transfer of functions of one real variable that never fall or never rise. Where one is
-// not defined everywhere, the NaN of a part would win over the maximum of the others: log carries
+// Partial transfer of functions of one real variable that never fall or never rise. If one is not
+// defined everywhere, the NaN of a part would win over the maximum of the others, so log carries
 // Min only.
 PartialTransfer increasing_partial(const Graph& graph, const Node& node);
 PartialTransfer increasing_above_partial(const Graph& graph,

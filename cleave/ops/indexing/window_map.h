@@ -7,8 +7,8 @@
 
 namespace cleave {
 
-// The dimension numbers of gather and scatter, and back: empty lists are left out. Throw UserError
-// if they are missing.
+// From the dimension numbers of gather and scatter to a WindowMap, and back; empty lists are left
+// out. Both throw UserError if the dimension numbers are missing.
 inline constexpr std::string_view kGatherDims = "dimension_numbers";
 inline constexpr std::string_view kScatterDims = "scatter_dimension_numbers";
 WindowMap gather_map(const Node& node);

@@ -6,8 +6,8 @@
 
 namespace cleave {
 
-// What the attributes of stablehlo.triangular_solve and stablehlo.fft say. Throw UserError where
-// they are malformed.
+// What the attributes of stablehlo.triangular_solve and stablehlo.fft say. Both functions throw
+// UserError if they are malformed.
 TriangularSolve triangular_solve_of(const Node& node);
 FftKind fft_kind(const Node& node);
 

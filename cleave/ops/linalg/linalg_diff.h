@@ -12,7 +12,7 @@ Expr tril(Expr a, int64_t offset = 0);  // zeros elsewhere
 Expr triu(Expr a);
 Expr identity_like(Expr a);
 Expr diagonal_of(Expr a);
-Expr adjoint(Expr a);     // transposed, and conjugated where numbers are complex
+Expr adjoint(Expr a);     // transposed, and conjugated if numbers are complex
 Expr half_lower(Expr a);  // the lower triangle with half of the diagonal
 // op(a) x = b, or x op(a) = b; form is 'N', 'T' or 'H' (the adjoint).
 Expr solve(Expr a, Expr b, bool left, bool lower, bool unit, char form);

@@ -16,8 +16,8 @@ size_t num_reduced(const Node& node);  // n
 DType body_dtype(const Graph& graph, const Node& node, size_t i);
 // The same for a type that is kept as text: a quantized one may become wider as well.
 std::string body_text(const Graph& graph, const Node& node, size_t i);
-// Whether a body may fold values of the one type as values of the other: a kind of number (integer,
-// float, complex) stays, and integers and complex numbers do not become narrower.
+// Whether a body may fold values of the one type as values of the other: the kind of number
+// (integer, float, complex) stays, and integers and complex numbers do not become narrower.
 //   (I8, I32) -> true   (F32, BF16) -> true   (I32, I8) -> false   (I32, F32) -> false
 bool is_promotable(DType from, DType to);
 // Throws UserError unless the node has one region of 2n arguments and n results, of types to which
@@ -31,8 +31,8 @@ void verify_reduction_body(const Graph& graph, const Node& node);
 //   (a, i, b, j) { return select (a > b), a, b; ... }     -> nothing: argmax
 std::optional<std::vector<Reducer>> recognise_reducers(const Graph& graph, RegionId region);
 
-// The reduction by which partial results are completed, where there is one. On Bool, add and
-// maximum are Or, multiply and minimum And.
+// The reduction by which partial results are completed, if there is one. On Bool, add and maximum
+// are Or, multiply and minimum And.
 std::optional<ReduceOp> reduce_op(Reducer reducer, DType dtype);
 // The same for all results of a region; nothing unless it is recognised and they agree.
 std::optional<ReduceOp> common_reduce_op(const Graph& graph, RegionId region);

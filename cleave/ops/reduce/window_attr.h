@@ -5,8 +5,8 @@
 
 namespace cleave {
 
-// Attribute `name` with `count` entries, `fallback` in each where it is absent. Throws UserError
-// where it has another number of them, or, for the second, one that is not positive.
+// The attribute `name` with `count` entries; if it is absent, each entry is `fallback`. Throws
+// UserError if it has another number of entries, or, in the second form, one that is not positive.
 std::vector<int64_t> window_entries(const Node& node, const char* name, size_t count,
                                     int64_t fallback);
 std::vector<int64_t> positive_window_entries(const Node& node, const char* name, size_t count);

@@ -8,7 +8,8 @@
 // What the families of shape ops, with static and with dynamic sizes, share.
 namespace cleave {
 
-// A shape with its one dynamic size computed from the number of elements; throws where it can't be.
+// A shape with its one dynamic size computed from the number of elements; throws if that is
+// impossible.
 Shape resolve_shape(const Node& node, Shape shape, int64_t elements);
 // Dimension i of the operand goes to dims[i] of the result, and has its size or 1.
 // Throws unless the padding of every dimension is one that sizes can hold.
@@ -20,8 +21,9 @@ void require_broadcastable(const Node& node, const Type& operand, const Type& re
                            const std::vector<int64_t>& dims);
 OpShardingRule broadcast_rule(const Graph& graph, const Node& node,
                               const std::vector<int64_t>& dims);
-// Operands 0 (elements) and 1 (padding value): both together, or elements alone where equal parts
-// reduce to themselves; a sum also where the value is a constant zero.
+// Operands 0 (elements) and 1 (padding value): both together, or the elements alone under
+// reductions of which equal parts are a fixed point; under a sum also if the value is a constant
+// zero.
 PartialTransfer pad_partial(const Graph& graph, const Node& node);
 // Whether a value is a constant of zeros.
 bool is_zero_constant(const Graph& graph, ValueId value);

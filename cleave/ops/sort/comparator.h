@@ -8,8 +8,8 @@
 
 namespace cleave {
 
-// One step of an order of tuples: compare this part of this operand; where it is equal, the next
-// step.
+// One step of an order of tuples: compare this part of this operand; if both are equal, the next
+// step decides.
 struct ComparatorKey {
   enum class Part : uint8_t { Whole, Real, Imag };
   size_t operand = 0;
@@ -21,7 +21,7 @@ struct ComparatorKey {
   }
 };
 
-// The order that the comparator of a sort (arguments a0, b0, a1, b1, ...) stands for, where it is
+// The order that the comparator of a sort (arguments a0, b0, a1, b1, ...) stands for, if it is
 // written in one of the usual ways; nothing otherwise.
 //   compare LT, a0, b0                                              -> {0}
 //   or(compare LT, a0, b0; and(compare EQ, a0, b0; compare LT, a1, b1))  -> {0}, {1}

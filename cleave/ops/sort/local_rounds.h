@@ -8,8 +8,8 @@
 
 namespace cleave {
 
-// An op that is done twice where a dimension is cut: on what each device has, and on what that
-// gives for all devices. Only candidates move between them, not the dimension.
+// An op that is done twice if a dimension is cut: first on what each device has, then on the
+// results of all devices. Only candidates move between devices, not the whole dimension.
 //
 //   top_k 3 of 1000 over 4 devices: 3 of 250 each; then 3 of those 12
 //   argmax of 1000 over 4 devices:  1 of 250 each; then 1 of those 4
@@ -21,8 +21,8 @@ struct RoundsForm {
   int64_t dim = 0;      // along this dimension
 };
 
-// Nothing if the op cannot be done so, or where `parts` candidates of each row were as many
-// bytes as the row.
+// Nothing if the op cannot be done so, or if `parts` candidates of each row would be as many bytes
+// as the row.
 std::optional<RoundsForm> rounds_form(const Graph& graph, const Node& node, int64_t parts);
 
 // A running reduction (cumsum) along a cut dimension: of what each device has, and then joined with

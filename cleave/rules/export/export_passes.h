@@ -20,7 +20,7 @@ void make_inputs_and_outputs_divisible(Graph& graph);
 void remove_sub_axes_of_inputs_and_outputs(Graph& graph);
 // Equal constants, and equal broadcasts of a scalar, of one region become one.
 void merge_constants(Graph& graph);
-// Pure ops whose results nothing uses.
+// Removes pure ops whose results nothing uses.
 void remove_dead_ops(Graph& graph);
 void drop_sharding_rules(Graph& graph);  // all but those that the user gave
 void drop_shardings_and_meshes(Graph& graph);
@@ -33,7 +33,7 @@ void export_named_computations(Graph& graph);
 void propagate_to_function_results(Graph& graph);
 // Functions that came from one and have the same shardings become one again.
 void unflatten_call_graph(Graph& graph, bool ignore_shardings);
-// A call's results have the shardings that the callee returns; a reshard follows where they differ.
+// A call's results have the shardings that the callee returns; a reshard follows if they differ.
 void insert_call_reshards(Graph& graph);
 
 }  // namespace cleave

@@ -14,16 +14,16 @@ namespace cleave {
 void lift_inlined_meshes(Graph& graph);
 // Axes of size 1 leave all shardings: they say nothing and only cause conflicts.
 void remove_size_one_axes(Graph& graph);
-// Manual axes in mesh order; in and out shardings name every manual axis, as replicated if it is
-// not used.
+// Puts manual axes in mesh order; in and out shardings then name every manual axis, as replicated
+// if it is not used.
 void clean_up_manual_axes(Graph& graph);
 // A sharding constraint that is closed, and that no other constraint contradicts, becomes the
 // sharding of its input; the uses of the input after a chain of constraints become uses of its
 // last.
 void apply_sharding_constraints(Graph& graph);
 // Every use of a constant (iota, ...) and of what is computed from constants alone gets a copy of
-// its own, so that its uses can be sharded in different ways. Also of broadcast scalars. Scalars
-// stay.
+// its own, so that its uses can be sharded in different ways. Broadcasts of scalars are copied too;
+// scalars are not.
 void split_constants(Graph& graph);
 
 // Calls.
@@ -33,7 +33,7 @@ void order_functions_by_calls(Graph& graph);  // callers before callees
 void flatten_call_graph(Graph& graph);
 // Every call becomes an sdy.named_computation with the body of the callee.
 void import_function_calls(Graph& graph, bool add_edges);
-// Private functions that nothing names. Runs after passes of export as well.
+// Removes private functions that nothing names. It runs after passes of export as well.
 void remove_unused_functions(Graph& graph);
 // Results of a call without shardings take those of the function's results.
 void propagate_shardings_from_functions_to_calls(Graph& graph);

@@ -32,12 +32,12 @@ class BasicFactorPropagation final : public FactorPropagation {
   void propagate(Projection& projection, const FactorStep& step) const override;
 };
 
-// Tensor by tensor: each gets as much as fits it, and where one axis could shard several factors of
-// a tensor, the first of these wins: the factor whose axes come from the larger tensor;
-// (elementwise ops) the factor with more shards; the lower tensor; the lower factor. Results before
-// operands.
-//   C = dot(A, B), A sharded "a" along m, B sharded "a" along n: C gets "a" along that of the
-//   larger.
+// Tensor by tensor: each gets as much as fits it, and if one axis could shard several factors of a
+// tensor, the first of these criteria that tells them apart decides: the factor whose axes come
+// from the larger tensor; for elementwise ops, the factor with more shards; the lower tensor; the
+// lower factor. Results come before operands.
+//   C = dot(A, B), A sharded "a" along m, B sharded "a" along n:
+//   C gets "a" along the factor of the larger operand
 class AggressiveFactorPropagation final : public FactorPropagation {
  public:
   void propagate(Projection& projection, const FactorStep& step) const override;
@@ -54,16 +54,16 @@ Axes collect_axes(const Projection& projection, int factor, Direction direction)
 // ... without touching an axis that another of its factors uses,
 bool resolve_across_factors(const Projection& projection, int tensor, int factor, AxisRef& ref);
 // ... without touching its replicated and partial axes, closed dimensions, overflow, or sizes that
-// do not divide (where the factor is not minor-most). `sharded` is the size of the axes before
-// `ref`. Both change `ref` to that prefix and return false where there is none.
+// do not divide (if the factor is not minor-most). `sharded` is the size of the axes before `ref`.
+// Both change `ref` to that prefix and return false if there is none.
 bool resolve_within_factor(const Projection& projection, int tensor, int factor, int64_t sharded,
                            AxisRef& ref);
 
 // Update: gives `axes` to the tensor along the factor if that extends what it has.
 bool update_factor(Projection& projection, int tensor, int factor, const Axes& axes);
 
-// Walks over `axes` with a resolve step per axis and cuts the list where one does not survive
-// whole.
+// Walks over `axes` with a resolve step per axis and cuts the list at the first one that does not
+// survive whole.
 template <typename Resolve>
 void truncate_axes(Axes& axes, const FactorStep& step, Resolve&& resolve) {
   int64_t sharded = 1;

@@ -32,7 +32,7 @@ struct FactorSharding {
 //   operand [{"x", "y"}]   ->   i: "x":(1)2    j: "x":(2)2, "y"
 //   result  [{?}, {?}]     ->   i: ?           j: ?
 //
-// Factors are filled major to minor; an axis is split where only a part of it (by greatest common
+// Factors are filled major to minor; an axis is split if only a part of it (by greatest common
 // divisor) fits the factor. The minor-most factor of a dimension takes everything that is left,
 // even what does not divide it (padding).
 struct Projection {

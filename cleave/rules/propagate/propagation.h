@@ -19,8 +19,9 @@ struct PropagationOptions {
       true;                   // dimensions {...}p1 wait until everything of priority 0 has settled
   bool conservative = false;  // no parts of axes, no propagation along factors that move elements
   bool keep_rules = false;    // leave the rules that were used on the ops
-  // Nothing propagates along factors that the op can't run cut along: what it would cut there is
-  // gathered again. Null: along all factors, as Shardy does.
+  // Says along which factors an op can run sharded. Nothing propagates along the others, since what
+  // is sharded there would be gathered again. Null: shardings propagate along all factors, as in
+  // Shardy.
   RunsAlongFn runs_along = nullptr;
   // Dimensions of size 0 stay whole, which programs ask for; Shardy splits them with the others.
   bool keep_empty_whole = false;
@@ -37,7 +38,7 @@ enum class ChangeCause : uint8_t {
 // One decision. The list of all of them is complete: replaying it gives the final shardings.
 struct ShardingChange {
   uint32_t visit;  // number of op visits so far
-  int32_t op;      // into the tables' ops; -1 where the cause is no op
+  int32_t op;      // into the tables' ops; -1 if the cause is no op
   int32_t slot;
   int32_t before;  // specs
   int32_t after;
@@ -63,7 +64,7 @@ inline constexpr int kAllOps = kNumOpStages - 1;
 //
 // Sweeps visit ops from a stack: all ops in the order of the text at first, then those next to a
 // change. Every change extends the axes of a dimension of a slot, of which there are finitely many,
-// and nothing ever takes axes away within a priority: so every sweep ends.
+// and nothing ever takes axes away within a priority. So every sweep ends.
 class PropagationEngine {
  public:
   PropagationEngine(Graph& graph, PropagationOptions options);

@@ -60,8 +60,8 @@ struct PropagationTables {
   std::vector<ManualEdge> manual_edges;
   std::vector<FunctionResult> function_results;
   std::vector<int32_t> initial;  // by slot: spec or SpecTable::kNone
-  // What is visited again when a slot changes: an op, with kLastStage added where only the last
-  // stage does so at once. (What flows into manual and named computations waits for the next stage
+  // What is visited again when a slot changes: an op, with kLastStage added if only the last stage
+  // does so at once. (What flows into manual and named computations waits for the next stage
   // otherwise, as in Shardy.)
   static constexpr uint32_t kLastStage = 1u << 31;
   std::vector<uint32_t> notify_begin;
@@ -70,7 +70,7 @@ struct PropagationTables {
   std::vector<uint32_t> use_count;
   std::vector<uint32_t> user_begin;
   std::vector<uint32_t> users;
-  // Ops that nobody has a rule for, for warnings.
+  // Ops without a rule, for warnings.
   std::vector<NodeId> without_rule;
 
   std::span<const int32_t> tensors_of(const Op& op) const {

@@ -32,7 +32,7 @@ struct RuleIndex {
   bool has_compound = false;  // some dimension has several factors
   std::vector<Entry> entries;
   std::vector<int32_t> tensor_begin;  // of tensor t: entries [tensor_begin[t], tensor_begin[t + 1])
-  std::vector<int32_t> entry_of;      // [tensor * num_factors + factor], -1 where not mapped
+  std::vector<int32_t> entry_of;      // [tensor * num_factors + factor], -1 if not mapped
 
   int find(int tensor, int factor) const { return entry_of[tensor * num_factors + factor]; }
   std::span<const Entry> of_tensor(int tensor) const {

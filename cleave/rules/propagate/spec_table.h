@@ -8,8 +8,8 @@
 
 namespace cleave {
 
-// Every different sharding once, by a number: propagation compares and stores numbers, and looks a
-// spec up only when it changes one.
+// Holds every different sharding once, by a number: propagation compares and stores numbers, and
+// looks a spec up only when it changes one.
 class SpecTable {
  public:
   static constexpr int32_t kNone = -1;

@@ -33,7 +33,7 @@ class SequenceStrategy final : public PropagationStrategy {
   std::vector<std::unique_ptr<PropagationStrategy>> parts_;
 };
 
-// The layer below once per stage.
+// Runs the layer below once for each stage.
 class OpPriorityStrategy final : public PropagationStrategy {
  public:
   explicit OpPriorityStrategy(std::unique_ptr<PropagationStrategy> below)
@@ -46,8 +46,9 @@ class OpPriorityStrategy final : public PropagationStrategy {
   std::unique_ptr<PropagationStrategy> below_;
 };
 
-// The layer below once per priority of the user. A dimension of a lower priority is parked until
-// its turn: closed and empty, its axes replicated, so that nothing else takes their place.
+// Runs the layer below once for each priority of the user. A dimension of a lower priority is
+// parked until its turn: closed and empty, its axes replicated, so that nothing else takes their
+// place.
 class UserPriorityStrategy final : public PropagationStrategy {
  public:
   explicit UserPriorityStrategy(std::unique_ptr<PropagationStrategy> below)
