@@ -2,6 +2,7 @@
 
 #include "cleave/graph/rewrite.h"
 #include "cleave/graph/value_sharding.h"
+#include "cleave/plan/bound_plan.h"
 #include "cleave/plan/layouts.h"
 #include "cleave/plan/names.h"
 #include "cleave/spmd/partition.h"

@@ -2,11 +2,12 @@
 
 #include "cleave/graph/graph.h"
 #include "cleave/machine/profile.h"
-#include "cleave/plan/bound_plan.h"
 #include "cleave/plan/plan.h"
 #include "cleave/spmd/program.h"
 
 namespace cleave::plan {
+
+struct BoundPlan;  // bound_plan.h
 
 // The module with the plan in it: flat (see names.h), `sdy.sharding` on every argument, result and
 // op, and an `sdy.reshard` wherever a copy or an operand needs another layout. Each of those is

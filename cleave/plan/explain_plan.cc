@@ -10,6 +10,7 @@
 #include "cleave/core/error.h"
 #include "cleave/core/units.h"
 #include "cleave/plan/apply.h"
+#include "cleave/plan/bound_plan.h"
 #include "cleave/plan/explain_groups.h"
 #include "cleave/plan/formulation.h"
 #include "cleave/plan/names.h"

@@ -5,10 +5,11 @@
 
 #include "cleave/graph/graph.h"
 #include "cleave/machine/profile.h"
-#include "cleave/plan/bound_plan.h"
 #include "cleave/plan/plan.h"
 
 namespace cleave::plan {
+
+struct BoundPlan;  // bound_plan.h
 
 // The name that people have for how one matmul runs. The planner knows no such names: they are read
 // off the layouts, axis by axis.

@@ -6,6 +6,7 @@
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/ops/dot/dot_dims.h"
+#include "cleave/plan/bound_plan.h"
 #include "cleave/plan/explain_plan.h"
 #include "cleave/plan/names.h"
 #include "cleave/spmd/transfer.h"

@@ -17,6 +17,7 @@
 #include "cleave/ops/cost.h"
 #include "cleave/ops/op.h"
 #include "cleave/plan/apply.h"
+#include "cleave/plan/bound_plan.h"
 #include "cleave/plan/names.h"
 #include "cleave/plan/path.h"
 #include "cleave/runtime/compare_runs.h"

@@ -7,13 +7,14 @@
 
 #include "cleave/core/sharding_rule.h"
 #include "cleave/graph/graph.h"
-#include "cleave/graph/op_rule.h"
 #include "cleave/machine/profile.h"
 #include "cleave/reshard/reshard.h"
 #include "cleave/spmd/op_layouts.h"
 #include "cleave/spmd/program.h"
 
 namespace cleave {
+
+struct OpRule;  // graph/op_rule.h
 
 // How one op runs over a mesh: the layouts that its operands must have, and those of its results,
 // pending reductions included. The local op follows from them (`instantiate`).

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cleave/graph/cloner.h"
+#include "cleave/graph/op_rule.h"
 #include "cleave/reshard/reshard.h"
 #include "cleave/spmd/partition.h"
 

@@ -3,6 +3,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/plan/apply.h"
+#include "cleave/plan/bound_plan.h"
 #include "cleave/plan/export.h"
 #include "cleave/plan/heuristic.h"
 #include "cleave/plan/mesh_search.h"
