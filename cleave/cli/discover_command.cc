@@ -236,9 +236,10 @@ void add_discover_command(CLI::App& app) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command
-      ->add_option("--shape", options->op.shapes,
-                   "a shape per operand, with its dtype where it is another: 8x3,8x3xi64; more "
-                   "than one --shape: several calls")
+      ->add_option(
+          "--shape", options->op.shapes,
+          "a shape per operand, with its dtype if that is not the default: 8x3,8x3xi64; more "
+          "than one --shape: several calls")
       ->take_all();
   command->add_option("--attr", options->op.attrs, "values to sweep: dim=0,1")->take_all();
   command->add_option("--domain", options->op.domains,
@@ -260,17 +261,19 @@ void add_discover_command(CLI::App& app) {
           "rule code for review, or tests of the strategies: cleave, dtensor, shardy, tests "
           "(for Cleave) or dtensor-tests")
       ->check(CLI::IsMember({"cleave", "dtensor", "shardy", "tests", "dtensor-tests"}));
-  command->add_option("--seed", options->seed, "of the random inputs and decompositions")
+  command->add_option("--seed", options->seed, "seed of the random inputs and decompositions")
       ->capture_default_str();
   command->add_flag("--all", options->all, "certify every rule of the op registry by execution");
   command->add_flag("--diff", options->diff,
                     "with --all: also list right placements that no rule claims");
-  command->add_option("--threads", options->threads, "verdicts do not depend on it")
+  command
+      ->add_option("--threads", options->threads, "threads; verdicts do not depend on their number")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  command->add_flag("--gradient", options->gradient,
-                    "of the operator's reverse derivative: operands and cotangents in, cotangents "
-                    "of operands out");
+  command->add_flag(
+      "--gradient", options->gradient,
+      "discover the operator's reverse derivative: operands and cotangents in, cotangents "
+      "of operands out");
   command->add_option("--generator", options->generators,
                       "inputs beside the usual ones: name=number[,number...]");
   command->add_option("--replay", options->replay,

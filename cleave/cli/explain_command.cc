@@ -128,13 +128,16 @@ void add_explain_command(CLI::App& app) {
   auto options = std::make_shared<ExplainCommand>();
   command->add_option("file", options->file, "a module or a plan; - for standard input")
       ->required();
-  command->add_option("--module", options->module,
-                      "of a plan: the module, where it is not where it was planned");
-  command->add_option("--op", options->ops,
-                      "of a plan: an op, as dot_general.3: its alternatives and what they cost");
-  command->add_option("--machine", options->machine, "of a plan: another machine than its own");
+  command->add_option(
+      "--module", options->module,
+      "for a plan: the module, if it is no longer at the path from which it was planned");
+  command->add_option(
+      "--op", options->ops,
+      "for a plan: an op such as dot_general.3, with its alternatives and what they cost");
+  command->add_option("--machine", options->machine, "for a plan: another machine than its own");
   command->add_option("--value", options->values, "a value, as %3 or %arg0; may be repeated");
-  command->add_option("--function", options->function, "where the value is; @main by default");
+  command->add_option("--function", options->function,
+                      "the function that has the value; @main by default");
   command->add_flag("--trace", options->trace, "every change in order, with its cause");
   command->add_flag("--warnings", options->warnings, "conflicts and ops without a rule");
   command->get_option("--function")->needs(command->get_option("--value"));

@@ -207,7 +207,7 @@ void add_launch_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "launch",
       "Run a program as several ranks with MPI: cleave launch -n 4 -- cleave run FILE ...\n"
-      "Every rank owns an equal share of the devices of each mesh.");
+      "The ranks divide the devices of a mesh into blocks; 8 over 3 ranks: 0 1 2 | 3 4 5 | 6 7.");
   command->add_option("-n,--ranks", options->ranks, "number of ranks")->required();
   command->add_option("--hostfile", options->hostfile, "the hosts to use, as mpirun takes them");
   command
@@ -223,8 +223,12 @@ void add_launch_command(CLI::App& app) {
       "  CLEAVE_RANK_TIMEOUT      seconds of silence after which a rank counts as dead (60)\n"
       "  CLEAVE_DEADLOCK_TIMEOUT  seconds after which ranks that all wait for each other get an "
       "error (10)\n"
-      "  OMP_NUM_THREADS          set to the processors of a rank where it is not set\n"
+      "  OMP_NUM_THREADS          threads of a rank (the processors here divided by the ranks,\n"
+      "                           unless there is a --hostfile)\n"
       "All variables CLEAVE_... reach the ranks, on other machines too.\n"
+      "A mesh needs at least as many devices as there are ranks; if they do not divide evenly, "
+      "the\n"
+      "first ranks have one more. A mesh of one device is run by every rank for itself.\n"
       "A rank that dies, and the collective in which the others waited for it, are named, and the\n"
       "command ends with a status that is not zero.");
   command->callback([options] { launch(*options); });

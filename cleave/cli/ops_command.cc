@@ -115,7 +115,7 @@ void add_ops_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("ops", "List every op and what is known about it");
   auto markdown = std::make_shared<bool>(false);
   auto tested = std::make_shared<std::string>();
-  command->add_flag("--markdown", *markdown, "as the table of docs/ops.md");
+  command->add_flag("--markdown", *markdown, "print the table of docs/ops.md");
   command->add_option("--tested", *tested, "what tests cover: lines of COLUMN OP")
       ->needs(command->get_option("--markdown"));
   command->callback([=] {

@@ -292,14 +292,15 @@ void add_plan_command(CLI::App& app) {
   auto a = std::make_shared<PlanArguments>();
   CLI::App* command = app.add_subcommand("plan", "The best sharding of a module, with a bound");
   command->add_option("file", a->file, "A module: StableHLO text, graph JSON, or model:NAME");
-  command->add_option("--mesh", a->mesh, "data=8,model=8");
+  command->add_option("--mesh", a->mesh, "the mesh, such as data=8,model=8");
   command->add_option("--devices", a->devices, "try every mesh of this many devices");
-  command->add_option("--axes", a->axes, "with --devices: axes at most")->capture_default_str();
+  command->add_option("--axes", a->axes, "with --devices: the most axes that a mesh may have")
+      ->capture_default_str();
   command->add_option("--machine", a->machine, "a built-in name, or a JSON file")
       ->capture_default_str();
   command->add_option(
       "--memory", a->memory,
-      "of one device: 80GiB, or several limits: 20GiB,40GiB; default: the machine's");
+      "memory of one device: 80GiB, or several limits: 20GiB,40GiB; default: the machine's");
   // One value each: names may begin with a bracket, which would else be taken for a list.
   auto add_pins = [&](const char* option, std::vector<std::string>& list, const char* what) {
     command->add_option(option, list, what)->allow_extra_args(false);
@@ -318,9 +319,9 @@ void add_plan_command(CLI::App& app) {
       ->capture_default_str();
   command
       ->add_option("--trips", a->trips,
-                   "of loops whose number of trips is not known; the plan keeps it")
+                   "trips assumed for loops whose number of trips is not known; the plan keeps it")
       ->capture_default_str();
-  command->add_option("--seed", a->seed, "of the search")->capture_default_str();
+  command->add_option("--seed", a->seed, "seed of the search")->capture_default_str();
   command
       ->add_option("--solver", a->solver,
                    "cleave; mip (small problems); heuristic (seeds and propagation); propagation "
@@ -331,16 +332,18 @@ void add_plan_command(CLI::App& app) {
                       "print the plan as sdy (the module with it), jax or dtensor");
   command->add_option("--plan", a->given, "do not plan; export this plan of the module");
   command->add_option("--diff", a->compare, "what changed between two plans")->expected(2);
-  command->add_flag("--apart", a->apart, "every layer for itself");
-  command->add_flag("--every-layout", a->every,
-                    "on three axes and more: every assignment of axes, where else the first ones "
-                    "extend the next");
+  command->add_flag("--apart", a->apart,
+                    "plan every layer by itself, instead of one choice for layers that look alike");
+  command->add_flag(
+      "--every-layout", a->every,
+      "on meshes of three axes and more, try every assignment of axes; without it, the "
+      "first axes only extend the axis after them");
   command->add_flag("--sub-axes", a->sub_axes,
                     "parts of axes too: two heads over model=8 as {\"model\":(1)2}; takes longer");
   command->add_flag("--ignore-annotations", a->ignore_annotations,
                     "plan on another mesh than that of the module's own shardings, without them");
-  command->add_flag("--trace", a->trace, "what is done, on stderr");
-  command->add_flag("--json", a->json, "print the plan");
+  command->add_flag("--trace", a->trace, "print what is done, on stderr");
+  command->add_flag("--json", a->json, "print the plan as JSON");
   refuse_idle_plan_options(*command);
   command->callback([a] { run(*a); });
 }

@@ -123,9 +123,9 @@ void add_reshard_command(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("reshard", "The cheapest collectives from one sharding to another");
   command->add_option("--mesh", options->mesh, "x=2,y=4")->required();
-  command->add_option("--to-mesh", options->to_mesh, "the mesh of --to, where it differs");
+  command->add_option("--to-mesh", options->to_mesh, "the mesh of --to, if it differs");
   command->add_option("--shape", options->shape, "16x16; empty for a scalar")->required();
-  command->add_option("--dtype", options->dtype, "element type, f32 unless told");
+  command->add_option("--dtype", options->dtype, "element type (default: f32)");
   command->add_option("--from", options->from, "[{\"x\"}, {}]")->required();
   command->add_option("--to", options->to, "[{}, {\"x\"}], unreduced={\"y\"}")->required();
   command->add_option("--machine", options->machine, "a built-in name, or a JSON file");

@@ -46,7 +46,8 @@ void add_rules_command(CLI::App& app) {
   auto conservative = std::make_shared<bool>(false);
   command->add_option("file", *path, "a module; - for standard input")->required();
   command->add_flag("--short", *short_form, "as in \"m k, k n -> m n\"");
-  command->add_flag("--conservative", *conservative, "without factors that move elements");
+  command->add_flag("--conservative", *conservative,
+                    "leave out factors along which elements move between shards");
   command->callback([=] { run(*path, *short_form, *conservative); });
 }
 

@@ -37,12 +37,13 @@ void add_verify_command(CLI::App& app) {
   command->add_option("--plan", options->plan, "the plan, as `cleave plan --out` wrote it")
       ->required();
   command->add_option("--machine", options->machine, "default: the plan's");
-  command->add_option("--seed", options->options.seed, "of the arguments")->capture_default_str();
+  command->add_option("--seed", options->options.seed, "seed of the random arguments")
+      ->capture_default_str();
   command
       ->add_option("--devices", options->options.shrink.most_devices,
                    "larger meshes run with shorter axes")
       ->capture_default_str();
-  command->add_flag("--as-is", options->options.keep_sizes, "never on smaller tensors");
+  command->add_flag("--as-is", options->options.keep_sizes, "do not make the tensors smaller");
   command->callback([options] { run(*options); });
 }
 

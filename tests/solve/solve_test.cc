@@ -153,14 +153,16 @@ TEST(Solve, StopsWhenAskedAndSaysSo) {
   std::stop_source source;
   SolveOptions options{.effort = 1'000'000, .time_limit = 600};
   options.stop = source.get_token();
-  int calls = 0;
+  int calls = 0, late = 0;
   options.observer = [&](const Progress& progress) {
-    ++calls;
-    if (progress.feasible || calls > 20) source.request_stop();
+    late += source.stop_requested();
+    if (progress.feasible || ++calls > 20) source.request_stop();
   };
   const Solution solution = solve(problem, options);
-  EXPECT_GT(calls, 0);
+  EXPECT_TRUE(source.stop_requested());
   EXPECT_TRUE(solution.effort_cut || solution.proven);
+  EXPECT_LE(late, 2);  // no further round, and at most one look at what is open
+  EXPECT_LT(solution.work, options.effort / 10);
 }
 
 TEST(Solve, TimeLimitCuts) {
@@ -168,8 +170,10 @@ TEST(Solve, TimeLimitCuts) {
   shape.nodes = 300;
   shape.density = 0.03;
   const Problem problem = random_problem(8, shape);
-  const Solution solution = solve(problem, {.effort = 1'000'000, .time_limit = 0.3});
+  const SolveOptions options{.effort = 1'000'000, .time_limit = 0.3};
+  const Solution solution = solve(problem, options);
   EXPECT_TRUE(solution.effort_cut || solution.proven);
+  EXPECT_LT(solution.work, options.effort / 10);  // all of it would take many minutes
 }
 
 }  // namespace
