@@ -79,11 +79,13 @@ TEST(PlanFile, NamesSurvivePrinting) {
 
 // Binding finds what names mean: nodes, values, and the values behind copies.
 TEST(PlanFile, IsBoundToIds) {
-  const Graph graph = parse_module(mlp_step(512, 256, 1024, 256));
-  PlannerOptions options = options_for("x=2,y=2");
-  options.memory = int64_t{4} << 20;
-  const Plan plan = plan_of(graph, options);
-  ASSERT_FALSE(plan.copies.empty());
+  const Graph graph = parse_module(mlp(64, 64, 64, 64));
+  Plan plan = plan_of(graph, options_for("x=2,y=2"));
+  const ShardingSpec spec = parse_sharding("[{\"x\"}, {}]", plan.mesh);
+  plan.copies = {{"w1'1", "w1", spec, ""}, {"w1'2", "w1'1", spec, "dot_general.0"}};
+  for (PlannedOp& op : plan.ops)
+    for (PlannedOperand& operand : op.operands)
+      if (operand.source.starts_with("w1")) operand.source = "w1'2";
   // Printing renames arguments, which go by their places.
   for (const Graph& flat :
        {flatten(graph, "main"), flatten(parse_module(print_module(graph)), "main")}) {
@@ -109,6 +111,12 @@ TEST(PlanFile, IsBoundToIds) {
         EXPECT_EQ(name, plan.ops[o].operands[i].source);
       }
     }
+    const NodeId first = names.node_of.at("dot_general.0");
+    EXPECT_EQ(bound.ops[bound.op_index[first.index]].operands[1].copy, 1);
+    EXPECT_EQ(bound.copies[1].source.copy, 0);
+    EXPECT_EQ(bound.copies[1].source.value, bound.values[1]);
+    EXPECT_EQ(bound.copies[1].before, first);
+    EXPECT_FALSE(bound.copies[0].before.valid());
     EXPECT_EQ(bound.end, plan.find_op("return"));
   }
   Plan other = plan;
