@@ -137,10 +137,10 @@ class Candidate {
     compiled.step([&] { executable_.run_shards_into(shards_, results_); });
   }
   double predicted(const MachineProfile& profile) const {
-    return plan::program_cost(executor_.program(), profile).seconds;
+    return analyze::program_cost(executor_.program(), profile).seconds;
   }
   double predicted_compiled(const MachineProfile& profile) const {
-    return plan::compiled_cost(executable_, profile).seconds();
+    return analyze::compiled_cost(executable_, profile).seconds();
   }
 
   Measured op_by_op, compiled;

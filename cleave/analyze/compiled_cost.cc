@@ -8,7 +8,7 @@
 #include "cleave/ops/cost.h"
 #include "cleave/ops/op.h"
 
-namespace cleave::plan {
+namespace cleave::analyze {
 namespace {
 
 constexpr double kTileBytes = 16 << 10;  // what a fusion works on at a time
@@ -87,4 +87,4 @@ CompiledCost compiled_cost(const Executable& executable, const MachineProfile& p
   return cost;
 }
 
-}  // namespace cleave::plan
+}  // namespace cleave::analyze

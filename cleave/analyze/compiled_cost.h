@@ -3,7 +3,7 @@
 #include "cleave/compile/executable.h"
 #include "cleave/machine/profile.h"
 
-namespace cleave::plan {
+namespace cleave::analyze {
 
 // What a step takes as the compiler runs it. `program_cost` prices every op of the Program by
 // itself; this prices the steps that the compiler makes of the ops, which are simplified, and of
@@ -21,4 +21,4 @@ CompiledCost compiled_cost(const Executable& executable, const MachineProfile& p
 // work of its members on what the cache holds.
 double fusion_seconds(const Graph& graph, const Node& fusion, const MachineProfile& profile);
 
-}  // namespace cleave::plan
+}  // namespace cleave::analyze

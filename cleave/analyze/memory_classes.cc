@@ -6,7 +6,7 @@
 
 #include "cleave/graph/op_def.h"
 
-namespace cleave::plan {
+namespace cleave::analyze {
 namespace {
 
 constexpr std::array<std::string_view, kNumMemoryClasses> kNames = {
@@ -172,4 +172,4 @@ std::string_view name(MemoryClass memory_class) {
 
 MemoryClasses memory_classes(const Program& program) { return Classifier(program).run(); }
 
-}  // namespace cleave::plan
+}  // namespace cleave::analyze

@@ -6,7 +6,7 @@
 
 #include "cleave/spmd/program.h"
 
-namespace cleave::plan {
+namespace cleave::analyze {
 
 // What memory is for.
 enum class MemoryClass : uint8_t {
@@ -39,4 +39,4 @@ struct MemoryClasses {
 };
 MemoryClasses memory_classes(const Program& program);
 
-}  // namespace cleave::plan
+}  // namespace cleave::analyze

@@ -16,7 +16,7 @@
 #include "cleave/ops/op.h"
 #include "cleave/reshard/reshard.h"
 
-namespace cleave::plan {
+namespace cleave::analyze {
 namespace {
 
 DType compute_dtype(const Graph& graph, const Node& node) {
@@ -324,4 +324,4 @@ std::string to_string(const ProgramCost& cost, const Program& program, size_t mo
   return text;
 }
 
-}  // namespace cleave::plan
+}  // namespace cleave::analyze

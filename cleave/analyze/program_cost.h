@@ -7,7 +7,7 @@
 #include "cleave/machine/profile.h"
 #include "cleave/spmd/program.h"
 
-namespace cleave::plan {
+namespace cleave::analyze {
 
 // Seconds of one execution of a node on one device: the roofline of its work on the shapes that it
 // has. Collectives are not counted.
@@ -73,4 +73,4 @@ int dearest_of(const std::vector<double>& seconds);
 //     1.2 ms  10%  x1   stablehlo.dot_general  tensor<512x4096xbf16>  loc(...)
 std::string to_string(const ProgramCost& cost, const Program& program, size_t most = 10);
 
-}  // namespace cleave::plan
+}  // namespace cleave::analyze

@@ -5,7 +5,7 @@
 #include "cleave/core/units.h"
 #include "cleave/runtime/dry_run.h"
 
-namespace cleave::plan {
+namespace cleave::analyze {
 namespace {
 
 std::string label(const Graph& graph, const Node& node) {
@@ -87,4 +87,4 @@ std::string to_string(const ProgramMemory& memory, const Program& program, size_
   return text;
 }
 
-}  // namespace cleave::plan
+}  // namespace cleave::analyze

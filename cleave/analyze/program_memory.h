@@ -5,7 +5,7 @@
 
 #include "cleave/analyze/memory_classes.h"
 
-namespace cleave::plan {
+namespace cleave::analyze {
 
 // // What one device holds while a Program runs, step by step: arguments (those that are not
 // donated are held until the end), values from the step that makes them to the one that reads them
@@ -41,4 +41,4 @@ ProgramMemory program_memory(const Program& program, int64_t device,
 //     128.0 MiB  parameters       %arg0                 tensor<...>
 std::string to_string(const ProgramMemory& memory, const Program& program, size_t num_alive = 10);
 
-}  // namespace cleave::plan
+}  // namespace cleave::analyze

@@ -59,7 +59,7 @@ void print_memory(const Executor& executor, const MemoryUse& measured) {
   const int64_t fullest = measured.fullest_device();
   const NodeId at = measured.peak_at[fullest];
   const Graph local = instantiate(program, fullest).graph;
-  const plan::ProgramMemory predicted = plan::program_memory(program);
+  const analyze::ProgramMemory predicted = analyze::program_memory(program);
   const double error = 100.0 * static_cast<double>(predicted.peak - measured.peak()) /
                        static_cast<double>(std::max<int64_t>(1, measured.peak()));
   fmt::print(stderr,
@@ -71,7 +71,7 @@ void print_memory(const Executor& executor, const MemoryUse& measured) {
 void print_memory(const Executable& executable, const MemoryUse& measured) {
   const int64_t fullest = measured.fullest_device();
   const int64_t predicted = executable.memory_bytes(fullest);
-  const plan::ProgramMemory op_by_op = plan::program_memory(*executable.program());
+  const analyze::ProgramMemory op_by_op = analyze::program_memory(*executable.program());
   const double error = 100.0 * static_cast<double>(predicted - measured.peak()) /
                        static_cast<double>(std::max<int64_t>(1, measured.peak()));
   fmt::print(stderr,

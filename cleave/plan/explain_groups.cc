@@ -162,7 +162,7 @@ std::vector<CostGroup> cost_groups(const BoundPlan& bound, const MachineProfile&
 }
 
 std::vector<ArgumentGroup> argument_groups(const BoundPlan& bound, const Program& program) {
-  const MemoryClasses classes = memory_classes(program);
+  const analyze::MemoryClasses classes = analyze::memory_classes(program);
   std::map<ValueId, std::string> patterns;  // of the first matmul with each weight
   for (const NamedPattern& pattern : named_patterns(bound))
     for (ValueId weight : pattern.weights)

@@ -198,7 +198,7 @@ std::string explain_plan(const Plan& plan, const Graph& graph, const MachineProf
                   plan.module.empty() ? plan.entry : plan.module, to_string(*plan.mesh),
                   plan.machine, seconds_text(plan.totals.seconds),
                   to_string(plan.bound, seconds_text(plan.bound.lower_bound)));
-  text += to_string(program_cost(program, profile, plan.trips), program, 0);
+  text += to_string(analyze::program_cost(program, profile, plan.trips), program, 0);
   text += "the ten dearest:\n";
   const std::vector<CostGroup> groups = cost_groups(bound, profile);
   for (size_t i = 0; i < groups.size() && i < 10; ++i) {
@@ -208,7 +208,7 @@ std::string explain_plan(const Plan& plan, const Graph& graph, const MachineProf
                         group.times, group.what, group.type, group.count > 1 ? "as at " : "at ",
                         group.example, "", group.layouts);
   }
-  text += "\nmemory of a device\n" + to_string(program_memory(program), program, 10);
+  text += "\nmemory of a device\n" + to_string(analyze::program_memory(program), program, 10);
   std::string role;
   text += "\nhow arguments lie\n";
   for (const ArgumentGroup& group : argument_groups(bound, program)) {

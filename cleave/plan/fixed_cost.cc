@@ -75,10 +75,10 @@ FixedCost manual_cost(const Graph& graph, NodeId id, const MeshPtr& mesh,
   options.reshard = reshard;
   options.verified = true;
   const Program program = partition(alone(graph, manual, id, mesh), options);
-  const ProgramCost cost = program_cost(program, profile, trips);
+  const analyze::ProgramCost cost = analyze::program_cost(program, profile, trips);
   FixedCost fixed;
   fixed.compute_seconds = cost.compute_seconds;
-  for (const CollectiveCostSum& sum : cost.transfers)
+  for (const analyze::CollectiveCostSum& sum : cost.transfers)
     fixed.collectives.push_back({sum.kind, sum.axes, sum.executions, sum.bytes, sum.seconds});
   int64_t held = 0;
   const Instance instance = instantiate_shapes(program, mesh->device_at(0));
@@ -86,7 +86,7 @@ FixedCost manual_cost(const Graph& graph, NodeId id, const MeshPtr& mesh,
   for (const std::vector<Type>* types : {&entry.arg_types, &entry.result_types})
     for (const Type& type : *types)
       if (type.is_tensor() && type.has_static_shape()) held += type.byte_count();
-  fixed.bytes = std::max<int64_t>(0, program_memory(program).peak - held);
+  fixed.bytes = std::max<int64_t>(0, analyze::program_memory(program).peak - held);
   return fixed;
 }
 

@@ -55,7 +55,8 @@ std::vector<int> Formulation::dearest_branches(const std::vector<int>& choice,
   std::vector<int> dearest(groups.size(), 0);
   for (size_t g = groups.size(); g-- > 0;) {
     const auto begin = seconds.begin() + groups[g].first;
-    dearest[g] = dearest_of({begin, begin + static_cast<ptrdiff_t>(groups[g].weights.size())});
+    dearest[g] =
+        analyze::dearest_of({begin, begin + static_cast<ptrdiff_t>(groups[g].weights.size())});
     if (groups[g].parent >= 0) seconds[groups[g].parent] += begin[dearest[g]];
   }
   return dearest;

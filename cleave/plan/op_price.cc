@@ -62,7 +62,7 @@ double OpPrice::seconds(const std::vector<ShardingSpec>& operands,
   double seconds = 0;
   const Region& body = instance.graph.region(instance.graph.functions[0].body);
   for (size_t i = 0; i + 1 < body.nodes.size(); ++i)
-    seconds += node_seconds(instance.graph, instance.graph.node(body.nodes[i]), profile_);
+    seconds += analyze::node_seconds(instance.graph, instance.graph.node(body.nodes[i]), profile_);
   return seconds;
 }
 
@@ -77,7 +77,7 @@ double OpPrice::local_seconds(const std::vector<ShardingSpec>& operands,
   for (size_t i = 0; i < operands.size(); ++i) set(whole.operands[i], operands[i]);
   for (size_t i = 0; i < results.size(); ++i) set(whole.results[i], results[i]);
   if (has_nothing_to_compute()) return 0;
-  return node_seconds(local_, local_.node(node_), profile_);
+  return analyze::node_seconds(local_, local_.node(node_), profile_);
 }
 
 // As in a device's program: no op runs for results without elements.

@@ -69,7 +69,7 @@ bool is_local(const std::string& kind) {
 // Random numbers as models have them: weights that do not blow up rounding, and moments so small,
 // and not negative, that what becomes of them shows the gradients.
 std::vector<Array> make_arguments(const Program& program, uint64_t seed) {
-  const MemoryClasses classes = memory_classes(program);
+  const analyze::MemoryClasses classes = analyze::memory_classes(program);
   const Function& entry = program.entry_function();
   std::vector<Array> args;
   for (size_t i = 0; i < entry.arg_types.size(); ++i) {
@@ -80,7 +80,7 @@ std::vector<Array> make_arguments(const Program& program, uint64_t seed) {
     }
     Array array = make_array(type, fmt::format("random:{}", seed + i));
     if (is_float(type.dtype)) {
-      const bool is_moment = classes.arguments[i] == MemoryClass::OptimizerState;
+      const bool is_moment = classes.arguments[i] == analyze::MemoryClass::OptimizerState;
       const Array scale = Array::scalar<float>(DType::F32, is_moment ? 1e-4F : 0.4F);
       array =
           binary(BinaryOp::Multiply, array, convert(scale, type.dtype).broadcast(type.shape, {}));
@@ -137,7 +137,7 @@ void compare_results(const Graph& whole, const std::string& entry, const std::ve
 // What the log says of a step that costs this. Virtual devices complete an all_reduce from the
 // parts of all others, and the log counts those: n - 1 times the buffer of a group of n. Plans
 // price and count a ring, in which a device receives 2 (n - 1) / n of it.
-double logged_bytes(const Program& program, NodeId id, const TransferCost& transfer) {
+double logged_bytes(const Program& program, NodeId id, const analyze::TransferCost& transfer) {
   if (transfer.kind != "all_reduce") return static_cast<double>(transfer.bytes);
   const Node& op = program.graph.node(id);
   const ShardingSpec& before = program.layout(op.operands[0]).spec;
@@ -157,10 +157,10 @@ class CollectiveChecks {
     return check;
   }
 
-  void plan(const Plan& plan, const ProgramCost& cost) {
+  void plan(const Plan& plan, const analyze::ProgramCost& cost) {
     for (const CollectiveTotal& total : plan.totals.collectives)
       if (!is_local(total.kind)) at(total.kind, total.axes).planned += total.count;
-    for (const CollectiveCostSum& sum : cost.transfers)
+    for (const analyze::CollectiveCostSum& sum : cost.transfers)
       if (!is_local(sum.kind)) at(sum.kind, sum.axes).counted += sum.executions;
   }
 
@@ -170,7 +170,7 @@ class CollectiveChecks {
       const Node& node = program.graph.node(id);
       const auto times = static_cast<double>(runs[node.parent.index]);
       if (!is_transfer(node) || times == 0) return;
-      const TransferCost transfer = transfer_cost(program, id, profile);
+      const analyze::TransferCost transfer = analyze::transfer_cost(program, id, profile);
       if (is_local(transfer.kind)) return;
       CollectiveCheck& check = at(transfer.kind, transfer.axes);
       check.expected += times;
@@ -189,9 +189,9 @@ class CollectiveChecks {
   }
 
   // Collectives that the user wrote are not in the log; a device tells how often they ran.
-  void execute_users(const Program& program, const ProgramCost& cost, const RegionRuns& runs,
-                     const DevicePath& path) {
-    for (const NodeCost& node : cost.nodes) {
+  void execute_users(const Program& program, const analyze::ProgramCost& cost,
+                     const RegionRuns& runs, const DevicePath& path) {
+    for (const analyze::NodeCost& node : cost.nodes) {
       const Node& op = program.graph.node(node.node);
       if (!node.is_transfer || is_transfer(op)) continue;
       CollectiveCheck& check = at(node.transfer.kind, node.transfer.axes);
@@ -265,7 +265,7 @@ PlanVerification verify_plan(const Plan& plan, const Graph& graph, const Machine
   const Graph flat = flatten(graph, plan.entry);
   Program program = partition_planned(bind(plan, flat), profile);
   CollectiveChecks collectives;
-  const ProgramCost cost = program_cost(program, profile, plan.trips);
+  const analyze::ProgramCost cost = analyze::program_cost(program, profile, plan.trips);
   collectives.plan(plan, cost);
   result.planned_seconds = plan.totals.seconds;
   result.program_seconds = cost.seconds;
@@ -308,7 +308,7 @@ PlanVerification verify_plan(const Plan& plan, const Graph& graph, const Machine
   for (int64_t device = 0; device < executor.num_devices(); ++device)
     if (device == memory.fullest_device() || device == 0)
       result.predicted_peak =
-          std::max(result.predicted_peak, program_memory(program, device, runs).peak);
+          std::max(result.predicted_peak, analyze::program_memory(program, device, runs).peak);
   return result;
 }
 

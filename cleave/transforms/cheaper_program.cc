@@ -64,8 +64,8 @@ struct Traffic {
 // Sums that are pending at the end are still to be paid for, when their values are read.
 Traffic traffic_of(const Program& program, const MachineProfile& profile) {
   Traffic traffic;
-  const plan::ProgramCost cost = plan::program_cost(program, profile);
-  for (const plan::CollectiveCostSum& sum : cost.transfers)
+  const analyze::ProgramCost cost = analyze::program_cost(program, profile);
+  for (const analyze::CollectiveCostSum& sum : cost.transfers)
     traffic.add(sum.seconds, sum.executions, sum.bytes);
   Resharder resharder(profile);
   const Graph& graph = program.graph;

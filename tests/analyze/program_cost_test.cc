@@ -13,7 +13,7 @@
 #include "cleave/spmd/partition.h"
 #include "cleave/spmd/random_shardings.h"
 
-namespace cleave::plan {
+namespace cleave::analyze {
 namespace {
 
 // Column-parallel, then row-parallel: one all_reduce over "model" of the 16x8 result.
@@ -202,4 +202,4 @@ TEST(ProgramCost, DevicesThatShareCoresTakeTurns) {
 }
 
 }  // namespace
-}  // namespace cleave::plan
+}  // namespace cleave::analyze

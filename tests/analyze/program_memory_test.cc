@@ -13,7 +13,7 @@
 #include "cleave/spmd/random_shardings.h"
 #include "tests/support/memory_models.h"
 
-namespace cleave::plan {
+namespace cleave::analyze {
 namespace {
 
 MemoryUse measure(const Executor& executor) {
@@ -43,7 +43,7 @@ int64_t sum(const BytesByClass& bytes) {
 // What the runtime measures, for five kinds of models, whole and in random layouts, uneven ones
 // included.
 TEST(ProgramMemory, PredictsWhatTheRuntimeMeasures) {
-  for (const auto& [name, text] : memory_models())
+  for (const auto& [name, text] : plan::memory_models())
     for (const char* mesh : {"x=2,y=2", "x=3"})
       for (uint64_t seed : {0, 1, 2, 3}) {
         // Odd numbers of channels run in other kernels of the library, with buffers of their own.
@@ -98,7 +98,7 @@ TEST(ProgramMemory, ViewsShareAndDonatedArgumentsEnd) {
 }
 
 TEST(ProgramMemory, SaysWhatIsAlive) {
-  const Program program = sharded(memory_models().at("mlp"), "x=2", 0);
+  const Program program = sharded(plan::memory_models().at("mlp"), "x=2", 0);
   const MemoryClasses classes = memory_classes(program);
   // w1, w2, their moments, then the batch.
   EXPECT_THAT(classes.arguments,
@@ -116,4 +116,4 @@ TEST(ProgramMemory, SaysWhatIsAlive) {
 }
 
 }  // namespace
-}  // namespace cleave::plan
+}  // namespace cleave::analyze

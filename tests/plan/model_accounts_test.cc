@@ -31,11 +31,11 @@ void donate_states(Graph& graph) {
   Function& main = *graph.find_function("main");
   const Program program =
       partition(graph, {.entry = "main", .mesh = graph.meshes.empty() ? mesh_of("x=1") : nullptr});
-  const MemoryClasses classes = memory_classes(program);
+  const analyze::MemoryClasses classes = analyze::memory_classes(program);
   main.arg_attrs.resize(main.arg_types.size());
   for (size_t i = 0; i < main.arg_types.size(); ++i)
-    if (classes.arguments[i] == MemoryClass::Parameters ||
-        classes.arguments[i] == MemoryClass::OptimizerState)
+    if (classes.arguments[i] == analyze::MemoryClass::Parameters ||
+        classes.arguments[i] == analyze::MemoryClass::OptimizerState)
       main.arg_attrs[i].set("jax.buffer_donor", UnitAttr{});
 }
 
@@ -58,7 +58,7 @@ TEST(ModelAccounts, PeakMemoryIsWhatTheRuntimeMeasures) {
       executor.run(arguments(executor.program()), {.memory = &measured});
       int64_t predicted = 0;
       for (int64_t device = 0; device < executor.num_devices(); ++device)
-        predicted = std::max(predicted, program_memory(executor.program(), device).peak);
+        predicted = std::max(predicted, analyze::program_memory(executor.program(), device).peak);
       EXPECT_NEAR(static_cast<double>(predicted), static_cast<double>(measured.peak()),
                   0.05 * static_cast<double>(measured.peak()))
           << model << " " << sharding;
@@ -106,9 +106,10 @@ TEST(ModelAccounts, EveryCostIsCountedOnce) {
         const Node& node = instance.graph.node(id);
         ASSERT_TRUE(node.name() != "stablehlo.while" && node.name() != "func.call");
         if (node.name() == "cleave.transfer")
-          transfers += transfer_cost(program, instance.origin[id.index], *options.profile).seconds;
+          transfers +=
+              analyze::transfer_cost(program, instance.origin[id.index], *options.profile).seconds;
         else
-          compute += node_seconds(instance.graph, node, *options.profile);
+          compute += analyze::node_seconds(instance.graph, node, *options.profile);
       }
       const PlanTotals& totals = result.plan->totals;
       EXPECT_NEAR(totals.compute_seconds, compute, 1e-9 * compute) << model << " " << mesh_text;
@@ -117,7 +118,7 @@ TEST(ModelAccounts, EveryCostIsCountedOnce) {
       double by_kind = 0;
       for (const CollectiveTotal& total : totals.collectives) by_kind += total.seconds;
       EXPECT_NEAR(by_kind, transfers, 1e-9 * totals.seconds) << model << " " << mesh_text;
-      EXPECT_NEAR(program_cost(program, *options.profile).seconds, totals.seconds,
+      EXPECT_NEAR(analyze::program_cost(program, *options.profile).seconds, totals.seconds,
                   1e-9 * totals.seconds);
     }
 }

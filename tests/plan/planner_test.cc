@@ -46,7 +46,7 @@ std::string spec_of(const Plan& plan, const std::string& name) {
 // The plan's total is the sum over the nodes of the Program that it becomes.
 void expect_priced_alike(const Case& setup, const Plan& plan) {
   const Program program = partition_planned(plan, setup.graph, *setup.options.profile);
-  const ProgramCost cost = program_cost(program, *setup.options.profile);
+  const analyze::ProgramCost cost = analyze::program_cost(program, *setup.options.profile);
   EXPECT_NEAR(plan.totals.seconds, cost.seconds, 1e-9 * cost.seconds);
   EXPECT_NEAR(plan.totals.compute_seconds, cost.compute_seconds, 1e-9 * cost.seconds);
   ASSERT_EQ(plan.totals.collectives.size(), cost.transfers.size());

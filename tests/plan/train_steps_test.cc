@@ -183,7 +183,7 @@ TEST(TrainSteps, ThreeAxesArePricedAsTheyRun) {
   const PlannerResult result = make_plan(graph, options);
   expect_good(result);
   const Program program = partition_planned(*result.plan, graph, *options.profile);
-  const ProgramCost cost = program_cost(program, *options.profile);
+  const analyze::ProgramCost cost = analyze::program_cost(program, *options.profile);
   EXPECT_NEAR(result.plan->totals.seconds, cost.seconds, 1e-9 * cost.seconds);
 }
 
