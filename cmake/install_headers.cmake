@@ -1,4 +1,5 @@
 # Installs the headers of `source`/cleave and all headers of Cleave that they include, directly or not, under `destination`.
+cmake_policy(SET CMP0057 NEW)  # IN_LIST: this script runs without the settings of the project
 file(GLOB waiting RELATIVE ${source} ${source}/cleave/*.h)
 set(headers ${waiting})
 while(waiting)
