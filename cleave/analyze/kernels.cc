@@ -88,7 +88,8 @@ class Fuser {
     if (flow_of(node) != Flow::None) return Role::Own;
     if (is<op::Reduce>(node)) return Role::Reduce;
     const KernelClass kernel = op_cost(graph_, node).kernel;
-    if (kernel == KernelClass::Matmul || kernel == kConvolutionClass) return Role::Library;
+    if (kernel == KernelClass::Matmul || kernel == kConvolutionClass)
+      return is_product_with_vector(node) ? Role::Reduce : Role::Library;
     if (is<op::Reshape, op::BitcastConvert>(node)) return Role::View;
     if (def.has(kElementwise) || def.has(kViewLike) || def.has(kRepeats) || def.has(kWindow) ||
         is<op::Gather, op::Pad, op::Concatenate, op::DynamicUpdateSlice>(node))
@@ -96,7 +97,18 @@ class Fuser {
     return Role::Own;
   }
 
+  // A compiler writes it as a multiplication and a sum.
+  bool is_product_with_vector(const Node& node) const {
+    const std::optional<DotDims> dims = dot_dims_of(graph_, node);
+    if (!dims) return false;
+    double shared = 1;
+    for (int64_t dim : dims->lhs_batch) shared *= static_cast<double>(graph_.operand_type(node, 0).shape[dim]);
+    for (int64_t dim : dims->lhs_contract) shared *= static_cast<double>(graph_.operand_type(node, 0).shape[dim]);
+    return elements(node.operands[0]) == shared || elements(node.operands[1]) == shared;
+  }
+
   bool reduces_rows(const Node& node) const {
+    if (!is<op::Reduce>(node)) return false;
     const ValueId operand = node.operands[0];
     const std::vector<int> dims = real_dims(graph_.type(operand), orders_.of[operand.index]);
     int64_t row = 1;
@@ -269,6 +281,7 @@ class Fuser {
   }
 
   void count_product(const Node& node, KernelUse& use) const {
+    use.is_library = true;
     for (double& writes : use.writes) writes = 1;
     const std::optional<DotDims> dims = dot_dims_of(graph_, node);
     if (!dims) return;
@@ -298,14 +311,29 @@ class Fuser {
     return groups.find('b') != std::string::npos && groups[0] != 'b';
   }
 
+  bool node_is_free(NodeId id) const {
+    return roles_[id.index] == Role::Known || node(id).def->has(kRepeats);
+  }
+
   void count_own(const Node& node, KernelUse& use) const {
     if (flow_of(node) != Flow::None) {
       for (double& writes : use.writes) writes = 1;
       return;
     }
     use.launches = 1;
-    for (size_t i = 0; i < node.operands.size(); ++i) use.reads[i] = is_small(node.operands[i]) ? 0 : 1;
+    for (size_t i = 0; i < node.operands.size(); ++i)
+      use.reads[i] = is_small(node.operands[i]) ? 0 : 1;
     for (double& writes : use.writes) writes = 1;
+    if (is<op::Scatter>(node) && node.results.size() == 1) {
+      use.reads[0] = 0;  // in place
+      use.reads[2] = 3;
+      const NodeId producer = graph_.value(node.operands[0]).producer;
+      use.writes[0] = producer.valid() && node_is_free(producer) ? 1 : 1e-9;
+    }
+    if (is<op::SelectAndScatter>(node)) {  // four indices of every window are written and read
+      use.launches = 3;
+      use.reads = {3, 20, 0};
+    }
   }
 
   void add_kernel(NodeId id, std::vector<Kernel>& kernels,
@@ -419,12 +447,13 @@ void mark_region(Graph& graph, RegionId region, const Executor& executor,
 std::optional<KernelUse> kernel_use(const Node& node) {
   const Attribute* attr = node.attrs.find(kKernelAttr);
   const auto* array = attr ? attr->as<DenseArrayAttr>() : nullptr;
-  if (!array || array->floats.size() != 2 + node.operands.size() + node.results.size())
+  if (!array || array->floats.size() != 3 + node.operands.size() + node.results.size())
     return std::nullopt;
   KernelUse use;
   use.launches = array->floats[0];
   use.works = array->floats[1];
-  const auto reads = array->floats.begin() + 2;
+  use.is_library = array->floats[2] != 0;
+  const auto reads = array->floats.begin() + 3;
   const auto writes = reads + static_cast<ptrdiff_t>(node.operands.size());
   use.reads.assign(reads, writes);
   use.writes.assign(writes, array->floats.end());
@@ -440,7 +469,7 @@ void mark_kernels(Graph& graph, std::string_view entry, const Executor& executor
     const KernelUse& use = uses[id.index];
     Node& node = graph.node(id);
     if (use.reads.size() != node.operands.size() || use.writes.size() != node.results.size()) return;
-    DenseArrayAttr array{DType::F64, {}, {use.launches, use.works}};
+    DenseArrayAttr array{DType::F64, {}, {use.launches, use.works, use.is_library ? 1.0 : 0.0}};
     array.floats.insert(array.floats.end(), use.reads.begin(), use.reads.end());
     array.floats.insert(array.floats.end(), use.writes.begin(), use.writes.end());
     node.attrs.set(kKernelAttr, std::move(array));

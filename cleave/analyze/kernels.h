@@ -23,6 +23,7 @@ struct KernelUse {
   std::vector<double> writes;  // by result: 0 if the value is never in memory
   double launches = 0;         // kernels that end with this op
   double works = 0;            // how often it is computed in kernels that arithmetic limits
+  bool is_library = false;     // a product or convolution, priced by its own model
   bool operator==(const KernelUse&) const = default;
 };
 
