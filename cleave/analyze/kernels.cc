@@ -86,7 +86,8 @@ class Fuser {
     if (def.has(kConstantLike)) return Role::Known;
     if (flow_of(node) == Flow::Barrier || def.has(kSameValue)) return Role::View;
     if (flow_of(node) != Flow::None) return Role::Own;
-    if (is<op::Reduce>(node)) return Role::Reduce;
+    if (is<op::Reduce>(node) || (is<op::Scatter>(node) && node.results.size() == 1))
+      return Role::Reduce;
     const KernelClass kernel = op_cost(graph_, node).kernel;
     if (kernel == KernelClass::Matmul || kernel == kConvolutionClass)
       return is_product_with_vector(node) ? Role::Reduce : Role::Library;
@@ -147,6 +148,7 @@ class Fuser {
         if (role == Role::Library || role == Role::End) forced_[behind(operand).index] = true;
         if (role == Role::Own) forced_[operand.index] = true;
       }
+      if (is_in_place(node(id))) forced_[behind(node(id).operands[0]).index] = true;
       for (ValueId captured : captured_values(graph_, node(id).regions))
         forced_[captured.index] = true;
     }
@@ -181,13 +183,18 @@ class Fuser {
       have = std::max(have, part ? std::min(count, most) : count);
     };
     for (ValueId operand : node.operands) {
-      if (is_small(operand)) continue;
+      if (is_small(operand) || (is_in_place(node) && operand == node.operands[0])) continue;
       if (written_[operand.index])
         add(operand, bytes(operand));
       else
         for (const auto& [value, count] : inside_[operand.index]) add(value, count);
     }
     return reads;
+  }
+
+  // The kernel writes a part of operand 0, in its place.
+  static bool is_in_place(const Node& node) {
+    return is<op::Scatter, op::DynamicUpdateSlice>(node);
   }
 
   void write(ValueId value, bool is_written, const Reads& reads) {
@@ -324,12 +331,6 @@ class Fuser {
     for (size_t i = 0; i < node.operands.size(); ++i)
       use.reads[i] = is_small(node.operands[i]) ? 0 : 1;
     for (double& writes : use.writes) writes = 1;
-    if (is<op::Scatter>(node) && node.results.size() == 1) {
-      use.reads[0] = 0;  // in place
-      use.reads[2] = 3;
-      const NodeId producer = graph_.value(node.operands[0]).producer;
-      use.writes[0] = producer.valid() && node_is_free(producer) ? 1 : 1e-9;
-    }
     if (is<op::SelectAndScatter>(node)) {  // four indices of every window are written and read
       use.launches = 3;
       use.reads = {3, 20, 0};
@@ -340,7 +341,6 @@ class Fuser {
                   std::map<std::pair<uint32_t, double>, size_t>& by_operand) {
     const Node& node = graph_.node(id);
     Reads reads = needs(node);
-    if (is<op::DynamicUpdateSlice>(node)) reads.erase(node.operands[0]);  // it is written into
     auto largest = std::max_element(reads.begin(), reads.end(), [](const auto& a, const auto& b) {
       return a.second < b.second;
     });
@@ -381,6 +381,16 @@ class Fuser {
     return list;
   }
 
+  // Over the result. Updates of a scatter are read and written back where they belong, and what
+  // they go into is written first if it was a constant.
+  double passes_to_write(const Node& node) const {
+    if (!is_in_place(node)) return 1;
+    const bool scatters = is<op::Scatter>(node);
+    const NodeId producer = graph_.value(node.operands[0]).producer;
+    const double first = producer.valid() && node_is_free(producer) ? 1 : 0;
+    return first + (scatters ? 2 : 1) * bytes(node.operands[scatters ? 2 : 1]) / bytes(node.results[0]);
+  }
+
   void count_kernel(const Kernel& kernel) {
     const std::vector<NodeId> list = members(kernel);
     const Node& first = node(kernel.roots[0]);
@@ -403,9 +413,7 @@ class Fuser {
     const bool works = ops / (executor_.vector_tops * 1e12) > moved / (4e12 * share);
     for (NodeId root : kernel.roots) {
       const Node& last = node(root);
-      const double written =
-          is<op::DynamicUpdateSlice>(last) ? bytes(last.operands[1]) / bytes(last.results[0]) : 1;
-      uses_[root.index].writes[0] = std::max(1e-9, works ? 1e-9 : written / share);
+      uses_[root.index].writes[0] = std::max(1e-9, works ? 1e-9 : passes_to_write(last) / share);
     }
     if (works) {
       for (NodeId id : list)
