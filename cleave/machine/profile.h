@@ -77,6 +77,25 @@ struct MatmulRate {
   bool operator==(const MatmulRate&) const = default;
 };
 
+// How a device with many units runs products: in tiles, each on one unit, as many at a time as
+// there are units. Tiles of at least `full_tile` elements run at the peak, smaller ones at
+// `small_share` of it. Of the last, incomplete wave of tiles `last_wave` is paid as if it were
+// complete. Rows that are not a multiple of `row_bytes` take `odd_rows` times as long.
+//
+//   132 units: 4096 x 4096 has 512 tiles of 128 x 256, 3.9 waves; 1024 x 64 has 64 tiles of
+//   64 x 16, half a wave, unless k is split over several units
+struct TileModel {
+  int64_t units = 0;  // 0: no tiles; MatmulRate has the ramp instead
+  double full_tile = 128 * 128;
+  double small_share = 0.48;
+  double last_wave = 0.3;
+  int64_t row_bytes = 16;
+  double odd_rows = 3;
+  double convolution_share = 0.82;  // of the rate of a product of the same sizes
+  double depthwise_tflops = 12;     // convolutions in many groups
+  bool operator==(const TileModel&) const = default;
+};
+
 // Measured times of one class of kernels on elements of one type: microseconds by bytes moved, both
 // ascending, the floor of a launch included. Between two points time follows a power of the bytes;
 // below the first it is that of the first, beyond the last it goes on at the last one's rate.
