@@ -32,8 +32,8 @@ class Holder {
     for (int at = 0; at < end; ++at) {
       const NodeId id = body.nodes[at];
       const int64_t written = allocate(id, at, end, freed);
-      const int64_t now = live + std::max<int64_t>(0, written - donated[at]) +
-                          inner_peak(graph_.node(id));
+      const int64_t now =
+          live + std::max<int64_t>(0, written - donated[at]) + inner_peak(graph_.node(id));
       live += written;
       if (now > memory.peak) {
         memory.peak = now;

@@ -38,9 +38,10 @@ double total(const Reads& reads) {
 
 class Fuser {
  public:
-  Fuser(const Graph& graph, const Executor& executor, std::vector<KernelUse>& uses)
+  Fuser(const Graph& graph, const MachineProfile& profile, std::vector<KernelUse>& uses)
       : graph_(graph),
-        executor_(executor),
+        profile_(profile),
+        executor_(profile.executor),
         uses_(uses),
         roles_(graph.num_nodes()),
         users_(graph.num_values()),
@@ -77,7 +78,9 @@ class Fuser {
   }
   double elements(ValueId value) const {
     const Type& type = graph_.type(value);
-    return type.is_tensor() && type.has_static_shape() ? static_cast<double>(num_elements(type.shape)) : 0;
+    return type.is_tensor() && type.has_static_shape()
+               ? static_cast<double>(num_elements(type.shape))
+               : 0;
   }
 
   Role role(const Node& node) const {
@@ -103,8 +106,10 @@ class Fuser {
     const std::optional<DotDims> dims = dot_dims_of(graph_, node);
     if (!dims) return false;
     double shared = 1;
-    for (int64_t dim : dims->lhs_batch) shared *= static_cast<double>(graph_.operand_type(node, 0).shape[dim]);
-    for (int64_t dim : dims->lhs_contract) shared *= static_cast<double>(graph_.operand_type(node, 0).shape[dim]);
+    for (int64_t dim : dims->lhs_batch)
+      shared *= static_cast<double>(graph_.operand_type(node, 0).shape[dim]);
+    for (int64_t dim : dims->lhs_contract)
+      shared *= static_cast<double>(graph_.operand_type(node, 0).shape[dim]);
     return elements(node.operands[0]) == shared || elements(node.operands[1]) == shared;
   }
 
@@ -215,8 +220,9 @@ class Fuser {
       if (flow_of(node) == Flow::Barrier) {
         for (size_t i = 0; i < node.results.size(); ++i) {
           const ValueId operand = node.operands[i];
-          write(node.results[i], false,
-                written_[operand.index] ? Reads{{operand, bytes(operand)}} : inside_[operand.index]);
+          write(
+              node.results[i], false,
+              written_[operand.index] ? Reads{{operand, bytes(operand)}} : inside_[operand.index]);
         }
         continue;
       }
@@ -285,6 +291,22 @@ class Fuser {
       uses_[moved.node.index].launches += 1;
     }
     for (const Kernel& kernel : kernels) count_kernel(kernel);
+    for (NodeId id : nodes_) count_spills(id);
+  }
+
+  // A value that is computed in its users' kernels is written and read instead; a reduction that
+  // was inside a kernel makes it read everything twice.
+  void count_spills(NodeId id) {
+    const Node& node = graph_.node(id);
+    KernelUse& use = uses_[id.index];
+    use.spills.assign(node.results.size(), 0.0);
+    if (roles_[id.index] == Role::Known) return;
+    for (size_t i = 0; i < node.results.size(); ++i) {
+      const ValueId result = node.results[i];
+      if (written_[result.index] || roles_[id.index] == Role::View) continue;
+      use.spills[i] = 2 * bytes(result);
+      if (roles_[id.index] == Role::Reduce) use.spills[i] += total(inside_[result.index]);
+    }
   }
 
   void count_product(const Node& node, KernelUse& use) const {
@@ -345,13 +367,13 @@ class Fuser {
       return a.second < b.second;
     });
     if (executor_.merges_siblings && largest != reads.end()) {
-      const auto [it, is_new] = by_operand.try_emplace(
-          {largest->first.index, elements(node.results[0])}, kernels.size());
+      const auto [it, is_new] =
+          by_operand.try_emplace({largest->first.index, elements(node.results[0])}, kernels.size());
       if (!is_new) {
         Kernel& kernel = kernels[it->second];
-        const bool depends = std::any_of(kernel.roots.begin(), kernel.roots.end(), [&](NodeId root) {
-          return reads.contains(graph_.node(root).results[0]);
-        });
+        const bool depends =
+            std::any_of(kernel.roots.begin(), kernel.roots.end(),
+                        [&](NodeId root) { return reads.contains(graph_.node(root).results[0]); });
         if (!depends) {
           for (const auto& [value, count] : reads)
             kernel.reads[value] = std::max(kernel.reads[value], count);
@@ -388,7 +410,8 @@ class Fuser {
     const bool scatters = is<op::Scatter>(node);
     const NodeId producer = graph_.value(node.operands[0]).producer;
     const double first = producer.valid() && node_is_free(producer) ? 1 : 0;
-    return first + (scatters ? 2 : 1) * bytes(node.operands[scatters ? 2 : 1]) / bytes(node.results[0]);
+    return first +
+           (scatters ? 2 : 1) * bytes(node.operands[scatters ? 2 : 1]) / bytes(node.results[0]);
   }
 
   void count_kernel(const Kernel& kernel) {
@@ -409,8 +432,9 @@ class Fuser {
     for (NodeId root : kernel.roots) moved += bytes(node(root).results[0]);
     const bool is_large_column_sum = reduces && moved > 4e6 && !reduces_rows(first);
     uses_[kernel.roots[0].index].launches += is_large_column_sum ? 2 : 1;
-    // Arithmetic takes longer than the memory: 4e12 bytes take a second.
-    const bool works = ops / (executor_.vector_tops * 1e12) > moved / (4e12 * share);
+    const bool works =
+        executor_.vector_tops > 0 &&
+        ops / (executor_.vector_tops * 1e12) > moved / (profile_.memory_gbps * 1e9 * share);
     for (NodeId root : kernel.roots) {
       const Node& last = node(root);
       uses_[root.index].writes[0] = std::max(1e-9, works ? 1e-9 : passes_to_write(last) / share);
@@ -431,7 +455,8 @@ class Fuser {
   }
 
   const Graph& graph_;
-  const Executor& executor_;
+  const MachineProfile& profile_;
+  const ExecutorProfile& executor_;
   std::vector<KernelUse>& uses_;
   RegionId region_;
   StorageOrders orders_;
@@ -442,12 +467,12 @@ class Fuser {
   std::vector<Reads> inside_;               // by value that is not written: what its kernel reads
 };
 
-void mark_region(Graph& graph, RegionId region, const Executor& executor,
+void mark_region(Graph& graph, RegionId region, const MachineProfile& profile,
                  std::vector<KernelUse>& uses) {
-  Fuser(graph, executor, uses).region(region);
+  Fuser(graph, profile, uses).region(region);
   for (NodeId id : graph.region(region).nodes)
     if (flow_of(graph.node(id)) != Flow::None)
-      for (RegionId inner : graph.node(id).regions) mark_region(graph, inner, executor, uses);
+      for (RegionId inner : graph.node(id).regions) mark_region(graph, inner, profile, uses);
 }
 
 }  // namespace
@@ -455,37 +480,85 @@ void mark_region(Graph& graph, RegionId region, const Executor& executor,
 std::optional<KernelUse> kernel_use(const Node& node) {
   const Attribute* attr = node.attrs.find(kKernelAttr);
   const auto* array = attr ? attr->as<DenseArrayAttr>() : nullptr;
-  if (!array || array->floats.size() != 3 + node.operands.size() + node.results.size())
-    return std::nullopt;
+  const size_t operands = node.operands.size(), results = node.results.size();
+  if (!array || array->floats.size() != 3 + operands + 2 * results) return std::nullopt;
   KernelUse use;
   use.launches = array->floats[0];
   use.works = array->floats[1];
   use.is_library = array->floats[2] != 0;
-  const auto reads = array->floats.begin() + 3;
-  const auto writes = reads + static_cast<ptrdiff_t>(node.operands.size());
-  use.reads.assign(reads, writes);
-  use.writes.assign(writes, array->floats.end());
+  auto next = array->floats.begin() + 3;
+  auto take = [&](std::vector<double>& list, size_t count) {
+    list.assign(next, next + static_cast<ptrdiff_t>(count));
+    next += static_cast<ptrdiff_t>(count);
+  };
+  take(use.reads, operands);
+  take(use.writes, results);
+  take(use.spills, results);
   return use;
 }
 
-void mark_kernels(Graph& graph, std::string_view entry, const Executor& executor) {
+void mark_kernels(Graph& graph, std::string_view entry, const MachineProfile& profile) {
+  if (profile.executor.name.empty()) return;
   const Function* function = graph.find_function(entry);
   if (!function) throw_user("there is no function @{}", entry);
   std::vector<KernelUse> uses(graph.num_nodes());
-  mark_region(graph, function->body, executor, uses);
+  mark_region(graph, function->body, profile, uses);
   graph.walk(function->body, [&](NodeId id) {
     const KernelUse& use = uses[id.index];
     Node& node = graph.node(id);
-    if (use.reads.size() != node.operands.size() || use.writes.size() != node.results.size()) return;
+    if (use.reads.size() != node.operands.size() || use.writes.size() != node.results.size())
+      return;
     DenseArrayAttr array{DType::F64, {}, {use.launches, use.works, use.is_library ? 1.0 : 0.0}};
-    array.floats.insert(array.floats.end(), use.reads.begin(), use.reads.end());
-    array.floats.insert(array.floats.end(), use.writes.begin(), use.writes.end());
+    for (const std::vector<double>* list : {&use.reads, &use.writes, &use.spills})
+      array.floats.insert(array.floats.end(), list->begin(), list->end());
     node.attrs.set(kKernelAttr, std::move(array));
   });
 }
 
 void unmark_kernels(Graph& graph) {
   graph.walk([&](NodeId id) { graph.node(id).attrs.erase(kKernelAttr); });
+}
+
+double kernel_seconds(const Graph& graph, const Node& node, const KernelUse& use,
+                      const MachineProfile& profile) {
+  auto bytes = [&](ValueId value) {
+    const Type& type = graph.type(value);
+    return type.is_tensor() && type.has_static_shape() ? static_cast<double>(type.byte_count()) : 0;
+  };
+  double moved = 0;
+  for (size_t i = 0; i < node.operands.size(); ++i) moved += use.reads[i] * bytes(node.operands[i]);
+  double seconds = use.launches * profile.executor.launch_us * 1e-6;
+  if (use.is_library) {
+    const OpCost cost = op_cost(graph, node);
+    const DType given = graph.operand_type(node, 0).dtype;
+    const bool rounds = profile.executor.tf32 && given == DType::F32 && !cost.products.is_exact;
+    seconds += product_seconds(cost, rounds ? DType::TF32 : given, profile);
+  } else {
+    for (size_t i = 0; i < node.results.size(); ++i)
+      moved += use.writes[i] * bytes(node.results[i]);
+    if (use.works > 0 && !node.results.empty() && bytes(node.results[0]) > 0)
+      seconds += use.works * static_cast<double>(num_elements(graph.result_type(node).shape)) /
+                 (profile.executor.vector_tops * 1e12);
+  }
+  return seconds + moved / (profile.memory_gbps * 1e9);
+}
+
+double spill_seconds(double spill_bytes, const ShardingSpec& from, const MachineProfile& profile) {
+  if (spill_bytes <= 0) return 0;
+  auto parts = static_cast<double>(total_size(from.partial));
+  for (const DimSpec& dim : from.dims) parts *= static_cast<double>(total_size(dim.axes));
+  return profile.executor.launch_us * 1e-6 + spill_bytes / parts / (profile.memory_gbps * 1e9);
+}
+
+double spill_bytes(const Graph& graph, ValueId value) {
+  const Value& made = graph.value(value);
+  if (!made.producer.valid()) return 0;
+  const std::optional<KernelUse> use = kernel_use(graph.node(made.producer));
+  return use ? use->spills[made.index] : 0;
+}
+
+double step_seconds(size_t arguments, const MachineProfile& profile) {
+  return static_cast<double>(arguments) * profile.executor.argument_us * 1e-6;
 }
 
 }  // namespace cleave::analyze
