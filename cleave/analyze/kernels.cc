@@ -12,6 +12,7 @@
 #include "cleave/ops/cost.h"
 #include "cleave/ops/dot/dot_dims.h"
 #include "cleave/ops/op.h"
+#include "cleave/rewrite/simplify.h"
 
 namespace cleave::analyze {
 namespace {
@@ -89,6 +90,7 @@ class Fuser {
     if (def.has(kConstantLike)) return Role::Known;
     if (flow_of(node) == Flow::Barrier || def.has(kSameValue)) return Role::View;
     if (flow_of(node) != Flow::None) return Role::Own;
+    if (is_same_bytes(node)) return Role::View;
     if (is<op::Reduce>(node) || (is<op::Scatter>(node) && node.results.size() == 1))
       return Role::Reduce;
     const KernelClass kernel = op_cost(graph_, node).kernel;
@@ -99,6 +101,14 @@ class Fuser {
         is<op::Gather, op::Pad, op::Concatenate, op::DynamicUpdateSlice>(node))
       return node.results.size() == 1 ? Role::Inside : Role::Own;
     return Role::Own;
+  }
+
+  // A reduction over dimensions of size 1, a conversion to the type that the value has.
+  bool is_same_bytes(const Node& node) const {
+    if (node.results.size() != 1 || node.operands.empty()) return false;
+    if (is<op::Convert>(node))
+      return graph_.operand_type(node, 0).dtype == graph_.result_type(node).dtype;
+    return is<op::Reduce>(node) && elements(node.operands[0]) == elements(node.results[0]);
   }
 
   // A compiler writes it as a multiplication and a sum.
@@ -414,6 +424,10 @@ class Fuser {
            (scatters ? 2 : 1) * bytes(node.operands[scatters ? 2 : 1]) / bytes(node.results[0]);
   }
 
+  bool computes(NodeId id) const {
+    return roles_[id.index] == Role::Inside && !node(id).def->has(kRepeats);
+  }
+
   void count_kernel(const Kernel& kernel) {
     const std::vector<NodeId> list = members(kernel);
     const Node& first = node(kernel.roots[0]);
@@ -422,8 +436,7 @@ class Fuser {
     for (NodeId id : list) {
       mixed = mixed || orders_.mixed[id.index];
       rows = rows || (roles_[id.index] == Role::Reduce && id != kernel.roots[0]);
-      if (roles_[id.index] == Role::Inside && !node(id).def->has(kRepeats))
-        ops += elements(node(id).results[0]);
+      if (computes(id)) ops += elements(node(id).results[0]);
     }
     const bool reduces = is<op::Reduce>(first);
     double share = reduces ? executor_.reduction_share : rows ? executor_.rows_share : 1;
@@ -441,7 +454,7 @@ class Fuser {
     }
     if (works) {
       for (NodeId id : list)
-        if (roles_[id.index] == Role::Inside) uses_[id.index].works += 1;
+        if (computes(id)) uses_[id.index].works += 1;
       return;
     }
     std::unordered_map<uint32_t, bool> done;
@@ -467,7 +480,7 @@ class Fuser {
   std::vector<Reads> inside_;               // by value that is not written: what its kernel reads
 };
 
-void mark_region(Graph& graph, RegionId region, const MachineProfile& profile,
+void mark_region(const Graph& graph, RegionId region, const MachineProfile& profile,
                  std::vector<KernelUse>& uses) {
   Fuser(graph, profile, uses).region(region);
   for (NodeId id : graph.region(region).nodes)
@@ -502,12 +515,16 @@ void mark_kernels(Graph& graph, std::string_view entry, const MachineProfile& pr
   const Function* function = graph.find_function(entry);
   if (!function) throw_user("there is no function @{}", entry);
   std::vector<KernelUse> uses(graph.num_nodes());
-  mark_region(graph, function->body, profile, uses);
+  // What is computed twice is computed once; the ops that are left keep their numbers.
+  Graph merged = graph;
+  if (profile.executor.fuses) merge_common(merged);
+  mark_region(merged, function->body, profile, uses);
   graph.walk(function->body, [&](NodeId id) {
-    const KernelUse& use = uses[id.index];
+    KernelUse& use = uses[id.index];
     Node& node = graph.node(id);
-    if (use.reads.size() != node.operands.size() || use.writes.size() != node.results.size())
-      return;
+    use.reads.resize(node.operands.size());
+    use.writes.resize(node.results.size());
+    use.spills.resize(node.results.size());
     DenseArrayAttr array{DType::F64, {}, {use.launches, use.works, use.is_library ? 1.0 : 0.0}};
     for (const std::vector<double>* list : {&use.reads, &use.writes, &use.spills})
       array.floats.insert(array.floats.end(), list->begin(), list->end());

@@ -89,7 +89,7 @@ struct MatmulRate {
 struct TileModel {
   int64_t units = 0;               // 0: no tiles; MatmulRate has the ramp instead
   std::map<DType, double> tflops;  // of full tiles on all units
-  double launch_us = 4;
+  double launch_us = 5;
   double small_share = 0.48;
   double last_wave = 0.3;
   int64_t row_bytes = 16;
