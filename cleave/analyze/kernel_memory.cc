@@ -95,7 +95,7 @@ class Holder {
 
   // The operand's memory becomes the result's: it ends here, and it was written by an op.
   bool is_in_place(const Node& node, int at) const {
-    if (!is<op::DynamicUpdateSlice, op::Scatter>(node) || node.results.size() != 1) return false;
+    if (!analyze::is_in_place(node) || node.results.size() != 1) return false;
     const ValueId operand = node.operands[0];
     const NodeId producer = graph_.value(operand).producer;
     return last_[operand.index] == at && producer.valid() &&

@@ -207,11 +207,6 @@ class Fuser {
     return reads;
   }
 
-  // The kernel writes a part of operand 0, in its place.
-  static bool is_in_place(const Node& node) {
-    return is<op::Scatter, op::DynamicUpdateSlice>(node);
-  }
-
   void write(ValueId value, bool is_written, const Reads& reads) {
     written_[value.index] = is_written;
     inside_[value.index] = is_written ? Reads{} : reads;
@@ -535,6 +530,8 @@ void mark_kernels(Graph& graph, std::string_view entry, const MachineProfile& pr
 void unmark_kernels(Graph& graph) {
   graph.walk([&](NodeId id) { graph.node(id).attrs.erase(kKernelAttr); });
 }
+
+bool is_in_place(const Node& node) { return is<op::Scatter, op::DynamicUpdateSlice>(node); }
 
 double kernel_seconds(const Graph& graph, const Node& node, const KernelUse& use,
                       const MachineProfile& profile) {

@@ -40,6 +40,9 @@ std::optional<KernelUse> kernel_use(const Node& node);  // nothing if the node h
 void mark_kernels(Graph& graph, std::string_view entry, const MachineProfile& profile);
 void unmark_kernels(Graph& graph);
 
+// The kernel writes a part of operand 0, in its place.
+bool is_in_place(const Node& node);
+
 // Seconds of a marked node on the shapes that it has.
 double kernel_seconds(const Graph& graph, const Node& node, const KernelUse& use,
                       const MachineProfile& profile);
