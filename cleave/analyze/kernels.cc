@@ -39,8 +39,10 @@ double total(const Reads& reads) {
 
 class Fuser {
  public:
-  Fuser(const Graph& graph, const MachineProfile& profile, std::vector<KernelUse>& uses)
+  Fuser(const Graph& graph, const MachineProfile& profile, const std::vector<bool>& is_donated,
+        std::vector<KernelUse>& uses)
       : graph_(graph),
+        is_donated_(is_donated),
         profile_(profile),
         executor_(profile.executor),
         uses_(uses),
@@ -326,7 +328,19 @@ class Fuser {
         continue;
       use.reads[i] += 2 / executor_.transpose_share;
       use.launches += 1;
+      const ValueId source = behind(operand);
+      const NodeId producer = graph_.value(source).producer;
+      if (!producer.valid() || !is_in_place(this->node(producer))) continue;
+      // What is updated in place, such as a cache of keys, is kept in the product's order: it is
+      // copied for the update, and if it is returned, put back in order.
+      use.reads[i] += is_returned(source) ? 2 + 2 / executor_.transpose_share : 2;
+      use.launches += is_returned(source) ? 2 : 1;
     }
+  }
+
+  bool is_returned(ValueId value) const {
+    return std::any_of(users_[value.index].begin(), users_[value.index].end(),
+                       [&](NodeId user) { return roles_[user.index] == Role::End; });
   }
 
   // Products take operands whose batch dimensions come first, and whose others lie together.
@@ -408,13 +422,14 @@ class Fuser {
     return list;
   }
 
-  // Over the result. Updates of a scatter are read and written back where they belong, and what
-  // they go into is written first if it was a constant.
+  // Over the result. Updates of a scatter are read and written back where they belong; what they go
+  // into is written first if it was a constant, and copied if it is an argument that must stay.
   double passes_to_write(const Node& node) const {
     if (!is_in_place(node)) return 1;
     const bool scatters = is<op::Scatter>(node);
     const NodeId producer = graph_.value(node.operands[0]).producer;
-    const double first = producer.valid() && node_is_free(producer) ? 1 : 0;
+    const bool copies = !producer.valid() && !is_donated_[node.operands[0].index];
+    const double first = copies ? 2 : producer.valid() && node_is_free(producer) ? 1 : 0;
     return first +
            (scatters ? 2 : 1) * bytes(node.operands[scatters ? 2 : 1]) / bytes(node.results[0]);
   }
@@ -463,6 +478,7 @@ class Fuser {
   }
 
   const Graph& graph_;
+  const std::vector<bool>& is_donated_;  // by value: its memory may be written
   const MachineProfile& profile_;
   const ExecutorProfile& executor_;
   std::vector<KernelUse>& uses_;
@@ -476,11 +492,12 @@ class Fuser {
 };
 
 void mark_region(const Graph& graph, RegionId region, const MachineProfile& profile,
-                 std::vector<KernelUse>& uses) {
-  Fuser(graph, profile, uses).region(region);
+                 const std::vector<bool>& is_donated, std::vector<KernelUse>& uses) {
+  Fuser(graph, profile, is_donated, uses).region(region);
   for (NodeId id : graph.region(region).nodes)
     if (flow_of(graph.node(id)) != Flow::None)
-      for (RegionId inner : graph.node(id).regions) mark_region(graph, inner, profile, uses);
+      for (RegionId inner : graph.node(id).regions)
+        mark_region(graph, inner, profile, is_donated, uses);
 }
 
 }  // namespace
@@ -505,6 +522,10 @@ std::optional<KernelUse> kernel_use(const Node& node) {
   return use;
 }
 
+bool is_donated_argument(const AttrDict& attrs) {
+  return attrs.has("tf.aliasing_output") || attrs.has("jax.buffer_donor");
+}
+
 void mark_kernels(Graph& graph, std::string_view entry, const MachineProfile& profile) {
   if (profile.executor.name.empty()) return;
   const Function* function = graph.find_function(entry);
@@ -513,7 +534,13 @@ void mark_kernels(Graph& graph, std::string_view entry, const MachineProfile& pr
   // What is computed twice is computed once; the ops that are left keep their numbers.
   Graph merged = graph;
   if (profile.executor.fuses) merge_common(merged);
-  mark_region(merged, function->body, profile, uses);
+  // What a loop carries may be written as well: only arguments that are not donated must stay.
+  std::vector<bool> is_donated(graph.num_values(), true);
+  const std::vector<ValueId>& arguments = graph.region(function->body).args;
+  for (size_t i = 0; i < arguments.size(); ++i)
+    is_donated[arguments[i].index] =
+        i < function->arg_attrs.size() && is_donated_argument(function->arg_attrs[i]);
+  mark_region(merged, function->body, profile, is_donated, uses);
   graph.walk(function->body, [&](NodeId id) {
     KernelUse& use = uses[id.index];
     Node& node = graph.node(id);
@@ -571,8 +598,15 @@ double spill_bytes(const Graph& graph, ValueId value) {
   return use ? use->spills[made.index] : 0;
 }
 
-double step_seconds(size_t arguments, const MachineProfile& profile) {
-  return static_cast<double>(arguments) * profile.executor.argument_us * 1e-6;
+bool is_marked(const Graph& graph, RegionId body) {
+  return graph.node(graph.terminator(body)).attrs.has(kKernelAttr);
+}
+
+double step_seconds(const Graph& graph, RegionId body, const MachineProfile& profile) {
+  const ExecutorProfile& executor = profile.executor;
+  if (!is_marked(graph, body)) return 0;
+  const auto arguments = static_cast<double>(graph.region(body).args.size());
+  return 1e-6 * (executor.step_us + arguments * executor.argument_us);
 }
 
 }  // namespace cleave::analyze

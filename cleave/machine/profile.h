@@ -94,7 +94,7 @@ struct TileModel {
   double last_wave = 0.3;
   int64_t row_bytes = 16;
   double odd_rows = 3;
-  double convolution_share = 0.82;  // of the rate of a product of the same sizes
+  double convolution_share = 0.76;  // of the rate of a product of the same sizes
   double depthwise_tflops = 12;     // convolutions in many groups
   double narrow_tflops = 40;        // convolutions of fewer than 8 channels
   double narrow_share = 0.12;       // of the memory's bandwidth, of the same

@@ -39,7 +39,7 @@ void Formulator::run() {
   arguments();
   region(function.body);
   finish_function(graph_.terminator(function.body));
-  if (!layouts_.profile().executor.name.empty()) hold_as_executed();
+  if (analyze::is_marked(graph_, function.body)) hold_as_executed();
   compact();
 }
 
