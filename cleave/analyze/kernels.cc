@@ -12,6 +12,7 @@
 #include "cleave/ops/cost.h"
 #include "cleave/ops/dot/dot_dims.h"
 #include "cleave/ops/op.h"
+#include "cleave/rewrite/simplify.h"
 
 namespace cleave::analyze {
 namespace {
@@ -38,9 +39,12 @@ double total(const Reads& reads) {
 
 class Fuser {
  public:
-  Fuser(const Graph& graph, const Executor& executor, std::vector<KernelUse>& uses)
+  Fuser(const Graph& graph, const MachineProfile& profile, const std::vector<bool>& is_donated,
+        std::vector<KernelUse>& uses)
       : graph_(graph),
-        executor_(executor),
+        is_donated_(is_donated),
+        profile_(profile),
+        executor_(profile.executor),
         uses_(uses),
         roles_(graph.num_nodes()),
         users_(graph.num_values()),
@@ -77,7 +81,9 @@ class Fuser {
   }
   double elements(ValueId value) const {
     const Type& type = graph_.type(value);
-    return type.is_tensor() && type.has_static_shape() ? static_cast<double>(num_elements(type.shape)) : 0;
+    return type.is_tensor() && type.has_static_shape()
+               ? static_cast<double>(num_elements(type.shape))
+               : 0;
   }
 
   Role role(const Node& node) const {
@@ -86,6 +92,7 @@ class Fuser {
     if (def.has(kConstantLike)) return Role::Known;
     if (flow_of(node) == Flow::Barrier || def.has(kSameValue)) return Role::View;
     if (flow_of(node) != Flow::None) return Role::Own;
+    if (is_same_bytes(node)) return Role::View;
     if (is<op::Reduce>(node) || (is<op::Scatter>(node) && node.results.size() == 1))
       return Role::Reduce;
     const KernelClass kernel = op_cost(graph_, node).kernel;
@@ -98,13 +105,23 @@ class Fuser {
     return Role::Own;
   }
 
+  // A reduction over dimensions of size 1, a conversion to the type that the value has.
+  bool is_same_bytes(const Node& node) const {
+    if (node.results.size() != 1 || node.operands.empty()) return false;
+    if (is<op::Convert>(node))
+      return graph_.operand_type(node, 0).dtype == graph_.result_type(node).dtype;
+    return is<op::Reduce>(node) && elements(node.operands[0]) == elements(node.results[0]);
+  }
+
   // A compiler writes it as a multiplication and a sum.
   bool is_product_with_vector(const Node& node) const {
     const std::optional<DotDims> dims = dot_dims_of(graph_, node);
     if (!dims) return false;
     double shared = 1;
-    for (int64_t dim : dims->lhs_batch) shared *= static_cast<double>(graph_.operand_type(node, 0).shape[dim]);
-    for (int64_t dim : dims->lhs_contract) shared *= static_cast<double>(graph_.operand_type(node, 0).shape[dim]);
+    for (int64_t dim : dims->lhs_batch)
+      shared *= static_cast<double>(graph_.operand_type(node, 0).shape[dim]);
+    for (int64_t dim : dims->lhs_contract)
+      shared *= static_cast<double>(graph_.operand_type(node, 0).shape[dim]);
     return elements(node.operands[0]) == shared || elements(node.operands[1]) == shared;
   }
 
@@ -192,11 +209,6 @@ class Fuser {
     return reads;
   }
 
-  // The kernel writes a part of operand 0, in its place.
-  static bool is_in_place(const Node& node) {
-    return is<op::Scatter, op::DynamicUpdateSlice>(node);
-  }
-
   void write(ValueId value, bool is_written, const Reads& reads) {
     written_[value.index] = is_written;
     inside_[value.index] = is_written ? Reads{} : reads;
@@ -215,8 +227,9 @@ class Fuser {
       if (flow_of(node) == Flow::Barrier) {
         for (size_t i = 0; i < node.results.size(); ++i) {
           const ValueId operand = node.operands[i];
-          write(node.results[i], false,
-                written_[operand.index] ? Reads{{operand, bytes(operand)}} : inside_[operand.index]);
+          write(
+              node.results[i], false,
+              written_[operand.index] ? Reads{{operand, bytes(operand)}} : inside_[operand.index]);
         }
         continue;
       }
@@ -285,6 +298,22 @@ class Fuser {
       uses_[moved.node.index].launches += 1;
     }
     for (const Kernel& kernel : kernels) count_kernel(kernel);
+    for (NodeId id : nodes_) count_spills(id);
+  }
+
+  // A value that is computed in its users' kernels is written and read instead; a reduction that
+  // was inside a kernel makes it read everything twice.
+  void count_spills(NodeId id) {
+    const Node& node = graph_.node(id);
+    KernelUse& use = uses_[id.index];
+    use.spills.assign(node.results.size(), 0.0);
+    if (roles_[id.index] == Role::Known) return;
+    for (size_t i = 0; i < node.results.size(); ++i) {
+      const ValueId result = node.results[i];
+      if (written_[result.index] || roles_[id.index] == Role::View) continue;
+      use.spills[i] = 2 * bytes(result);
+      if (roles_[id.index] == Role::Reduce) use.spills[i] += total(inside_[result.index]);
+    }
   }
 
   void count_product(const Node& node, KernelUse& use) const {
@@ -299,7 +328,19 @@ class Fuser {
         continue;
       use.reads[i] += 2 / executor_.transpose_share;
       use.launches += 1;
+      const ValueId source = behind(operand);
+      const NodeId producer = graph_.value(source).producer;
+      if (!producer.valid() || !is_in_place(this->node(producer))) continue;
+      // What is updated in place, such as a cache of keys, is kept in the product's order: it is
+      // copied for the update, and if it is returned, put back in order.
+      use.reads[i] += is_returned(source) ? 2 + 2 / executor_.transpose_share : 2;
+      use.launches += is_returned(source) ? 2 : 1;
     }
+  }
+
+  bool is_returned(ValueId value) const {
+    return std::any_of(users_[value.index].begin(), users_[value.index].end(),
+                       [&](NodeId user) { return roles_[user.index] == Role::End; });
   }
 
   // Products take operands whose batch dimensions come first, and whose others lie together.
@@ -345,13 +386,13 @@ class Fuser {
       return a.second < b.second;
     });
     if (executor_.merges_siblings && largest != reads.end()) {
-      const auto [it, is_new] = by_operand.try_emplace(
-          {largest->first.index, elements(node.results[0])}, kernels.size());
+      const auto [it, is_new] =
+          by_operand.try_emplace({largest->first.index, elements(node.results[0])}, kernels.size());
       if (!is_new) {
         Kernel& kernel = kernels[it->second];
-        const bool depends = std::any_of(kernel.roots.begin(), kernel.roots.end(), [&](NodeId root) {
-          return reads.contains(graph_.node(root).results[0]);
-        });
+        const bool depends =
+            std::any_of(kernel.roots.begin(), kernel.roots.end(),
+                        [&](NodeId root) { return reads.contains(graph_.node(root).results[0]); });
         if (!depends) {
           for (const auto& [value, count] : reads)
             kernel.reads[value] = std::max(kernel.reads[value], count);
@@ -381,14 +422,20 @@ class Fuser {
     return list;
   }
 
-  // Over the result. Updates of a scatter are read and written back where they belong, and what
-  // they go into is written first if it was a constant.
+  // Over the result. Updates of a scatter are read and written back where they belong; what they go
+  // into is written first if it was a constant, and copied if it is an argument that must stay.
   double passes_to_write(const Node& node) const {
     if (!is_in_place(node)) return 1;
     const bool scatters = is<op::Scatter>(node);
     const NodeId producer = graph_.value(node.operands[0]).producer;
-    const double first = producer.valid() && node_is_free(producer) ? 1 : 0;
-    return first + (scatters ? 2 : 1) * bytes(node.operands[scatters ? 2 : 1]) / bytes(node.results[0]);
+    const bool copies = !producer.valid() && !is_donated_[node.operands[0].index];
+    const double first = copies ? 2 : producer.valid() && node_is_free(producer) ? 1 : 0;
+    return first +
+           (scatters ? 2 : 1) * bytes(node.operands[scatters ? 2 : 1]) / bytes(node.results[0]);
+  }
+
+  bool computes(NodeId id) const {
+    return roles_[id.index] == Role::Inside && !node(id).def->has(kRepeats);
   }
 
   void count_kernel(const Kernel& kernel) {
@@ -399,8 +446,7 @@ class Fuser {
     for (NodeId id : list) {
       mixed = mixed || orders_.mixed[id.index];
       rows = rows || (roles_[id.index] == Role::Reduce && id != kernel.roots[0]);
-      if (roles_[id.index] == Role::Inside && !node(id).def->has(kRepeats))
-        ops += elements(node(id).results[0]);
+      if (computes(id)) ops += elements(node(id).results[0]);
     }
     const bool reduces = is<op::Reduce>(first);
     double share = reduces ? executor_.reduction_share : rows ? executor_.rows_share : 1;
@@ -409,15 +455,16 @@ class Fuser {
     for (NodeId root : kernel.roots) moved += bytes(node(root).results[0]);
     const bool is_large_column_sum = reduces && moved > 4e6 && !reduces_rows(first);
     uses_[kernel.roots[0].index].launches += is_large_column_sum ? 2 : 1;
-    // Arithmetic takes longer than the memory: 4e12 bytes take a second.
-    const bool works = ops / (executor_.vector_tops * 1e12) > moved / (4e12 * share);
+    const bool works =
+        executor_.vector_tops > 0 &&
+        ops / (executor_.vector_tops * 1e12) > moved / (profile_.memory_gbps * 1e9 * share);
     for (NodeId root : kernel.roots) {
       const Node& last = node(root);
       uses_[root.index].writes[0] = std::max(1e-9, works ? 1e-9 : passes_to_write(last) / share);
     }
     if (works) {
       for (NodeId id : list)
-        if (roles_[id.index] == Role::Inside) uses_[id.index].works += 1;
+        if (computes(id)) uses_[id.index].works += 1;
       return;
     }
     std::unordered_map<uint32_t, bool> done;
@@ -431,7 +478,9 @@ class Fuser {
   }
 
   const Graph& graph_;
-  const Executor& executor_;
+  const std::vector<bool>& is_donated_;  // by value: its memory may be written
+  const MachineProfile& profile_;
+  const ExecutorProfile& executor_;
   std::vector<KernelUse>& uses_;
   RegionId region_;
   StorageOrders orders_;
@@ -442,12 +491,13 @@ class Fuser {
   std::vector<Reads> inside_;               // by value that is not written: what its kernel reads
 };
 
-void mark_region(Graph& graph, RegionId region, const Executor& executor,
-                 std::vector<KernelUse>& uses) {
-  Fuser(graph, executor, uses).region(region);
+void mark_region(const Graph& graph, RegionId region, const MachineProfile& profile,
+                 const std::vector<bool>& is_donated, std::vector<KernelUse>& uses) {
+  Fuser(graph, profile, is_donated, uses).region(region);
   for (NodeId id : graph.region(region).nodes)
     if (flow_of(graph.node(id)) != Flow::None)
-      for (RegionId inner : graph.node(id).regions) mark_region(graph, inner, executor, uses);
+      for (RegionId inner : graph.node(id).regions)
+        mark_region(graph, inner, profile, is_donated, uses);
 }
 
 }  // namespace
@@ -455,37 +505,108 @@ void mark_region(Graph& graph, RegionId region, const Executor& executor,
 std::optional<KernelUse> kernel_use(const Node& node) {
   const Attribute* attr = node.attrs.find(kKernelAttr);
   const auto* array = attr ? attr->as<DenseArrayAttr>() : nullptr;
-  if (!array || array->floats.size() != 3 + node.operands.size() + node.results.size())
-    return std::nullopt;
+  const size_t operands = node.operands.size(), results = node.results.size();
+  if (!array || array->floats.size() != 3 + operands + 2 * results) return std::nullopt;
   KernelUse use;
   use.launches = array->floats[0];
   use.works = array->floats[1];
   use.is_library = array->floats[2] != 0;
-  const auto reads = array->floats.begin() + 3;
-  const auto writes = reads + static_cast<ptrdiff_t>(node.operands.size());
-  use.reads.assign(reads, writes);
-  use.writes.assign(writes, array->floats.end());
+  auto next = array->floats.begin() + 3;
+  auto take = [&](std::vector<double>& list, size_t count) {
+    list.assign(next, next + static_cast<ptrdiff_t>(count));
+    next += static_cast<ptrdiff_t>(count);
+  };
+  take(use.reads, operands);
+  take(use.writes, results);
+  take(use.spills, results);
   return use;
 }
 
-void mark_kernels(Graph& graph, std::string_view entry, const Executor& executor) {
+bool is_donated_argument(const AttrDict& attrs) {
+  return attrs.has("tf.aliasing_output") || attrs.has("jax.buffer_donor");
+}
+
+void mark_kernels(Graph& graph, std::string_view entry, const MachineProfile& profile) {
+  if (profile.executor.name.empty()) return;
   const Function* function = graph.find_function(entry);
   if (!function) throw_user("there is no function @{}", entry);
   std::vector<KernelUse> uses(graph.num_nodes());
-  mark_region(graph, function->body, executor, uses);
+  // What is computed twice is computed once; the ops that are left keep their numbers.
+  Graph merged = graph;
+  if (profile.executor.fuses) merge_common(merged);
+  // What a loop carries may be written as well: only arguments that are not donated must stay.
+  std::vector<bool> is_donated(graph.num_values(), true);
+  const std::vector<ValueId>& arguments = graph.region(function->body).args;
+  for (size_t i = 0; i < arguments.size(); ++i)
+    is_donated[arguments[i].index] =
+        i < function->arg_attrs.size() && is_donated_argument(function->arg_attrs[i]);
+  mark_region(merged, function->body, profile, is_donated, uses);
   graph.walk(function->body, [&](NodeId id) {
-    const KernelUse& use = uses[id.index];
+    KernelUse& use = uses[id.index];
     Node& node = graph.node(id);
-    if (use.reads.size() != node.operands.size() || use.writes.size() != node.results.size()) return;
+    use.reads.resize(node.operands.size());
+    use.writes.resize(node.results.size());
+    use.spills.resize(node.results.size());
     DenseArrayAttr array{DType::F64, {}, {use.launches, use.works, use.is_library ? 1.0 : 0.0}};
-    array.floats.insert(array.floats.end(), use.reads.begin(), use.reads.end());
-    array.floats.insert(array.floats.end(), use.writes.begin(), use.writes.end());
+    for (const std::vector<double>* list : {&use.reads, &use.writes, &use.spills})
+      array.floats.insert(array.floats.end(), list->begin(), list->end());
     node.attrs.set(kKernelAttr, std::move(array));
   });
 }
 
 void unmark_kernels(Graph& graph) {
   graph.walk([&](NodeId id) { graph.node(id).attrs.erase(kKernelAttr); });
+}
+
+bool is_in_place(const Node& node) { return is<op::Scatter, op::DynamicUpdateSlice>(node); }
+
+double kernel_seconds(const Graph& graph, const Node& node, const KernelUse& use,
+                      const MachineProfile& profile) {
+  auto bytes = [&](ValueId value) {
+    const Type& type = graph.type(value);
+    return type.is_tensor() && type.has_static_shape() ? static_cast<double>(type.byte_count()) : 0;
+  };
+  double moved = 0;
+  for (size_t i = 0; i < node.operands.size(); ++i) moved += use.reads[i] * bytes(node.operands[i]);
+  double seconds = use.launches * profile.executor.launch_us * 1e-6;
+  if (use.is_library) {
+    const OpCost cost = op_cost(graph, node);
+    const DType given = graph.operand_type(node, 0).dtype;
+    const bool rounds = profile.executor.tf32 && given == DType::F32 && !cost.products.is_exact;
+    seconds += product_seconds(cost, rounds ? DType::TF32 : given, profile);
+  } else {
+    for (size_t i = 0; i < node.results.size(); ++i)
+      moved += use.writes[i] * bytes(node.results[i]);
+    if (use.works > 0 && !node.results.empty() && bytes(node.results[0]) > 0)
+      seconds += use.works * static_cast<double>(num_elements(graph.result_type(node).shape)) /
+                 (profile.executor.vector_tops * 1e12);
+  }
+  return seconds + moved / (profile.memory_gbps * 1e9);
+}
+
+double spill_seconds(double spill_bytes, const ShardingSpec& from, const MachineProfile& profile) {
+  if (spill_bytes <= 0) return 0;
+  auto parts = static_cast<double>(total_size(from.partial));
+  for (const DimSpec& dim : from.dims) parts *= static_cast<double>(total_size(dim.axes));
+  return profile.executor.launch_us * 1e-6 + spill_bytes / parts / (profile.memory_gbps * 1e9);
+}
+
+double spill_bytes(const Graph& graph, ValueId value) {
+  const Value& made = graph.value(value);
+  if (!made.producer.valid()) return 0;
+  const std::optional<KernelUse> use = kernel_use(graph.node(made.producer));
+  return use ? use->spills[made.index] : 0;
+}
+
+bool is_marked(const Graph& graph, RegionId body) {
+  return graph.node(graph.terminator(body)).attrs.has(kKernelAttr);
+}
+
+double step_seconds(const Graph& graph, RegionId body, const MachineProfile& profile) {
+  const ExecutorProfile& executor = profile.executor;
+  if (!is_marked(graph, body)) return 0;
+  const auto arguments = static_cast<double>(graph.region(body).args.size());
+  return 1e-6 * (executor.step_us + arguments * executor.argument_us);
 }
 
 }  // namespace cleave::analyze

@@ -19,7 +19,7 @@ Order row_major(size_t rank) {
 
 class Orders {
  public:
-  Orders(const Graph& graph, const Executor& executor) : graph_(graph), executor_(executor) {
+  Orders(const Graph& graph, const ExecutorProfile& executor) : graph_(graph), executor_(executor) {
     result_.of.resize(graph.num_values());
     result_.mixed.resize(graph.num_nodes());
   }
@@ -68,7 +68,8 @@ class Orders {
   }
 
   bool keeps_rank(const Node& node) const {
-    return (node.def->has(kViewLike) || is<op::Pad, op::Concatenate, op::DynamicUpdateSlice>(node)) &&
+    return (node.def->has(kViewLike) ||
+            is<op::Pad, op::Concatenate, op::DynamicUpdateSlice>(node)) &&
            graph_.operand_type(node, 0).rank() == graph_.result_type(node).rank();
   }
 
@@ -76,8 +77,8 @@ class Orders {
     const std::vector<int64_t> permutation = node.attrs.get_ints("permutation");
     Order order;
     for (int dim : known(node.operands[0]))
-      order.push_back(static_cast<int>(
-          std::find(permutation.begin(), permutation.end(), dim) - permutation.begin()));
+      order.push_back(static_cast<int>(std::find(permutation.begin(), permutation.end(), dim) -
+                                       permutation.begin()));
     return order;
   }
 
@@ -86,7 +87,8 @@ class Orders {
     Order order;
     for (int dim : known(node.operands[0])) {
       if (std::find(dims.begin(), dims.end(), dim) != dims.end()) continue;
-      const auto before = std::count_if(dims.begin(), dims.end(), [&](int64_t d) { return d < dim; });
+      const auto before =
+          std::count_if(dims.begin(), dims.end(), [&](int64_t d) { return d < dim; });
       order.push_back(dim - static_cast<int>(before));
     }
     return order;
@@ -101,8 +103,9 @@ class Orders {
     const Order plain_from = real_dims(from, {}), kept = real_dims(from, of(node.operands[0]));
     if (kept == plain_from) return plain(node.results[0]);
     const Order plain_to = real_dims(to, {});
-    const bool same = std::equal(plain_from.begin(), plain_from.end(), plain_to.begin(),
-                                 plain_to.end(), [&](int a, int b) { return from.shape[a] == to.shape[b]; });
+    const bool same =
+        std::equal(plain_from.begin(), plain_from.end(), plain_to.begin(), plain_to.end(),
+                   [&](int a, int b) { return from.shape[a] == to.shape[b]; });
     if (!same) {
       mark(id, 0, from.shape[kept.back()], from.shape[plain_from.back()]);
       return plain(node.results[0]);
@@ -111,7 +114,8 @@ class Orders {
     for (size_t d = 0; d < to.rank(); ++d)
       if (to.shape[d] == 1) order.push_back(static_cast<int>(d));
     for (int dim : kept)
-      order.push_back(plain_to[std::find(plain_from.begin(), plain_from.end(), dim) - plain_from.begin()]);
+      order.push_back(
+          plain_to[std::find(plain_from.begin(), plain_from.end(), dim) - plain_from.begin()]);
     return order;
   }
 
@@ -133,8 +137,10 @@ class Orders {
       if (of(node.operands[i]).empty() || operand.shape != type.shape) continue;
       const Order its = real_dims(operand, of(node.operands[i]));
       if (its.empty() || its == own) continue;
-      mark(id, i, type.shape[its.back()], its.back() == own.back() ? type.shape[its.back()] : type.shape[own.back()]);
-      if (!result_.strided.empty() && result_.strided.back().node == id) of(node.operands[i]) = order;
+      mark(id, i, type.shape[its.back()],
+           its.back() == own.back() ? type.shape[its.back()] : type.shape[own.back()]);
+      if (!result_.strided.empty() && result_.strided.back().node == id)
+        of(node.operands[i]) = order;
     }
     return order;
   }
@@ -148,7 +154,7 @@ class Orders {
   }
 
   const Graph& graph_;
-  const Executor& executor_;
+  const ExecutorProfile& executor_;
   StorageOrders result_;
 };
 
@@ -163,7 +169,7 @@ std::vector<int> real_dims(const Type& type, const std::vector<int>& order) {
   return dims;
 }
 
-StorageOrders storage_orders(const Graph& graph, RegionId region, const Executor& executor) {
+StorageOrders storage_orders(const Graph& graph, RegionId region, const ExecutorProfile& executor) {
   return Orders(graph, executor).run(region);
 }
 

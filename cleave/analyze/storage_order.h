@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cleave/graph/graph.h"
-#include "cleave/machine/executor.h"
+#include "cleave/machine/executor_profile.h"
 
 namespace cleave::analyze {
 
@@ -26,7 +26,7 @@ struct StorageOrders {
   std::vector<bool> mixed;           // by node: it reads an operand in another order than its own
   std::vector<Moved> strided;        // operands that are copied first, because rows are short
 };
-StorageOrders storage_orders(const Graph& graph, RegionId region, const Executor& executor);
+StorageOrders storage_orders(const Graph& graph, RegionId region, const ExecutorProfile& executor);
 
 // The dimensions of more than one element, major to minor; those of `order`, or all if it is empty.
 std::vector<int> real_dims(const Type& type, const std::vector<int>& order);
