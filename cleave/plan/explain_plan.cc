@@ -8,12 +8,15 @@
 #include "cleave/analyze/program_cost.h"
 #include "cleave/analyze/program_memory.h"
 #include "cleave/core/error.h"
+#include "cleave/core/near_names.h"
 #include "cleave/core/units.h"
+#include "cleave/graph/flow.h"
 #include "cleave/plan/apply.h"
 #include "cleave/plan/bound_plan.h"
 #include "cleave/plan/explain_groups.h"
 #include "cleave/plan/formulation.h"
 #include "cleave/plan/names.h"
+#include "cleave/plan/op_costs.h"
 
 namespace cleave::plan {
 namespace {
@@ -120,9 +123,51 @@ class Surroundings {
 size_t op_named(const Plan& plan, const std::string& op) {
   if (const PlannedOp* found = plan.find_op(op))
     return static_cast<size_t>(found - plan.ops.data());
-  std::string some;
-  for (size_t i = 0; i < plan.ops.size() && i < 8; ++i) some += " " + plan.ops[i].name;
-  throw_user("the plan has no op '{}'; it has{}{}", op, some, plan.ops.size() > 8 ? " ..." : "");
+  std::vector<std::string> names;
+  for (const PlannedOp& known : plan.ops) names.push_back(known.name);
+  constexpr size_t kMost = 8;
+  throw_user("the plan has no op '{}'; near to it are {}{}", op,
+             fmt::join(near_names(op, names, kMost), ", "), names.size() > kMost ? ", ..." : "");
+}
+
+// The op as the plan runs it: layouts, communication before it, time, memory.
+std::string as_planned(const BoundPlan& bound, const MachineProfile& profile, size_t op) {
+  const Plan& plan = bound.plan;
+  const PlannedOp& planned = plan.ops[op];
+  const Node& node = bound.flat.node(bound.ops[op].node);
+  std::string text;
+  OpLayouts specs{{}, planned.results};
+  for (size_t i = 0; i < planned.operands.size(); ++i) {
+    const ShardingSpec &lies = bound.spec(bound.ops[op].operands[i]),
+                       &taken = planned.operands[i].spec;
+    const Type& type = bound.flat.operand_type(node, i);
+    specs.operands.push_back(taken);
+    text += fmt::format("  operand {}  {}  {}  {}\n", i, planned.operands[i].source,
+                        to_string(type), spec_text(taken));
+    if (!lies.mesh || !taken.mesh || lies.same_layout(taken)) continue;
+    const ReshardPlan way = communication_cost(lies, taken, type, profile, plan.parts);
+    text += fmt::format("    lies as {}; {} and {} received to change that\n", spec_text(lies),
+                        seconds_text(way.seconds), bytes_text(way.bytes));
+    for (const ReshardStep& step : way.steps)
+      text += fmt::format("    {:>10}  {}\n", seconds_text(step.seconds), to_string(step));
+  }
+  for (size_t i = 0; i < planned.results.size(); ++i)
+    text += fmt::format("  result {}   {}  {}\n", i, to_string(bound.flat.result_type(node, i)),
+                        spec_text(planned.results[i]));
+  if (const Flow flow = flow_of(node); flow != Flow::None && flow != Flow::Scan)
+    return text;  // the ops inside have costs of their own
+  const ComputeCost compute =
+      ComputeQuestions(bound.flat, plan.mesh, profile).ask(bound.ops[op].node, specs);
+  text += fmt::format("  compute   {}, limited by {}", seconds_text(compute.seconds),
+                      name(compute.limit()));
+  if (compute.seconds > 0)
+    text += fmt::format(" (launch {}, arithmetic {}, memory {})", seconds_text(compute.launch),
+                        seconds_text(compute.arithmetic), seconds_text(compute.memory));
+  const MemoryCost memory = memory_in(bound.flat, bound.ops[op].node, specs, plan.mesh);
+  text += fmt::format("\n  memory    {}: operands {}, results {}, temporaries {}\n",
+                      bytes_text(memory.total()), bytes_text(memory.operands),
+                      bytes_text(memory.results), bytes_text(memory.temporaries));
+  return text;
 }
 
 std::string reason(const Alternative& chosen, const Alternative& other) {
@@ -235,14 +280,16 @@ std::string explain_plan(const Plan& plan, const Graph& graph, const MachineProf
 
 std::string explain_op(const Plan& plan, const Graph& graph, const MachineProfile& profile,
                        const std::string& op, size_t most) {
-  const std::vector<Alternative> ways = alternatives(plan, graph, profile, op);
-  const PlannedOp& planned = plan.ops[op_named(plan, op)];
+  const Graph flat = flatten(graph, plan.entry);
+  const BoundPlan bound = bind(plan, flat);
+  const size_t place = op_named(plan, op);
+  const std::vector<Alternative> ways = Surroundings(bound, profile, place).run();
+  const PlannedOp& planned = plan.ops[place];
   const auto chosen =
       std::find_if(ways.begin(), ways.end(), [](const Alternative& way) { return way.chosen; });
   std::string text = fmt::format("{}: {}, {} time{} a step, {} ways to run it\n", op, planned.op,
                                  planned.times, planned.times == 1 ? "" : "s", ways.size());
-  for (size_t i = 0; i < planned.operands.size(); ++i)
-    text += fmt::format("  operand {} is {}\n", i, planned.operands[i].source);
+  text += as_planned(bound, profile, place);
   auto describe = [&](const Alternative& way) {
     return fmt::format("{:>10}  {} compute, {} for operands, {} for results, {}\n{:>14}{}\n",
                        seconds_text(way.seconds()), seconds_text(way.compute),

@@ -1,0 +1,34 @@
+#include "cleave/machine/limits.h"
+
+namespace cleave {
+namespace {
+
+// So fast that nothing of it is left in a time.
+constexpr double kEndless = 1e12;
+
+}  // namespace
+
+MachineProfile without_arithmetic(MachineProfile profile) {
+  profile.vector_tflops *= kEndless;
+  for (auto* rates : {&profile.matmul, &profile.convolution})
+    for (auto& [dtype, rate] : *rates) {
+      rate.tflops *= kEndless;
+      rate.ramp_us = 0;
+    }
+  return profile;
+}
+
+MachineProfile without_memory(MachineProfile profile) {
+  profile.memory_gbps *= kEndless;
+  profile.cache_gbps *= kEndless;
+  // A curve is floor and memory at once; its first point is the floor.
+  for (auto& curves : profile.curves)
+    for (auto& [dtype, curve] : curves)
+      if (!curve.empty()) curve.resize(1);
+  for (auto& curves : profile.curves)
+    for (auto& [dtype, curve] : curves)
+      for (CurvePoint& point : curve) point.bytes *= kEndless;
+  return profile;
+}
+
+}  // namespace cleave
