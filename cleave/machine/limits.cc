@@ -10,11 +10,15 @@ constexpr double kEndless = 1e12;
 
 MachineProfile without_arithmetic(MachineProfile profile) {
   profile.vector_tflops *= kEndless;
+  profile.executor.vector_tops *= kEndless;
   for (auto* rates : {&profile.matmul, &profile.convolution})
     for (auto& [dtype, rate] : *rates) {
       rate.tflops *= kEndless;
       rate.ramp_us = 0;
     }
+  for (auto& [dtype, tflops] : profile.tiles.tflops) tflops *= kEndless;
+  profile.tiles.depthwise_tflops *= kEndless;
+  profile.tiles.narrow_tflops *= kEndless;
   return profile;
 }
 
@@ -23,11 +27,10 @@ MachineProfile without_memory(MachineProfile profile) {
   profile.cache_gbps *= kEndless;
   // A curve is floor and memory at once; its first point is the floor.
   for (auto& curves : profile.curves)
-    for (auto& [dtype, curve] : curves)
-      if (!curve.empty()) curve.resize(1);
-  for (auto& curves : profile.curves)
-    for (auto& [dtype, curve] : curves)
-      for (CurvePoint& point : curve) point.bytes *= kEndless;
+    for (auto& [dtype, curve] : curves) {
+      curve.resize(1);
+      curve[0].bytes *= kEndless;
+    }
   return profile;
 }
 

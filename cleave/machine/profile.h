@@ -134,7 +134,7 @@ struct MachineProfile {
   // What the data sheet promises for products without sparsity, 1e12 FLOP/s: only the utilization
   // (MFU) refers to it.
   std::map<DType, double> peak_tflops;
-  TileModel tiles;                          // of products in a step that `executor` compiled
+  TileModel tiles;  // of products in a step that `executor` compiled
   ExecutorProfile executor;
   std::array<double, kNumAllKernelClasses> bandwidth_efficiency{1, 1, 1, 1, 1, 1, 1, 1, 1};
   // By KernelClass and dtype, if times were measured: they replace bandwidth and efficiency. A

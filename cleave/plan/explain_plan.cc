@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "cleave/analyze/kernels.h"
 #include "cleave/analyze/program_cost.h"
 #include "cleave/analyze/program_memory.h"
 #include "cleave/core/error.h"
@@ -66,9 +67,10 @@ class Surroundings {
  private:
   ShardingSpec spec(SpecId id) const { return id == kNoSpec ? ShardingSpec{} : layouts_.spec(id); }
 
-  double reshard(const ShardingSpec& from, const ShardingSpec& to, const Type& type) {
+  double reshard(const ShardingSpec& from, const ShardingSpec& to, ValueId value) {
     if (!from.mesh || !to.mesh || from.same_layout(to)) return 0;
-    return layouts_.seconds(layouts_.intern(from), layouts_.intern(to), type);
+    return layouts_.seconds(layouts_.intern(from), layouts_.intern(to), flat_.type(value)) +
+           analyze::spill_seconds(analyze::spill_bytes(flat_, value), from, layouts_.profile());
   }
 
   Alternative price(const std::vector<ShardingSpec>& operands,
@@ -80,7 +82,8 @@ class Surroundings {
     for (size_t i = 0; i < operands.size(); ++i) {
       way.layouts += (i ? ", " : "") + spec_text(operands[i]);
       const Type& type = flat_.operand_type(node, i);
-      way.operands += planned_.times * reshard(bound_.spec(own_.operands[i]), operands[i], type);
+      way.operands +=
+          planned_.times * reshard(bound_.spec(own_.operands[i]), operands[i], node.operands[i]);
       way.chosen &= !operands[i].mesh || operands[i].same_layout(planned_.operands[i].spec);
       if (operands[i].mesh) way.bytes += layouts_.bytes(layouts_.intern(operands[i]), type);
     }
@@ -88,7 +91,7 @@ class Surroundings {
     for (size_t i = 0; i < results.size(); ++i) {
       way.layouts += (i ? ", " : "") + spec_text(results[i]);
       const Type& type = flat_.result_type(node, i);
-      way.results += deliveries({node.results[i]}, results[i], type);
+      way.results += deliveries({node.results[i]}, results[i]);
       way.chosen &= !results[i].mesh || results[i].same_layout(planned_.results[i]);
       if (results[i].mesh) way.bytes += layouts_.bytes(layouts_.intern(results[i]), type);
     }
@@ -96,15 +99,16 @@ class Surroundings {
   }
 
   // From a result to all that take it, as planned.
-  double deliveries(const BoundSource& result, const ShardingSpec& from, const Type& type) {
+  double deliveries(const BoundSource& result, const ShardingSpec& from) {
     double seconds = 0;
     for (size_t c = 0; c < plan_.copies.size(); ++c)
       if (bound_.copies[c].source == result)
-        seconds += planned_.times * reshard(from, plan_.copies[c].spec, type);
+        seconds += planned_.times * reshard(from, plan_.copies[c].spec, result.value);
     for (size_t o = 0; o < plan_.ops.size(); ++o)
       for (size_t i = 0; i < plan_.ops[o].operands.size(); ++i)
         if (bound_.ops[o].operands[i] == result)
-          seconds += plan_.ops[o].times * reshard(from, plan_.ops[o].operands[i].spec, type);
+          seconds +=
+              plan_.ops[o].times * reshard(from, plan_.ops[o].operands[i].spec, result.value);
     return seconds;
   }
 
@@ -145,10 +149,14 @@ std::string as_planned(const BoundPlan& bound, const MachineProfile& profile, si
     text += fmt::format("  operand {}  {}  {}  {}\n", i, planned.operands[i].source,
                         to_string(type), spec_text(taken));
     if (!lies.mesh || !taken.mesh || lies.same_layout(taken)) continue;
-    const ReshardPlan way = communication_cost(lies, taken, type, profile, plan.parts);
+    const CommunicationCost change = communication_cost(bound.flat, bound.ops[op].operands[i].value,
+                                                        lies, taken, profile, plan.parts);
     text += fmt::format("    lies as {}; {} and {} received to change that\n", spec_text(lies),
-                        seconds_text(way.seconds), bytes_text(way.bytes));
-    for (const ReshardStep& step : way.steps)
+                        seconds_text(change.seconds()), bytes_text(change.way.bytes));
+    if (change.spill_seconds > 0)
+      text +=
+          fmt::format("    {:>10}  written and read for it\n", seconds_text(change.spill_seconds));
+    for (const ReshardStep& step : change.way.steps)
       text += fmt::format("    {:>10}  {}\n", seconds_text(step.seconds), to_string(step));
   }
   for (size_t i = 0; i < planned.results.size(); ++i)
@@ -280,7 +288,7 @@ std::string explain_plan(const Plan& plan, const Graph& graph, const MachineProf
 
 std::string explain_op(const Plan& plan, const Graph& graph, const MachineProfile& profile,
                        const std::string& op, size_t most) {
-  const Graph flat = flatten(graph, plan.entry);
+  const Graph flat = flatten(graph, plan.entry, profile);
   const BoundPlan bound = bind(plan, flat);
   const size_t place = op_named(plan, op);
   const std::vector<Alternative> ways = Surroundings(bound, profile, place).run();

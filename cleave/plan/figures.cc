@@ -4,20 +4,24 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <unordered_map>
 
+#include "cleave/analyze/kernels.h"
 #include "cleave/analyze/memory_classes.h"
 #include "cleave/core/kernel_classes.h"
 #include "cleave/graph/flow.h"
 #include "cleave/graph/manual_axes.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/graph/text/text.h"
+#include "cleave/graph/value_sharding.h"
 #include "cleave/ops/convolution/conv_attr.h"
 #include "cleave/ops/cost.h"
 #include "cleave/ops/op.h"
 #include "cleave/plan/bound_plan.h"
 #include "cleave/plan/names.h"
 #include "cleave/plan/op_costs.h"
+#include "cleave/spmd/planned_marks.h"
 
 namespace cleave::plan {
 namespace {
@@ -63,7 +67,8 @@ class ValueNumbers {
     auto enter = [&](ValueId value) { inside.emplace(value.index, inside.size()); };
     key += node.name();
     for (const NamedAttribute& attr : node.attrs.entries())
-      if (attr.name != "sdy.sharding") key += " " + attr.name + "=" + to_string(attr.value);
+      if (attr.name != kShardingAttr && attr.name != kKernelAttr)
+        key += " " + attr.name + "=" + to_string(attr.value);
     for (ValueId operand : node.operands) {
       const auto place = inside.find(operand.index);
       key += place == inside.end() ? fmt::format(" %{}", of(operand))
@@ -229,7 +234,8 @@ ModelFlops model_flops(const Plan& plan, const Graph& flat) {
   const BoundPlan bound = bind(plan, flat);
   ModelFlops result;
   ValueNumbers numbers(flat);
-  std::map<DType, double> by_dtype;
+  using Kind = std::pair<DType, bool>;
+  std::map<Kind, double> by_kind;
   for (size_t i = 0; i < plan.ops.size(); ++i) {
     const Node& node = flat.node(bound.ops[i].node);
     const bool is_repeated = numbers.visit(bound.ops[i].node);
@@ -242,13 +248,14 @@ ModelFlops model_flops(const Plan& plan, const Graph& flat) {
     const OpCost cost = op_cost(flat, node);
     if (!is_product(cost)) continue;
     (is_repeated ? result.recomputed : result.flops) += cost.flops * plan.ops[i].times;
-    by_dtype[flat.operand_type(node, 0).dtype] += cost.flops * plan.ops[i].times;
+    Kind kind{flat.operand_type(node, 0).dtype, cost.products.is_exact};
+    by_kind[kind] += cost.flops * plan.ops[i].times;
   }
   double most = 0;
-  for (const auto& [dtype, flops] : by_dtype)
+  for (const auto& [kind, flops] : by_kind)
     if (flops > most) {
       most = flops;
-      result.dtype = dtype;
+      std::tie(result.dtype, result.is_exact) = kind;
     }
   return result;
 }
@@ -267,11 +274,14 @@ StepLimits step_limits(const Plan& plan, const Graph& flat, const MachineProfile
   // Ops of one kind that take the same time are limited by the same.
   std::map<std::pair<std::string_view, double>, ComputeCost> known;
   double compute = 0;
+  bool has_manual = false;
   for (size_t i = 0; i < plan.ops.size(); ++i) {
     const PlannedOp& op = plan.ops[i];
     if (op.seconds <= 0 || op.times <= 0) continue;
     const Node& node = flat.node(bound.ops[i].node);
+    has_manual |= flow_of(node) == Flow::Manual;
     if (const Flow flow = flow_of(node); flow != Flow::None && flow != Flow::Scan) continue;
+    if (node.def->has(kTerminator)) continue;  // the host's part
     auto [it, is_new] = known.try_emplace({op.op, op.seconds});
     if (is_new) {
       OpLayouts specs;
@@ -291,20 +301,26 @@ StepLimits step_limits(const Plan& plan, const Graph& flat, const MachineProfile
                                                      : limits.arithmetic;
     rest += seconds - launch;
   }
+  limits.host = analyze::step_seconds(flat.region(bound.body()).args.size(),
+                                      shared_by(profile, plan.mesh->num_devices()));
   limits.communication = std::max(0.0, plan.totals.seconds - plan.totals.compute_seconds);
-  limits.other = std::max(0.0, plan.totals.compute_seconds - compute);
+  // The rest is what broken kernels write and read, unless there are ops that are not looked into.
+  const double rest = std::max(0.0, plan.totals.compute_seconds - compute - limits.host);
+  (has_manual ? limits.manual : limits.memory) += rest;
   return limits;
 }
 
 PlanFigures plan_figures(const Plan& plan, const Graph& graph, const MachineProfile& profile) {
-  const Graph flat = flatten(graph, plan.entry);
+  const Graph flat = flatten(graph, plan.entry, profile);
   PlanFigures figures;
   const ModelFlops model = model_flops(plan, flat);
   figures.model_flops = model.flops;
   figures.recomputed_flops = model.recomputed;
   figures.is_of_program = model.is_of_program;
-  figures.dtype = name(model.dtype);
-  if (const auto peak = profile.peak_tflops.find(model.dtype); peak != profile.peak_tflops.end())
+  const bool is_tf32 = model.dtype == DType::F32 && profile.executor.tf32 && !model.is_exact;
+  const DType dtype = is_tf32 ? DType::TF32 : model.dtype;
+  figures.dtype = name(dtype);
+  if (const auto peak = profile.peak_tflops.find(dtype); peak != profile.peak_tflops.end())
     figures.peak_flops = peak->second * 1e12 * static_cast<double>(plan.mesh->num_devices());
   const double seconds = plan.totals.seconds;
   if (figures.peak_flops > 0 && seconds > 0)
@@ -318,7 +334,8 @@ PlanFigures plan_figures(const Plan& plan, const Graph& graph, const MachineProf
                                    {"other arithmetic", limits.arithmetic},
                                    {"memory", limits.memory},
                                    {"launches", limits.launches},
-                                   {"manual computations", limits.other},
+                                   {"host", limits.host},
+                                   {"manual computations", limits.manual},
                                    {"communication", limits.communication}})
     if (part > 0) figures.limits.push_back({what, part});
   return figures;

@@ -23,6 +23,7 @@ struct ModelFlops {
   // told: it is then that of the program.
   bool is_of_program = false;
   DType dtype = DType::F32;  // of the operands of most of it
+  bool is_exact = false;     // they are not to be rounded to tf32
 };
 ModelFlops model_flops(const Plan& plan, const Graph& flat);
 
@@ -41,8 +42,9 @@ struct StepLimits {
   double arithmetic = 0;     // of other kernels
   double memory = 0;         // kernels that wait for memory
   double launches = 0;       // and what else is there before a kernel runs
+  double host = 0;           // what is done there for the arguments
   double communication = 0;  // that nothing hides
-  double other = 0;          // manual computations, which are not looked into
+  double manual = 0;         // manual computations, which are not looked into
 };
 StepLimits step_limits(const Plan& plan, const Graph& flat, const MachineProfile& profile);
 

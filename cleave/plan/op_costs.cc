@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "cleave/analyze/kernels.h"
 #include "cleave/core/error.h"
 #include "cleave/core/shard_layout.h"
 #include "cleave/graph/flow.h"
@@ -193,16 +194,19 @@ MemoryCost memory_in(const Graph& graph, NodeId id, const OpLayouts& specs, cons
   return cost;
 }
 
-ReshardPlan communication_cost(const ShardingSpec& from, const ShardingSpec& to, const Type& type,
-                               const MachineProfile& profile, const std::vector<AxisList>& parts) {
+CommunicationCost communication_cost(const Graph& graph, ValueId value, const ShardingSpec& from,
+                                     const ShardingSpec& to, const MachineProfile& profile,
+                                     const std::vector<AxisList>& parts) {
+  const Type& type = graph.type(value);
   if (!from.mesh || !to.mesh)
     throw_user("a change of layout needs a layout on a mesh before it and after it");
-  check_spec(from, type, from.mesh, "the layout before");
-  check_spec(to, type, from.mesh, "the layout after");
+  check_spec(from, type, from.mesh, "the value before");
+  check_spec(to, type, from.mesh, "the value after");
   if (from.same_layout(to)) return {};
-  return plan_reshard(from, to, type.shape, type.dtype,
-                      shared_by(profile, from.mesh->num_devices()),
-                      reshard_options(*from.mesh, parts));
+  const MachineProfile shared = shared_by(profile, from.mesh->num_devices());
+  return {
+      plan_reshard(from, to, type.shape, type.dtype, shared, reshard_options(*from.mesh, parts)),
+      analyze::spill_seconds(analyze::spill_bytes(graph, value), from, shared)};
 }
 
 }  // namespace cleave::plan

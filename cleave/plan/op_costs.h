@@ -19,7 +19,11 @@ namespace cleave::plan {
 //   const ShardingSpec rows = parse_sharding("[{\"x\"}, {}]", mesh), whole = ...;
 //   compute_cost(graph, dot, {{rows, whole}, {rows}}, builtin_profile("h100")).seconds;
 //   memory_cost(graph, dot, {{rows, whole}, {rows}}).operands;      // bytes on one device
-//   communication_cost(rows, whole, graph.type(value), profile).seconds;
+//   communication_cost(graph, value, rows, whole, profile).seconds();
+//
+// A Graph whose ops are marked by what an executor makes of them, as `flatten(graph, "main",
+// profile)` returns it (names.h), gives the costs of their parts of fused kernels, which are those
+// of plans. Without marks an op is a kernel of its own.
 //
 // Each spec has a mesh, the same one for all, but for what is not a ranked tensor. Every function
 // throws UserError with one line that says what is wrong with the specs: their number or ranks,
@@ -65,10 +69,16 @@ MemoryCost memory_cost(const Graph& graph, NodeId node, const OpLayouts& specs);
 // The same in layouts that are known to be right.
 MemoryCost memory_in(const Graph& graph, NodeId node, const OpLayouts& specs, const MeshPtr& mesh);
 
-// The cheapest change of layout, by steps; nothing if the layouts are the same. `parts`: see
-// Plan::parts.
-ReshardPlan communication_cost(const ShardingSpec& from, const ShardingSpec& to, const Type& type,
-                               const MachineProfile& profile,
-                               const std::vector<AxisList>& parts = {});
+// The cheapest change of layout of a value, by steps; nothing if the layouts are the same.
+struct CommunicationCost {
+  ReshardPlan way;
+  // If the value is only inside of a kernel (see above): writing and reading it.
+  double spill_seconds = 0;
+  double seconds() const { return way.seconds + spill_seconds; }
+};
+// `parts`: see Plan::parts.
+CommunicationCost communication_cost(const Graph& graph, ValueId value, const ShardingSpec& from,
+                                     const ShardingSpec& to, const MachineProfile& profile,
+                                     const std::vector<AxisList>& parts = {});
 
 }  // namespace cleave::plan

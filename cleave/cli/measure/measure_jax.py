@@ -246,7 +246,6 @@ def main():
         "format": "cleave-measurements", "version": 1, "framework": "jax", "framework_version": jax.__version__,
         "device": device.device_kind, "devices": len(jax.local_devices()),
         "units": int(getattr(device, "core_count", 0) or 0),
-        "memory_bytes": int((device.memory_stats() or {}).get("bytes_limit", 0)) if device.platform != "cpu" else 0,
         "executor": "xla-tpu" if device.platform == "tpu" else "xla-gpu",
         "kernels": ROWS, "collectives": COLLECTIVES,
     }
