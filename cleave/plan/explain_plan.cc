@@ -12,6 +12,7 @@
 #include "cleave/core/near_names.h"
 #include "cleave/core/units.h"
 #include "cleave/graph/flow.h"
+#include "cleave/graph/op_def.h"
 #include "cleave/plan/apply.h"
 #include "cleave/plan/bound_plan.h"
 #include "cleave/plan/explain_groups.h"
@@ -162,7 +163,8 @@ std::string as_planned(const BoundPlan& bound, const MachineProfile& profile, si
   for (size_t i = 0; i < planned.results.size(); ++i)
     text += fmt::format("  result {}   {}  {}\n", i, to_string(bound.flat.result_type(node, i)),
                         spec_text(planned.results[i]));
-  if (const Flow flow = flow_of(node); flow != Flow::None && flow != Flow::Scan)
+  const Flow flow = flow_of(node);
+  if ((flow != Flow::None && flow != Flow::Scan) || node.def->has(kTerminator))
     return text;  // the ops inside have costs of their own
   const ComputeCost compute =
       ComputeQuestions(bound.flat, plan.mesh, profile).ask(bound.ops[op].node, specs);

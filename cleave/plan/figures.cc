@@ -230,8 +230,9 @@ class Arguments {
 
 }  // namespace
 
-ModelFlops model_flops(const Plan& plan, const Graph& flat) {
-  const BoundPlan bound = bind(plan, flat);
+ModelFlops model_flops(const BoundPlan& bound) {
+  const Plan& plan = bound.plan;
+  const Graph& flat = bound.flat;
   ModelFlops result;
   ValueNumbers numbers(flat);
   using Kind = std::pair<DType, bool>;
@@ -260,15 +261,16 @@ ModelFlops model_flops(const Plan& plan, const Graph& flat) {
   return result;
 }
 
-std::optional<StepItems> step_items(const Plan& plan, const Graph& flat) {
-  const Arguments arguments(flat, plan.entry);
+std::optional<StepItems> step_items(const Graph& flat, const std::string& entry) {
+  const Arguments arguments(flat, entry);
   const std::optional<StepItems> tokens = arguments.tokens(), samples = arguments.samples();
   if (tokens && samples) return std::nullopt;
   return tokens ? tokens : samples;
 }
 
-StepLimits step_limits(const Plan& plan, const Graph& flat, const MachineProfile& profile) {
-  const BoundPlan bound = bind(plan, flat);
+StepLimits step_limits(const BoundPlan& bound, const MachineProfile& profile) {
+  const Plan& plan = bound.plan;
+  const Graph& flat = bound.flat;
   const ComputeQuestions questions(flat, plan.mesh, profile);
   StepLimits limits;
   // Ops of one kind that take the same time are limited by the same.
@@ -312,8 +314,9 @@ StepLimits step_limits(const Plan& plan, const Graph& flat, const MachineProfile
 
 PlanFigures plan_figures(const Plan& plan, const Graph& graph, const MachineProfile& profile) {
   const Graph flat = flatten(graph, plan.entry, profile);
+  const BoundPlan bound = bind(plan, flat);
   PlanFigures figures;
-  const ModelFlops model = model_flops(plan, flat);
+  const ModelFlops model = model_flops(bound);
   figures.model_flops = model.flops;
   figures.recomputed_flops = model.recomputed;
   figures.is_of_program = model.is_of_program;
@@ -325,11 +328,11 @@ PlanFigures plan_figures(const Plan& plan, const Graph& graph, const MachineProf
   const double seconds = plan.totals.seconds;
   if (figures.peak_flops > 0 && seconds > 0)
     figures.utilization = model.flops / seconds / figures.peak_flops;
-  if (const std::optional<StepItems> items = step_items(plan, flat); items && seconds > 0) {
+  if (const std::optional<StepItems> items = step_items(flat, plan.entry); items && seconds > 0) {
     figures.items = items->what;
     figures.items_per_second = items->count / seconds;
   }
-  const StepLimits limits = step_limits(plan, flat, profile);
+  const StepLimits limits = step_limits(bound, profile);
   for (const auto& [what, part] : {std::pair{"products", limits.products},
                                    {"other arithmetic", limits.arithmetic},
                                    {"memory", limits.memory},

@@ -10,6 +10,8 @@
 
 namespace cleave::plan {
 
+struct BoundPlan;  // bound_plan.h
+
 // Figures that people compare steps by. None of them changes a plan.
 
 // Products and convolutions of one step on whole tensors, loops included: what the model asks for,
@@ -25,7 +27,7 @@ struct ModelFlops {
   DType dtype = DType::F32;  // of the operands of most of it
   bool is_exact = false;     // they are not to be rounded to tf32
 };
-ModelFlops model_flops(const Plan& plan, const Graph& flat);
+ModelFlops model_flops(const BoundPlan& bound);
 
 // What a step works on, if that is certain: the token arrays [batch, length] that an embedding is
 // looked up by, or the images that the first convolution takes.
@@ -33,7 +35,7 @@ struct StepItems {
   std::string what;  // "tokens" or "samples"
   double count = 0;
 };
-std::optional<StepItems> step_items(const Plan& plan, const Graph& flat);
+std::optional<StepItems> step_items(const Graph& flat, const std::string& entry);
 
 // Seconds of a step by what limits them; they sum to those of the step. A kernel counts as a whole,
 // but for its launch, to arithmetic or to memory, whichever would take longer without the other.
@@ -46,7 +48,7 @@ struct StepLimits {
   double communication = 0;  // that nothing hides
   double manual = 0;         // manual computations, which are not looked into
 };
-StepLimits step_limits(const Plan& plan, const Graph& flat, const MachineProfile& profile);
+StepLimits step_limits(const BoundPlan& bound, const MachineProfile& profile);
 
 // Of a plan and its module.
 PlanFigures plan_figures(const Plan& plan, const Graph& graph, const MachineProfile& profile);

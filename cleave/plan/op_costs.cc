@@ -106,7 +106,8 @@ MeshPtr check(const Graph& graph, const Node& node, const OpLayouts& specs) {
   if (specs.results.size() != node.results.size())
     throw_user("{} has {} results, and {} layouts are given for them", op, node.results.size(),
                specs.results.size());
-  if (const Flow flow = flow_of(node); flow != Flow::None && flow != Flow::Scan)
+  const Flow flow = flow_of(node);
+  if ((flow != Flow::None && flow != Flow::Scan) || node.def->has(kTerminator))
     throw_user("{} computes nothing itself; ask for the ops inside", op);
   const MeshPtr mesh = mesh_of(specs, op);
   for (size_t i = 0; i < node.operands.size(); ++i)

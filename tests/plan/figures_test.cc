@@ -7,6 +7,7 @@
 
 #include "cleave/graph/text/text.h"
 #include "cleave/models/registry.h"
+#include "cleave/plan/bound_plan.h"
 #include "cleave/plan/names.h"
 #include "cleave/plan/planner.h"
 #include "tests/plan/models.h"
@@ -22,11 +23,6 @@ Plan planned(const Graph& graph, const std::string& mesh, const std::string& mac
   const PlannerResult result = make_plan(graph, options);
   EXPECT_TRUE(result.plan) << result.reason;
   return *result.plan;
-}
-
-PlanFigures figures_of(const Graph& graph, const std::string& mesh,
-                       const std::string& machine = "h100") {
-  return plan_figures(planned(graph, mesh, machine), graph, builtin_profile(machine));
 }
 
 TEST(Figures, UtilizationOfProducts) {
@@ -68,7 +64,8 @@ func.func @main(%x: tensor<64x32xbf16>, %w: tensor<32x16xbf16>) -> (tensor<64x16
   return %3, %2 : tensor<64x16xbf16>, tensor<64x16xbf16>
 })");
   const Graph flat = flatten(graph, "main");
-  const ModelFlops flops = model_flops(planned(graph, "x=2"), flat);
+  const Plan plan = planned(graph, "x=2");
+  const ModelFlops flops = model_flops(bind(plan, flat));
   EXPECT_EQ(flops.flops, 2 * 64 * 32 * 16);
   EXPECT_EQ(flops.recomputed, 2 * 64 * 32 * 16);
   EXPECT_EQ(flops.dtype, DType::BF16);
@@ -91,12 +88,13 @@ func.func @main(%x: tensor<64x64xbf16>, %w: tensor<64x64xbf16>) -> tensor<64x64x
   }
   return %0#1 : tensor<64x64xbf16>
 })");
-  EXPECT_EQ(model_flops(planned(graph, "x=2"), flatten(graph, "main")).flops,
-            5 * 2.0 * 64 * 64 * 64);
+  const Graph flat = flatten(graph, "main");
+  const Plan plan = planned(graph, "x=2");
+  EXPECT_EQ(model_flops(bind(plan, flat)).flops, 5 * 2.0 * 64 * 64 * 64);
 }
 
-std::optional<StepItems> items_of(const Graph& graph, const std::string& mesh = "x=2") {
-  return step_items(planned(graph, mesh), flatten(graph, "main"));
+std::optional<StepItems> items_of(const Graph& graph) {
+  return step_items(flatten(graph, "main"), "main");
 }
 
 TEST(Figures, TokensAndSamples) {
