@@ -190,8 +190,9 @@ std::vector<FitErrors> fit_errors(const DeviceMeasurements& measured,
                                   const MachineProfile& profile) {
   std::map<std::pair<MeasuredKind, DType>, std::array<std::vector<double>, 2>> kernels;
   for (const MeasuredKernel& kernel : measured.kernels)
-    kernels[{kernel.kind, kernel.dtype}][kernel.is_check].push_back(
-        std::abs(predicted_seconds(kernel, profile) / kernel.seconds - 1));
+    if (kernel.kind != MeasuredKind::Arguments)  // of a program, with what it takes besides
+      kernels[{kernel.kind, kernel.dtype}][kernel.is_check].push_back(
+          std::abs(predicted_seconds(kernel, profile) / kernel.seconds - 1));
   std::vector<FitErrors> result;
   for (auto& [key, errors] : kernels)
     result.push_back({std::string(name(key.first)) + " " + std::string(name(key.second)),

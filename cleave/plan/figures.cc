@@ -303,8 +303,8 @@ StepLimits step_limits(const BoundPlan& bound, const MachineProfile& profile) {
                                                      : limits.arithmetic;
     rest += seconds - launch;
   }
-  limits.host = analyze::step_seconds(flat.region(bound.body()).args.size(),
-                                      shared_by(profile, plan.mesh->num_devices()));
+  limits.host =
+      analyze::step_seconds(flat, bound.body(), shared_by(profile, plan.mesh->num_devices()));
   limits.communication = std::max(0.0, plan.totals.seconds - plan.totals.compute_seconds);
   // The rest is what broken kernels write and read, unless there are ops that are not looked into.
   const double rest = std::max(0.0, plan.totals.compute_seconds - compute - limits.host);

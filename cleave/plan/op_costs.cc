@@ -120,7 +120,19 @@ MeshPtr check(const Graph& graph, const Node& node, const OpLayouts& specs) {
   return mesh;
 }
 
-int64_t local_bytes(const ShardingSpec& spec, const Type& type) {
+// Whether an executor has the value in memory, as the planner counts it (formulator_memory.cc).
+bool is_in_memory(const Graph& graph, ValueId value) {
+  const Value& made = graph.value(value);
+  if (!made.producer.valid()) return true;
+  const Node& node = graph.node(made.producer);
+  const std::optional<analyze::KernelUse> use = analyze::kernel_use(node);
+  return !use || use->writes[made.index] > 0 || flow_of(node) == Flow::Loop ||
+         flow_of(node) == Flow::Branches;
+}
+
+int64_t local_bytes(const Graph& graph, ValueId value, const ShardingSpec& spec) {
+  const Type& type = graph.type(value);
+  if (!is_in_memory(graph, value)) return 0;
   if (!type.is_tensor() || !type.has_static_shape()) return 0;
   if (!spec.mesh) return type.byte_count();
   return num_elements(local_shape(spec, type.shape)) * byte_size(type.dtype);
@@ -129,6 +141,7 @@ int64_t local_bytes(const ShardingSpec& spec, const Type& type) {
 // What a dry run of the op alone holds beside its operands and results.
 int64_t temporary_bytes(const Graph& graph, const Node& node, const OpLayouts& specs,
                         const MeshPtr& mesh, int64_t results) {
+  if (analyze::kernel_use(node)) return 0;
   for (const auto* values : {&node.operands, &node.results})
     for (ValueId value : *values)
       if (!graph.type(value).is_tensor() || !graph.type(value).has_static_shape()) return 0;
@@ -187,10 +200,10 @@ MemoryCost memory_in(const Graph& graph, NodeId id, const OpLayouts& specs, cons
   for (size_t i = 0; i < node.operands.size(); ++i) {
     const std::string layout = specs.operands[i].mesh ? to_string(specs.operands[i]) : "";
     if (!counted.insert({node.operands[i].index, layout}).second) continue;
-    cost.operands += local_bytes(specs.operands[i], graph.operand_type(node, i));
+    cost.operands += local_bytes(graph, node.operands[i], specs.operands[i]);
   }
   for (size_t i = 0; i < node.results.size(); ++i)
-    cost.results += local_bytes(specs.results[i], graph.result_type(node, i));
+    cost.results += local_bytes(graph, node.results[i], specs.results[i]);
   cost.temporaries = temporary_bytes(graph, node, specs, mesh, cost.results);
   return cost;
 }

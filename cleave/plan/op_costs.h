@@ -58,11 +58,14 @@ class ComputeQuestions {
   const MachineProfile profile_, no_memory_, no_arithmetic_, launches_;
 };
 
-// Bytes of the device with the largest shards while the op runs.
+// Bytes of the device with the largest shards while the op runs. What is only inside of kernels
+// takes none.
 struct MemoryCost {
   int64_t operands = 0;  // an operand that is given twice counts once
   int64_t results = 0;
-  int64_t temporaries = 0;  // what the op's local form and its kernel hold beside them
+  // What the op's local form and its kernel hold beside them if Cleave runs it. 0 if the op is
+  // marked: what kernels of other executors take for themselves is not known.
+  int64_t temporaries = 0;
   int64_t total() const { return operands + results + temporaries; }
 };
 MemoryCost memory_cost(const Graph& graph, NodeId node, const OpLayouts& specs);

@@ -117,9 +117,7 @@ TEST(Measurements, GiveAKnownDeviceBack) {
     close(protocols[0].inside_gbps, 210, 0.02);
   }
   for (const FitErrors& row : fit_errors(measured_on(device), fitted))
-    if (row.what != "arguments f32") {
-      EXPECT_LT(row.fitted.worst, 0.03) << row.what;
-    }
+    EXPECT_LT(row.fitted.worst, 0.03) << row.what;
 }
 
 TEST(Measurements, WhatWasNotMeasuredStays) {

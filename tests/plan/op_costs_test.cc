@@ -125,7 +125,10 @@ void expect_tables_agree(const Graph& graph, const MeshPtr& mesh, const MachineP
       }
       for (size_t i = 0; i < strategy.results.size(); ++i) {
         specs.results.push_back(spec(strategy.results[i]));
-        results += layouts.bytes(strategy.results[i], flat.result_type(node, i));
+        const Version& version =
+            formulation.versions[formulation.definitions[node.results[i].index]];
+        if (version.takes_memory)
+          results += layouts.bytes(strategy.results[i], flat.result_type(node, i));
       }
       ++asked;
       ComputeCost cost;
