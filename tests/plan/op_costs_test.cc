@@ -125,9 +125,8 @@ void expect_tables_agree(const Graph& graph, const MeshPtr& mesh, const MachineP
       }
       for (size_t i = 0; i < strategy.results.size(); ++i) {
         specs.results.push_back(spec(strategy.results[i]));
-        const Version& version =
-            formulation.versions[formulation.definitions[node.results[i].index]];
-        if (version.takes_memory)
+        const int version = formulation.definitions[node.results[i].index];
+        if (version < 0 || formulation.versions[version].takes_memory)
           results += layouts.bytes(strategy.results[i], flat.result_type(node, i));
       }
       ++asked;
