@@ -162,11 +162,21 @@ MachineProfile tpu(std::string name, int64_t pod, double bf16_tflops, double mem
   profile.vector_tflops = bf16_tflops / 32;
   profile.matmul[DType::BF16] = profile.matmul[DType::F16] = {bf16_tflops * 0.8, 0.47, 0.29};
   profile.matmul[DType::F32] = {bf16_tflops * 0.8 / 6, 0.47, 0.29};
+  profile.peak_tflops[DType::BF16] = bf16_tflops;
   set_gpu_efficiencies(profile);
   efficiency(profile, KernelClass::Transpose) = 0.5;
   profile.executor = builtin_executor("xla-tpu");
   add_torus_collectives(profile, axis_gbps, data_center_gbps);
   return profile;
+}
+
+// Dense peaks of NVIDIA's data sheets; what f32 and f64 reach without tensor cores and with them.
+void set_peaks(MachineProfile& profile, double bf16, double tf32, double f32, double f8) {
+  for (DType dtype : {DType::BF16, DType::F16}) profile.peak_tflops[dtype] = bf16;
+  profile.peak_tflops[DType::TF32] = tf32;
+  profile.peak_tflops[DType::F32] = f32;
+  if (f8 > 0)
+    for (DType dtype : {DType::F8E4M3FN, DType::F8E5M2}) profile.peak_tflops[dtype] = f8;
 }
 
 // Rates of full tiles: those of an H200, which a step's products reach between kernels that wait
@@ -190,6 +200,9 @@ std::vector<MachineProfile> make_builtins() {
   all.push_back(nvidia("h100", 700, 50, 80, 2960, 28, NvLink::Fourth, efa));
   all.push_back(nvidia("h200", 710, 51.5, 141, 4240, 28, NvLink::Fourth, efa));
   all.push_back(nvidia("b200", 1600, 65, 180, 6800, 60, NvLink::Fifth, efa));
+  set_peaks(all[0], 312, 156, 19.5, 0);
+  for (size_t i : {1, 2}) set_peaks(all[i], 989, 495, 67, 1979);
+  set_peaks(all[3], 2250, 1125, 75, 4500);
   constexpr double kReached = 920.0 / 989, kReachedTf32 = 340.0 / 495;
   set_tiles(all[0], 108, 312 * kReached, 156 * kReachedTf32, 16, 624 * kReached);
   for (size_t i : {1, 2}) set_tiles(all[i], 132, 920, 340, 51.5, 1800);

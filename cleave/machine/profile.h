@@ -149,7 +149,10 @@ struct MachineProfile {
   double vector_tflops = 0;  // of ops that are not matmuls, in f32
   std::map<DType, MatmulRate> matmul;
   std::map<DType, MatmulRate> convolution;  // empty: as matmuls
-  TileModel tiles;                          // of products in a step that `executor` compiled
+  // What the data sheet promises for products without sparsity, 1e12 FLOP/s: only the utilization
+  // (MFU) refers to it.
+  std::map<DType, double> peak_tflops;
+  TileModel tiles;  // of products in a step that `executor` compiled
   ExecutorProfile executor;
   std::array<double, kNumAllKernelClasses> bandwidth_efficiency{1, 1, 1, 1, 1, 1, 1, 1, 1};
   // By KernelClass and dtype, if times were measured: they replace bandwidth and efficiency. A

@@ -202,6 +202,16 @@ void read_rates(const Json& json, const std::string& table, std::map<DType, Matm
   }
 }
 
+void read_peaks(const Json& json, MachineProfile& profile) {
+  profile.peak_tflops.clear();
+  for (const auto& [key, value] : object(json, "peak_tflops").items()) {
+    const std::string where = "peak_tflops." + key;
+    double& peak = profile.peak_tflops[dtype_of(key, "peak_tflops")];
+    peak = number(value, where);
+    if (peak <= 0) throw_user("machine profile: {} must be positive", where);
+  }
+}
+
 void read_efficiency(const Json& json, MachineProfile& profile) {
   for (const auto& [key, value] : object(json, "bandwidth_efficiency").items()) {
     double& efficiency = profile.bandwidth_efficiency[class_of(key, "bandwidth_efficiency")];
@@ -393,6 +403,8 @@ std::string to_json(const MachineProfile& profile) {
   for (const Field& field : kFields) json[field.name] = profile.*field.value;
   json["matmul"] = rates_json(profile.matmul);
   if (!profile.convolution.empty()) json["convolution"] = rates_json(profile.convolution);
+  for (const auto& [dtype, peak] : profile.peak_tflops)
+    json["peak_tflops"][std::string(name(dtype))] = peak;
   write_members(profile.tiles, kTileMembers, json["tiles"]);
   json["tiles"]["tflops"] = Json::object();
   for (const auto& [dtype, tflops] : profile.tiles.tflops)
@@ -468,6 +480,8 @@ MachineProfile profile_from_json(std::string_view text) {
       read_rates(value, key, profile.matmul);
     else if (key == "convolution")
       read_rates(value, key, profile.convolution);
+    else if (key == "peak_tflops")
+      read_peaks(value, profile);
     else if (key == "tiles")
       read_tiles(value, profile.tiles);
     else if (key == "executor")
