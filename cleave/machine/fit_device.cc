@@ -147,14 +147,16 @@ void fit_products(const DeviceMeasurements& measured, MachineProfile& profile) {
 }
 
 // One line for every kind inside a node; across nodes, what the fastest protocol of the base says.
+// All_reduce comes first: it bounds what a reduce_scatter takes.
 void fit_links(const DeviceMeasurements& measured, MachineProfile& profile) {
-  for (int k = 0; k < kNumCollectiveKinds; ++k) {
-    const auto kind = static_cast<CollectiveKind>(k);
+  for (CollectiveKind kind :
+       {CollectiveKind::AllReduce, CollectiveKind::AllGather, CollectiveKind::ReduceScatter,
+        CollectiveKind::AllToAll, CollectiveKind::Permute}) {
     std::vector<const CollectiveTiming*> timings;
     for (const CollectiveTiming& timing : measured.collectives)
       if (timing.kind == kind) timings.push_back(&timing);
     if (timings.empty()) continue;
-    std::vector<CollectiveProtocol>& protocols = profile.collectives[static_cast<size_t>(k)];
+    std::vector<CollectiveProtocol>& protocols = profile.collectives[static_cast<size_t>(kind)];
     CollectiveProtocol protocol;
     for (const CollectiveProtocol& known : protocols)
       if (known.across_gbps > protocol.across_gbps) protocol = known;

@@ -347,7 +347,7 @@ PlanFigures plan_figures(const Plan& plan, const Graph& graph, const MachineProf
 std::string to_string(const PlanFigures& figures) {
   std::string text;
   if (figures.utilization > 0) {
-    text += fmt::format("MFU {:.1f}%: {:.3g} FLOP of the {} a step, {:.4g} TFLOP/s of {} at most",
+    text += fmt::format("MFU {:.3g}%: {:.3g} FLOP of the {} a step, {:.4g} TFLOP/s of {} at most",
                         100 * figures.utilization, figures.model_flops,
                         figures.is_of_program ? "program" : "model", figures.peak_flops * 1e-12,
                         figures.dtype);

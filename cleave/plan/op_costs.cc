@@ -69,13 +69,25 @@ bool is_same(const std::vector<ShardingSpec>& a, const std::vector<ShardingSpec>
 }
 
 // What the partitioner would do with these operands, if it wants these results.
-OpPartition as_partitioned(const Graph& graph, const Node& node, const OpLayouts& specs,
-                           const MeshPtr& mesh) {
-  const OpRule rule = op_rule(graph, node);
+OpPartition as_partitioned(const Graph& graph, const Node& node, const OpRule& rule,
+                           const OpLayouts& specs, const MeshPtr& mesh) {
   std::vector<std::optional<ShardingSpec>> wanted(specs.results.begin(), specs.results.end());
   for (std::optional<ShardingSpec>& spec : wanted)
     if (!spec->mesh) spec.reset();
   return partition_op(graph, node, rule, mesh, specs.operands, wanted);
+}
+
+// Whether some axis is on a factor whose shards take elements of others.
+bool borrows(const Graph& graph, const Node& node, const OpShardingRule& rule,
+             const OpLayouts& specs) {
+  FactorChooser chooser(graph, node, rule);
+  for (size_t i = 0; i < specs.operands.size(); ++i) chooser.propose(i, specs.operands[i]);
+  for (size_t i = 0; i < specs.results.size(); ++i)
+    chooser.propose(specs.operands.size() + i, specs.results[i]);
+  const FactorAxes axes = chooser.choose();
+  for (size_t f = 0; f < axes.size(); ++f)
+    if (!axes[f].empty() && !chooser.runs_apart(static_cast<FactorIndex>(f))) return true;
+  return false;
 }
 
 bool is_laid_out_freely(const Node& node) {
@@ -88,8 +100,9 @@ void check_runs(const Graph& graph, const Node& node, const OpLayouts& specs, co
     if (specs.results[0].is_partial()) throw_user("{}: a constant is not made in parts", op);
     return;
   }
-  const OpPartition how = as_partitioned(graph, node, specs, mesh);
-  if (how.halo)
+  const OpRule rule = op_rule(graph, node);
+  const OpPartition how = as_partitioned(graph, node, rule, specs, mesh);
+  if (how.halo && borrows(graph, node, *rule.to_run(node), specs))
     throw_user(
         "{} in the layouts {} needs elements of neighbours, which is not priced; gather "
         "that dimension",
