@@ -13,7 +13,6 @@ TABLE.json has `models`, `systems` and `rows`; bench/results/published_throughpu
 import argparse
 import collections
 import json
-import math
 import pathlib
 import re
 import statistics
@@ -92,12 +91,17 @@ def model_name(row, models, step):
     return "model:gpt?" + "&".join(f"{key}={value}" for key, value in options.items())
 
 
-def machine_of(system):
+def executor_of(row):
+    """PyTorch with or without torch.compile; if the source does not say, its default is without."""
+    return "inductor" if row["compile"] else "eager"
+
+
+def machine_of(system, executor):
     """A machine profile for a system, as JSON: a built-in one, with what the system is known to have otherwise."""
     device = system["device"]
     base = "a100" if "A100" in device else "h200" if "H200" in device else "h100"
     machine = {"version": 1, "base": base, "devices_per_node": system["devices_per_node"],
-               "memory_bytes": system["memory_gb"] * 1e9}
+               "memory_bytes": system["memory_gb"] * 1e9, "executor": executor}
     return machine
 
 
@@ -224,8 +228,8 @@ class Planner:
         return json.loads(out.read_text())
 
     def machine(self, row):
-        path = self.folder / f"{row['system']}.json"
-        path.write_text(json.dumps({"name": row["system"], **machine_of(self.systems[row["system"]])}))
+        path, system = self.folder / f"{row['system']}.json", self.systems[row["system"]]
+        path.write_text(json.dumps({"name": row["system"], **machine_of(system, executor_of(row))}))
         return path
 
     def step(self, row, models, step):
