@@ -206,6 +206,9 @@ std::vector<MachineProfile> make_builtins() {
   constexpr double kReached = 920.0 / 989, kReachedTf32 = 340.0 / 495;
   set_tiles(all[0], 108, 312 * kReached, 156 * kReachedTf32, 16, 624 * kReached);
   for (size_t i : {1, 2}) set_tiles(all[i], 132, 920, 340, 51.5, 1800);
+  // FlashAttention-2 (arXiv 2307.08691, figures 4 and 7: forward and backward, heads of 128).
+  all[0].attention_tflops = 190;
+  for (size_t i : {1, 2}) all[i].attention_tflops = 330;
   set_tiles(all[3], 148, 2250 * kReached, 1100 * kReachedTf32, 65, 4500 * kReached);
   all.push_back(tpu("tpu-v4", 4096, 275, 32, 1228, 90, 6));
   all.push_back(tpu("tpu-v5p", 8960, 459, 95, 2765, 180, 12));
@@ -303,7 +306,8 @@ MachineProfile shared_by(MachineProfile profile, int64_t devices) {
   profile.concurrent_devices = profile.concurrent_memory = 0;
   if (memory_share <= 1) return profile;
   profile.memory_gbps /= memory_share;
-  for (double* rate : {&profile.cache_gbps, &profile.vector_tflops}) *rate /= share;
+  for (double* rate : {&profile.cache_gbps, &profile.vector_tflops, &profile.attention_tflops})
+    *rate /= share;
   profile.executor.vector_tops /= share;
   for (double* time : {&profile.launch_us, &profile.matmul_launch_us}) *time *= share;
   for (auto* rates : {&profile.matmul, &profile.convolution})

@@ -147,6 +147,9 @@ struct MachineProfile {
   double launch_us = 0;  // floor of any op
   double matmul_launch_us = 0;
   double vector_tflops = 0;  // of ops that are not matmuls, in f32
+  // Of the products inside a kernel of attention, in 16 bits, forward and backward together. 0: as
+  // other products.
+  double attention_tflops = 0;
   std::map<DType, MatmulRate> matmul;
   std::map<DType, MatmulRate> convolution;  // empty: as matmuls
   // What the data sheet promises for products without sparsity, 1e12 FLOP/s: only the utilization

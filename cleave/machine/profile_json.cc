@@ -27,6 +27,7 @@ constexpr Field kFields[] = {
     {"launch_us", &MachineProfile::launch_us},
     {"matmul_launch_us", &MachineProfile::matmul_launch_us},
     {"vector_tflops", &MachineProfile::vector_tflops},
+    {"attention_tflops", &MachineProfile::attention_tflops},
 };
 constexpr int kVersion = 1;
 
