@@ -113,7 +113,7 @@ TEST(ReshardPlan, ASingleDeviceSendsEveryElementOnce) {
             "all_gather [{\"x\", \"y\"}, {}] -> [{}, {}]; ");
   EXPECT_EQ(steps(parse_sharding(R"([{"x"}, {}])", mesh), one), "gather -> []; ");
   EXPECT_EQ(steps(parse_sharding(R"([{"x"}, {}], unreduced={"y"})", mesh), one),
-            "all_reduce {\"y\"} -> [{\"x\"}, {}]; gather -> []; ");
+            "reduce_scatter [{\"y\"}, {}] -> [{\"x\", \"y\"}, {}]; gather -> []; ");
   const ReshardPlan drop =
       plan_reshard(parse_sharding("[{}, {}]", mesh), one, {8, 8}, DType::F32, default_profile());
   EXPECT_EQ(drop.bytes, 0);  // device 0 has it all
