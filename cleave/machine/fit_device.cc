@@ -158,11 +158,13 @@ void fit_links(const DeviceMeasurements& measured, MachineProfile& profile) {
     if (timings.empty()) continue;
     std::vector<CollectiveProtocol>& protocols = profile.collectives[static_cast<size_t>(kind)];
     CollectiveProtocol protocol;
-    for (const CollectiveProtocol& known : protocols)
-      if (known.across_gbps > protocol.across_gbps) protocol = known;
     protocol.name = "measured";
-    protocol.shared_memory = false;
-    protocol.inside_us = 0;
+    for (const CollectiveProtocol& known : protocols)
+      if (known.across_gbps > protocol.across_gbps) {
+        protocol.across_us = known.across_us;
+        protocol.across_log2_us = known.across_log2_us;
+        protocol.across_gbps = known.across_gbps;
+      }
     const CollectiveTiming& largest =
         **std::ranges::max_element(timings, {}, [](const auto* t) { return t->bytes; });
     const CollectiveTiming& smallest =
