@@ -8,7 +8,7 @@
 namespace cleave::models {
 
 // Language models that people know by name: `model:gpt?size=llama3-8b`. Batch and length are those
-// of the default config, except that a learned table of positions needs a length of its own.
+// of the default config; a learned table of positions has as many rows as the length says.
 struct ModelSize {
   std::string name;
   GptConfig config;
