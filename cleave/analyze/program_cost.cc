@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "cleave/analyze/kernels.h"
 #include "cleave/core/error.h"
 #include "cleave/core/units.h"
 #include "cleave/graph/op_def.h"
@@ -97,20 +98,23 @@ class Pricer {
         by_node_(program.graph.num_nodes()) {}
 
   ProgramCost run() {
-    region(instance_.graph.find_function(program_.entry)->body, 1);
+    const Function& entry = *instance_.graph.find_function(program_.entry);
+    region(entry.body, 1);
+    add_host(entry);
     std::map<std::pair<std::string, std::string>, CollectiveCostSum> sums;
     for (NodeId id : order_) {
       const NodeCost& node = by_node_[id.index];
       result_.seconds += node.seconds;
       result_.nodes.push_back(node);
       if (!node.is_transfer) continue;
-      result_.transfer_seconds += node.seconds;
+      const double seconds = node.seconds - node.spill_seconds;
+      result_.transfer_seconds += seconds;
       CollectiveCostSum& sum = sums[{node.transfer.kind, node.transfer.axes}];
       sum.kind = node.transfer.kind;
       sum.axes = node.transfer.axes;
       sum.executions += node.executions;
       sum.bytes += static_cast<double>(node.transfer.bytes) * node.executions;
-      sum.seconds += node.seconds;
+      sum.seconds += seconds;
     }
     for (double seconds : result_.compute) result_.compute_seconds += seconds;
     for (auto& [key, sum] : sums) result_.transfers.push_back(std::move(sum));
@@ -178,17 +182,49 @@ class Pricer {
         instance_(instance),
         by_node_(program.graph.num_nodes()) {}
 
+  // At the end of the entry.
+  void add_host(const Function& entry) {
+    const double seconds = step_seconds(instance_.graph.region(entry.body).args.size(), profile_);
+    const NodeId origin = instance_.origin[instance_.graph.terminator(entry.body).index];
+    if (seconds <= 0 || !origin.valid()) return;
+    NodeCost& end = entry_of(origin);
+    end.executions = 1;
+    end.seconds += seconds;
+    result_.compute[static_cast<size_t>(KernelClass::Elementwise)] += seconds;
+  }
+
+  NodeCost& entry_of(NodeId origin) {
+    NodeCost& entry = by_node_[origin.index];
+    if (!entry.node.valid()) {
+      entry.node = origin;
+      entry.executions = 0;
+      order_.push_back(origin);
+    }
+    return entry;
+  }
+
+  // A change of layout of a value that is not in memory.
+  double spilled(NodeId origin) const {
+    const Node& transfer = program_.graph.node(origin);
+    if (!transfer.attrs.has(kSpillsAttr)) return 0;
+    const ValueId value = transfer.operands[0];
+    return spill_seconds(spill_bytes(program_.graph, behind_transfers(program_.graph, value)),
+                         program_.layout(value).spec, profile_);
+  }
+
   void price(NodeId id, double times) {
     const Graph& graph = instance_.graph;
     const Node& node = graph.node(id);
     const NodeId origin = instance_.origin[id.index];
     if (!origin.valid()) return;
     TransferCost transfer;
-    double seconds = 0;
+    double seconds = 0, spill = 0;
     bool moves = true;
     if (is<op::Transfer>(node)) {
       transfer = priced_transfer(origin);
-      seconds = transfer.seconds;
+      spill = spilled(origin);
+      result_.compute[static_cast<size_t>(KernelClass::Elementwise)] += spill * times;
+      seconds = transfer.seconds + spill;
     } else if (node.def->collective) {
       transfer = user_collective_cost(graph, node, *node.def->collective,
                                       program_.mesh->num_devices(), profile_);
@@ -197,17 +233,13 @@ class Pricer {
       moves = false;
       const OpCost cost = op_cost(graph, node);
       result_.flops += cost.flops * times;
-      seconds = op_seconds(cost, compute_dtype(graph, node), profile_);
+      seconds = node_seconds(program_, instance_, id, profile_);
       if (seconds > 0) result_.compute[static_cast<size_t>(cost.kernel)] += seconds * times;
       transfer.seconds = 0;
     }
     if (seconds <= 0) return;
-    NodeCost& entry = by_node_[origin.index];
-    if (!entry.node.valid()) {
-      entry.node = origin;
-      entry.executions = 0;
-      order_.push_back(origin);
-    }
+    NodeCost& entry = entry_of(origin);
+    entry.spill_seconds += spill * times;
     if (moves) {
       entry.is_transfer = true;
       entry.transfer = std::move(transfer);
@@ -251,7 +283,23 @@ std::string row(const std::string& what, double seconds, double total) {
 }  // namespace
 
 double node_seconds(const Graph& graph, const Node& node, const MachineProfile& profile) {
+  if (const std::optional<KernelUse> use = kernel_use(node))
+    return kernel_seconds(graph, node, *use, profile);
   return op_seconds(op_cost(graph, node), compute_dtype(graph, node), profile);
+}
+
+double node_seconds(const Program& program, const Instance& instance, NodeId id,
+                    const MachineProfile& profile) {
+  const Node& node = instance.graph.node(id);
+  const NodeId origin = instance.origin[id.index];
+  if (origin.valid() && program.graph.node(origin).attrs.has(kKernelAttr)) {
+    const OpDef& def = *node.def;
+    const bool is_it = &def == program.graph.node(origin).def && kernel_use(node);
+    if (!is_it && (def.has(kElementwise) || def.has(kViewLike) || def.has(kRepeats) ||
+                   def.has(kConstantLike) || def.has(kWindow)))
+      return 0;
+  }
+  return node_seconds(instance.graph, node, profile);
 }
 
 TransferCost transfer_cost(const Program& program, NodeId id, const MachineProfile& profile) {

@@ -9,9 +9,14 @@
 
 namespace cleave::analyze {
 
-// Seconds of one execution of a node on one device: the roofline of its work on the shapes that it
-// has. Collectives are not counted.
+// Seconds of one execution of a node on one device: what it adds to the kernels that the executor
+// makes of the program (kernels.h), or, if the node has no mark, the roofline of its work on the
+// shapes that it has. Collectives are not counted.
 double node_seconds(const Graph& graph, const Node& node, const MachineProfile& profile);
+// The same of a node of a device's program. What an op becomes there beside itself, such as the
+// mask of its padding, is part of its kernel.
+double node_seconds(const Program& program, const Instance& instance, NodeId id,
+                    const MachineProfile& profile);
 
 // One change of layout: a step of a reshard costs what the reshard search took it to cost
 // (`make_step`), a halo what a permute of the elements from neighbours costs.
@@ -28,7 +33,8 @@ TransferCost transfer_cost(const Program& program, NodeId transfer, const Machin
 struct NodeCost {
   NodeId node;  // of program.graph
   double executions = 1;
-  double seconds = 0;  // of all executions
+  double seconds = 0;        // of all executions
+  double spill_seconds = 0;  // of which: what a transfer takes because it breaks a kernel
   bool is_transfer = false;
   KernelClass kernel = KernelClass::Elementwise;  // of the dearest part, if it computes
   TransferCost transfer;                          // of one execution, if it is a transfer
@@ -42,7 +48,8 @@ struct CollectiveCostSum {
   double seconds = 0;
 };
 
-// What a step takes on the device with the largest shards. The total is the sum over `nodes`, and
+// What a step takes on the device with the largest shards, which includes what the host does for
+// the arguments (counted at the end of the entry function). The total is the sum over `nodes`, and
 // nothing is counted anywhere else. Nothing overlaps: computation waits for communication. Of the
 // branches of a condition the dearest one counts.
 struct ProgramCost {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "cleave/core/error.h"
 
@@ -52,6 +53,54 @@ const MatmulRate& rate_of(const MachineProfile& profile, KernelClass kernel_clas
     throw_user("machine profile '{}' has no {} rate for {} nor for f32", profile.name,
                name(kernel_class), name(dtype));
   return rate->second;
+}
+
+// Shares of the bandwidth that products reach if the memory limits them.
+constexpr double kProductShare = 0.97, kConvolutionShare = 0.78, kDepthwiseShare = 0.83;
+constexpr double kManyGroups = 32, kFewChannels = 8;
+
+struct Tile {
+  double m, n;
+  bool is_full;
+};
+constexpr Tile kTiles[] = {
+    {128, 256, true}, {256, 128, true}, {128, 128, true}, {64, 256, false}, {256, 64, false},
+    {64, 128, false}, {128, 64, false}, {64, 64, false},  {32, 64, false},  {64, 32, false},
+    {64, 16, false},  {16, 64, false},  {16, 16, false},
+};
+
+double tile_rate(const TileModel& tiles, DType dtype) {
+  auto rate = tiles.tflops.find(dtype);
+  if (rate == tiles.tflops.end()) rate = tiles.tflops.find(DType::F32);
+  if (rate == tiles.tflops.end()) rate = tiles.tflops.begin();
+  return rate->second * 1e12;
+}
+
+// The fastest way to cut the products into tiles.
+double tiled_seconds(const OpCost::Products& p, DType dtype, const MachineProfile& profile) {
+  const TileModel& model = profile.tiles;
+  const auto units = static_cast<double>(model.units);
+  const double rate = tile_rate(model, dtype) / units;
+  constexpr double kStep = 32, kLeastPart = 256, kMostParts = 32;
+  double best = std::numeric_limits<double>::infinity();
+  for (const Tile& tile : kTiles) {
+    const double count = p.count * std::ceil(p.m / tile.m) * std::ceil(p.n / tile.n);
+    const double share = tile.is_full ? 1 : model.small_share;
+    for (double parts = 1; parts <= kMostParts; parts *= 2) {
+      if (parts > 1 && p.k / parts < kLeastPart) break;
+      const double waves = count * parts / units;
+      const double paid =
+          model.last_wave * std::ceil(waves) + (1 - model.last_wave) * std::max(1.0, waves);
+      const double flops = 2 * tile.m * tile.n * std::ceil(p.k / parts / kStep) * kStep;
+      // Parts of k are written in f32 and added.
+      const double sums = parts > 1 ? p.count * p.m * p.n * 8 / (profile.memory_gbps * 1e9) : 0;
+      best = std::min(best, paid * flops / (rate * share) + sums);
+    }
+  }
+  const auto is_odd = [&](double elements) {
+    return std::fmod(elements * byte_size(dtype), static_cast<double>(model.row_bytes)) != 0;
+  };
+  return is_odd(p.n) || is_odd(p.k) ? best * model.odd_rows : best;
 }
 
 // What NCCL's tuning model knows about a generation: rates in GB/s.
@@ -133,6 +182,7 @@ MachineProfile nvidia(std::string name, double bf16_tflops, double f32_tflops, d
   profile.matmul[DType::F64] = {f32_tflops, 5.8, 0.40};
   set_gpu_efficiencies(profile);
   add_nvidia_collectives(profile, links);
+  profile.executor = builtin_executor("xla-gpu");
   return profile;
 }
 
@@ -150,8 +200,21 @@ MachineProfile tpu(std::string name, int64_t pod, double bf16_tflops, double mem
   profile.matmul[DType::F32] = {bf16_tflops * 0.8 / 6, 0.47, 0.29};
   set_gpu_efficiencies(profile);
   efficiency(profile, KernelClass::Transpose) = 0.5;
+  profile.executor = builtin_executor("xla-tpu");
   add_torus_collectives(profile, axis_gbps, data_center_gbps);
   return profile;
+}
+
+// Rates of full tiles: those of an H200, which a step's products reach between kernels that wait
+// for memory (a product repeated alone gets hot and falls to 86% of it), scaled by the peaks.
+void set_tiles(MachineProfile& profile, int64_t units, double bf16_tflops, double tf32_tflops,
+               double f32_tflops, double f8_tflops) {
+  profile.tiles.units = units;
+  for (DType dtype : {DType::BF16, DType::F16}) profile.tiles.tflops[dtype] = bf16_tflops;
+  profile.tiles.tflops[DType::TF32] = tf32_tflops;
+  for (DType dtype : {DType::F32, DType::F64}) profile.tiles.tflops[dtype] = f32_tflops;
+  for (DType dtype : {DType::F8E4M3FN, DType::F8E5M2, DType::I8})
+    profile.tiles.tflops[dtype] = f8_tflops;
 }
 
 std::vector<MachineProfile> make_builtins() {
@@ -163,6 +226,10 @@ std::vector<MachineProfile> make_builtins() {
   all.push_back(nvidia("h100", 700, 50, 80, 2960, 28, h100));
   all.push_back(nvidia("h200", 710, 51.5, 141, 4240, 28, h100));
   all.push_back(nvidia("b200", 1600, 65, 180, 6800, 60, b200));
+  constexpr double kReached = 920.0 / 989, kReachedTf32 = 340.0 / 495;
+  set_tiles(all[0], 108, 312 * kReached, 156 * kReachedTf32, 16, 624 * kReached);
+  for (size_t i : {1, 2}) set_tiles(all[i], 132, 920, 340, 51.5, 1800);
+  set_tiles(all[3], 148, 2250 * kReached, 1100 * kReachedTf32, 65, 4500 * kReached);
   all.push_back(tpu("tpu-v4", 4096, 275, 32, 1228, 90, 6));
   all.push_back(tpu("tpu-v5p", 8960, 459, 95, 2765, 180, 12));
   all.push_back(tpu("tpu-v6e", 256, 918, 32, 1640, 180, 12));
@@ -222,6 +289,27 @@ double op_seconds(const OpCost& cost, DType dtype, const MachineProfile& profile
   return profile.matmul_launch_us * 1e-6 + std::max(memory, compute) + ramp;
 }
 
+double product_seconds(const OpCost& cost, DType dtype, const MachineProfile& profile) {
+  const TileModel& tiles = profile.tiles;
+  const OpCost::Products& p = cost.products;
+  if (tiles.units == 0 || p.count == 0) return op_seconds(cost, dtype, profile);
+  const bool convolves = cost.kernel == kConvolutionClass;
+  const double bytes = cost.bytes_read + cost.bytes_written;
+  const double bandwidth = profile.memory_gbps * 1e9;
+  const double launch = tiles.launch_us * 1e-6;
+  if (!convolves)
+    return launch + std::max(tiled_seconds(p, dtype, profile), bytes / (kProductShare * bandwidth));
+  if (p.groups >= kManyGroups)
+    return launch + std::max(cost.flops / (tiles.depthwise_tflops * 1e12),
+                             bytes / (kDepthwiseShare * bandwidth));
+  double seconds = std::max(tiled_seconds(p, dtype, profile) / tiles.convolution_share,
+                            bytes / (kConvolutionShare * bandwidth));
+  if (p.channels < kFewChannels)
+    seconds = std::max({seconds, cost.flops / (tiles.narrow_tflops * 1e12),
+                        bytes / (tiles.narrow_share * bandwidth)});
+  return launch + seconds;
+}
+
 double copy_seconds(double bytes, const MachineProfile& profile) {
   const auto& curves = profile.curves[static_cast<size_t>(KernelClass::Elementwise)];
   if (const KernelCurve* curve = curve_of(curves, DType::F32))
@@ -239,6 +327,7 @@ MachineProfile shared_by(MachineProfile profile, int64_t devices) {
   if (memory_share <= 1) return profile;
   profile.memory_gbps /= memory_share;
   for (double* rate : {&profile.cache_gbps, &profile.vector_tflops}) *rate /= share;
+  profile.executor.vector_tops /= share;
   for (double* time : {&profile.launch_us, &profile.matmul_launch_us}) *time *= share;
   for (auto* rates : {&profile.matmul, &profile.convolution})
     for (auto& [dtype, rate] : *rates) {

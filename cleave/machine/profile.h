@@ -10,6 +10,7 @@
 
 #include "cleave/core/dtype.h"
 #include "cleave/core/kernel_classes.h"
+#include "cleave/machine/executor_profile.h"
 
 namespace cleave {
 
@@ -77,6 +78,29 @@ struct MatmulRate {
   bool operator==(const MatmulRate&) const = default;
 };
 
+// How a device with many units runs products inside a compiled step: in tiles, each on one unit, as
+// many at a time as there are units. Tiles of 128 x 128 and more run at the full rate, smaller ones
+// at `small_share` of it. Of the last, incomplete wave of tiles `last_wave` is paid as if it were
+// complete; k is split over several units if that is faster. Rows that are not a multiple of
+// `row_bytes` take `odd_rows` times as long.
+//
+//   132 units: 4096 x 4096 has 512 tiles of 128 x 256, 3.9 waves; 1024 x 64 has 64 tiles of
+//   64 x 16, half a wave, unless k is split over several units
+struct TileModel {
+  int64_t units = 0;               // 0: no tiles; MatmulRate has the ramp instead
+  std::map<DType, double> tflops;  // of full tiles on all units
+  double launch_us = 4;
+  double small_share = 0.48;
+  double last_wave = 0.3;
+  int64_t row_bytes = 16;
+  double odd_rows = 3;
+  double convolution_share = 0.82;  // of the rate of a product of the same sizes
+  double depthwise_tflops = 12;     // convolutions in many groups
+  double narrow_tflops = 40;        // convolutions of fewer than 8 channels
+  double narrow_share = 0.12;       // of the memory's bandwidth, of the same
+  bool operator==(const TileModel&) const = default;
+};
+
 // Measured times of one class of kernels on elements of one type: microseconds by bytes moved, both
 // ascending, the floor of a launch included. Between two points time follows a power of the bytes;
 // below the first it is that of the first, beyond the last it goes on at the last one's rate.
@@ -107,6 +131,8 @@ struct MachineProfile {
   double vector_tflops = 0;  // of ops that are not matmuls, in f32
   std::map<DType, MatmulRate> matmul;
   std::map<DType, MatmulRate> convolution;  // empty: as matmuls
+  TileModel tiles;                          // of products in a step that `executor` compiled
+  ExecutorProfile executor;
   std::array<double, kNumAllKernelClasses> bandwidth_efficiency{1, 1, 1, 1, 1, 1, 1, 1, 1};
   // By KernelClass and dtype, if times were measured: they replace bandwidth and efficiency. A
   // dtype without a curve takes that of one as wide, then that of f32.
@@ -120,6 +146,8 @@ struct MachineProfile {
 // Roofline with efficiency by class, size and dtype and a launch floor; nothing for an op without
 // work.
 double op_seconds(const OpCost& cost, DType dtype, const MachineProfile& profile);
+// Of matrix products or a convolution by the tile model, without what is copied for them.
+double product_seconds(const OpCost& cost, DType dtype, const MachineProfile& profile);
 // A copy of `bytes` on one device: what a local slice costs.
 double copy_seconds(double bytes, const MachineProfile& profile);
 

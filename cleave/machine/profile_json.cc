@@ -1,6 +1,9 @@
+#include <fmt/ranges.h>
+
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <variant>
 
 #include "cleave/core/error.h"
 #include "cleave/core/input_file.h"
@@ -27,6 +30,45 @@ constexpr Field kFields[] = {
 };
 constexpr int kVersion = 1;
 
+// Members of a struct by the name that they have in a file.
+template <typename Struct>
+struct Member {
+  const char* name;
+  std::variant<bool Struct::*, int64_t Struct::*, double Struct::*> value;
+};
+constexpr Member<ExecutorProfile> kExecutorMembers[] = {
+    {"fuses", &ExecutorProfile::fuses},
+    {"recomputes", &ExecutorProfile::recomputes},
+    {"chooses_order", &ExecutorProfile::chooses_order},
+    {"merges_siblings", &ExecutorProfile::merges_siblings},
+    {"flash_attention", &ExecutorProfile::flash_attention},
+    {"tf32", &ExecutorProfile::tf32},
+    {"overlaps", &ExecutorProfile::overlaps},
+    {"launch_us", &ExecutorProfile::launch_us},
+    {"argument_us", &ExecutorProfile::argument_us},
+    {"reduction_share", &ExecutorProfile::reduction_share},
+    {"rows_share", &ExecutorProfile::rows_share},
+    {"transpose_share", &ExecutorProfile::transpose_share},
+    {"strided_share", &ExecutorProfile::strided_share},
+    {"short_row", &ExecutorProfile::short_row},
+    {"longest_row", &ExecutorProfile::longest_row},
+    {"most_reads", &ExecutorProfile::most_reads},
+    {"vector_tops", &ExecutorProfile::vector_tops},
+    {"memory_share", &ExecutorProfile::memory_share},
+};
+constexpr Member<TileModel> kTileMembers[] = {
+    {"units", &TileModel::units},
+    {"launch_us", &TileModel::launch_us},
+    {"small_share", &TileModel::small_share},
+    {"last_wave", &TileModel::last_wave},
+    {"row_bytes", &TileModel::row_bytes},
+    {"odd_rows", &TileModel::odd_rows},
+    {"convolution_share", &TileModel::convolution_share},
+    {"depthwise_tflops", &TileModel::depthwise_tflops},
+    {"narrow_tflops", &TileModel::narrow_tflops},
+    {"narrow_share", &TileModel::narrow_share},
+};
+
 struct ProtocolField {
   const char* name;
   double CollectiveProtocol::*value;
@@ -47,8 +89,8 @@ struct Limits {
   double least, most;       // if it is not 0
 };
 constexpr Limits kLimits[] = {
-    {"_us", 0, 1e9},     {"gbps", 1e-6, 1e12},    {"tflops", 1e-9, 1e9},
-    {"_bytes", 0, 1e18}, {"ramp_exponent", 0, 4}, {"", 0, 1e18},
+    {"_us", 0, 1e9},         {"gbps", 1e-6, 1e12}, {"tflops", 1e-9, 1e9}, {"_bytes", 0, 1e18},
+    {"ramp_exponent", 0, 4}, {"_share", 1e-3, 1},  {"", 0, 1e18},
 };
 
 double number(const Json& json, const std::string& where) {
@@ -149,6 +191,71 @@ void read_efficiency(const Json& json, MachineProfile& profile) {
   }
 }
 
+template <typename Struct, size_t n>
+void read_member(const Json& json, const std::string& table, const std::string& key,
+                 const Member<Struct> (&members)[n], Struct& out) {
+  const std::string where = table + "." + key;
+  for (const Member<Struct>& member : members) {
+    if (key != member.name) continue;
+    std::visit(
+        [&](auto value) {
+          using Value = std::remove_reference_t<decltype(out.*value)>;
+          if constexpr (std::is_same_v<Value, bool>) {
+            if (!json.is_boolean()) throw_user("machine profile: {} must be true or false", where);
+            out.*value = json.get<bool>();
+          } else {
+            const double read = number(json, where);
+            if (std::is_same_v<Value, int64_t> && (read > 1e9 || read != std::floor(read)))
+              throw_user("machine profile: {} must be a whole number up to 1e9", where);
+            if (where.ends_with("_share") && read <= 0)
+              throw_user("machine profile: {} must be positive", where);
+            out.*value = static_cast<Value>(read);
+          }
+        },
+        member.value);
+    return;
+  }
+  throw_user("machine profile: {}: unknown field '{}'", table, key);
+}
+
+template <typename Struct, size_t n>
+void write_members(const Struct& from, const Member<Struct> (&members)[n], Json& json) {
+  for (const Member<Struct>& member : members)
+    std::visit([&](auto value) { json[member.name] = from.*value; }, member.value);
+}
+
+// "xla-gpu", or an object with such a name and what differs.
+void read_executor(const Json& json, ExecutorProfile& executor) {
+  if (json.is_string()) {
+    const auto name = json.get<std::string>();
+    executor = name.empty() ? ExecutorProfile{} : builtin_executor(name);
+    return;
+  }
+  if (!json.is_object())
+    throw_user("machine profile: executor must be a name ({}) or an object",
+               fmt::join(builtin_executor_names(), ", "));
+  if (json.contains("name")) read_executor(json["name"], executor);
+  for (const auto& [key, value] : json.items())
+    if (key != "name") read_member(value, "executor", key, kExecutorMembers, executor);
+}
+
+void read_tiles(const Json& json, TileModel& tiles) {
+  for (const auto& [key, value] : object(json, "tiles").items()) {
+    if (key != "tflops") {
+      read_member(value, "tiles", key, kTileMembers, tiles);
+      continue;
+    }
+    tiles.tflops.clear();
+    for (const auto& [dtype, rate] : object(value, "tiles.tflops").items()) {
+      const std::string where = "tiles.tflops." + dtype;
+      tiles.tflops[dtype_of(dtype, "tiles.tflops")] = number(rate, where + ".tflops");
+      if (number(rate, where) <= 0) throw_user("machine profile: {} must be positive", where);
+    }
+  }
+  if (tiles.units > 0 && tiles.tflops.empty())
+    throw_user("machine profile: tiles.tflops must have at least one rate");
+}
+
 KernelCurve curve_from(const Json& json, const std::string& where) {
   if (!json.is_array() || json.empty())
     throw_user("machine profile: {} must be a list of [bytes, microseconds]", where);
@@ -244,6 +351,12 @@ std::string to_json(const MachineProfile& profile) {
   for (const Field& field : kFields) json[field.name] = profile.*field.value;
   json["matmul"] = rates_json(profile.matmul);
   if (!profile.convolution.empty()) json["convolution"] = rates_json(profile.convolution);
+  write_members(profile.tiles, kTileMembers, json["tiles"]);
+  json["tiles"]["tflops"] = Json::object();
+  for (const auto& [dtype, tflops] : profile.tiles.tflops)
+    json["tiles"]["tflops"][std::string(name(dtype))] = tflops;
+  json["executor"]["name"] = profile.executor.name;
+  write_members(profile.executor, kExecutorMembers, json["executor"]);
   for (int i = 0; i < kNumAllKernelClasses; ++i)
     json["bandwidth_efficiency"][std::string(name(static_cast<KernelClass>(i)))] =
         profile.bandwidth_efficiency[i];
@@ -303,6 +416,10 @@ MachineProfile profile_from_json(std::string_view text) {
       read_rates(value, key, profile.matmul);
     else if (key == "convolution")
       read_rates(value, key, profile.convolution);
+    else if (key == "tiles")
+      read_tiles(value, profile.tiles);
+    else if (key == "executor")
+      read_executor(value, profile.executor);
     else if (key == "curves")
       read_curves(value, profile);
     else if (key == "bandwidth_efficiency")

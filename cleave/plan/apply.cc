@@ -139,7 +139,7 @@ Program partition_planned(const BoundPlan& bound, const MachineProfile& profile)
 }
 
 Program partition_planned(const Plan& plan, const Graph& graph, const MachineProfile& profile) {
-  const Graph flat = flatten(graph, plan.entry);
+  const Graph flat = flatten(graph, plan.entry, profile);
   return partition_planned(bind(plan, flat), profile);
 }
 

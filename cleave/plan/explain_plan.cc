@@ -146,7 +146,7 @@ std::string reason(const Alternative& chosen, const Alternative& other) {
 
 std::vector<Alternative> alternatives(const Plan& plan, const Graph& graph,
                                       const MachineProfile& profile, const std::string& op) {
-  const Graph flat = flatten(graph, plan.entry);
+  const Graph flat = flatten(graph, plan.entry, profile);
   const BoundPlan bound = bind(plan, flat);
   return Surroundings(bound, profile, op_named(plan, op)).run();
 }
@@ -190,7 +190,7 @@ std::string explain_totals(const Plan& plan) {
 }
 
 std::string explain_plan(const Plan& plan, const Graph& graph, const MachineProfile& profile) {
-  const Graph flat = flatten(graph, plan.entry);
+  const Graph flat = flatten(graph, plan.entry, profile);
   const BoundPlan bound = bind(plan, flat);
   const Program program = partition_planned(bound, profile);
   std::string text =

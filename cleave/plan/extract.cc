@@ -56,8 +56,7 @@ class Extractor {
     }
     for (const Demand& demand : f_.demands)
       if (demand.copy >= 0)
-        add_reshard(layout(demand.version), layout(demand.copy), f_.type(demand.version),
-                    demand.times * f_.weight(demand.branch));
+        add_reshard(demand.version, layout(demand.copy), demand.times * f_.weight(demand.branch));
   }
 
   void add_op(const FormulatedOp& op) {
@@ -76,7 +75,7 @@ class Extractor {
         wanted = strategy->operands[i];
       else if (i < op.wants.size() && op.wants[i].decision >= 0)
         wanted = f_.list(op.wants[i].list)[e_.choice[op.wants[i].decision]];
-      add_reshard(layout(version), wanted, f_.type(version), times);
+      add_reshard(version, wanted, times);
       planned.operands.push_back({sources_[version], spec(wanted)});
     }
     for (ValueId result : node.results) {
@@ -94,8 +93,12 @@ class Extractor {
     plan_.ops.push_back(std::move(planned));
   }
 
-  void add_reshard(SpecId from, SpecId to, const Type& type, double times) {
+  void add_reshard(int version, SpecId to, double times) {
+    const SpecId from = layout(version);
+    const Type& type = f_.type(version);
     if (from == to || from == kNoSpec || to == kNoSpec || times == 0) return;
+    plan_.totals.compute_seconds +=
+        times * f_.spill_seconds(version, e_.choice[f_.versions[version].decision], e_.layouts);
     const std::string key = fmt::format("{} {} {}", from, to, to_string(type));
     auto [it, is_new] = reshards_.try_emplace(key);
     if (is_new) it->second = e_.layouts.plan(from, to, type);

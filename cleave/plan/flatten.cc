@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "cleave/analyze/kernels.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/cloner.h"
 #include "cleave/graph/flow.h"
@@ -93,6 +94,12 @@ Graph flatten(const Graph& graph, std::string_view entry) {
   flat.mesh_attrs = graph.mesh_attrs;
   Flattener(graph, flat).run(*function);
   remove_dead_ops(flat);
+  return flat;
+}
+
+Graph flatten(const Graph& graph, std::string_view entry, const MachineProfile& profile) {
+  Graph flat = flatten(graph, entry);
+  analyze::mark_kernels(flat, entry, profile);
   return flat;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cleave/analyze/kernels.h"
 #include "cleave/analyze/program_cost.h"
 #include "cleave/plan/formulator.h"
 
@@ -16,6 +17,13 @@ Formulation::Formulation(const Graph& flat, const Names& names, Layouts& layouts
 SpecId Formulation::spec(int version, const std::vector<int>& choice) const {
   const Version& v = versions[version];
   return (*lists_[v.list])[choice[v.decision]];
+}
+
+double Formulation::spill_seconds(int version, int c, const Layouts& layouts) const {
+  const Version& v = versions[version];
+  const SpecId spec = (*lists_[v.list])[c];
+  if (v.spill_bytes <= 0 || spec == kNoSpec) return 0;
+  return analyze::spill_seconds(v.spill_bytes, layouts.spec(spec), layouts.profile());
 }
 
 double Formulation::weight(int branch) const {
@@ -50,7 +58,10 @@ std::vector<int> Formulation::dearest_branches(const std::vector<int>& choice,
     const SpecId from = spec(demand.version, choice),
                  to = list(demand.list)[choice[demand.decision]];
     if (from != to && from != kNoSpec && to != kNoSpec)
-      seconds[demand.branch] += layouts.seconds(from, to, type(demand.version)) * demand.times;
+      seconds[demand.branch] +=
+          (layouts.seconds(from, to, type(demand.version)) +
+           spill_seconds(demand.version, choice[versions[demand.version].decision], layouts)) *
+          demand.times;
   }
   std::vector<int> dearest(groups.size(), 0);
   for (size_t g = groups.size(); g-- > 0;) {

@@ -66,6 +66,9 @@ struct Version {
   std::vector<bool> alias;  // a copy, by choice: whether it is the source itself
   int first = 0, last = 0;  // positions at which it is needed; last is included
   bool takes_memory = true;
+  // Of a value that its op leaves in no memory: what it takes to have it there (KernelUse::spills),
+  // paid by every reshard of it.
+  double spill_bytes = 0;
 };
 
 // A decision wants a version in the layouts of a list; the difference is resharded.
@@ -126,6 +129,8 @@ class Formulation {
   int end() const { return static_cast<int>(schedule.size()) + 1; }
   // The spec of a version, and of operand i of an op, under a choice for each decision.
   SpecId spec(int version, const std::vector<int>& choice) const;
+  // What resharding a version takes beside the reshard, if it lies as choice c of its decision.
+  double spill_seconds(int version, int c, const Layouts& layouts) const;
 
  private:
   friend class Formulator;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cleave/analyze/kernels.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/graph/value_sharding.h"
@@ -332,6 +333,7 @@ int Formulator::new_version(ValueId value, int decision, ListId list, int positi
   version.decision = decision;
   version.list = list;
   version.first = version.last = position;
+  version.spill_bytes = analyze::spill_bytes(graph_, value);
   out_.versions.push_back(version);
   const int id = static_cast<int>(out_.versions.size()) - 1;
   if (out_.definitions[value.index] < 0) out_.definitions[value.index] = id;

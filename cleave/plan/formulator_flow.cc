@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cleave/analyze/kernels.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/graph/op_rule.h"
@@ -234,6 +235,7 @@ void Formulator::finish_function(NodeId id) {
     wants.push_back(want);
   }
   new_taker(id, wants);
+  out_.ops.back().fixed.compute_seconds = analyze::step_seconds(num_args, layouts_.profile());
   for (int version : out_.ops.back().operands) out_.versions[version].last = out_.end();
   for (size_t i = 0; i < num_args; ++i)
     if (!donated[i]) out_.versions[out_.argument_versions[i]].last = out_.end();

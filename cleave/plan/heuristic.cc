@@ -167,7 +167,7 @@ class Heuristic {
 
 PlannerResult plan_by_heuristic(const Graph& graph, const PlannerOptions& options) {
   const MeshPtr mesh = named(options.mesh);
-  PlannedModule module = prepare(graph, options.entry);
+  PlannedModule module = prepare(graph, options.entry, *options.profile);
   annotate(module, options, mesh);
   Heuristic(module, options, mesh).run();
   return price_annotations(module, options, mesh, "heuristic");

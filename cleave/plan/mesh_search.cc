@@ -42,7 +42,7 @@ std::vector<MeshCandidate> search_meshes(const Graph& graph, const std::vector<M
                                          const std::vector<int64_t>& limits,
                                          const PlannerOptions& options,
                                          const MeshObserver& observer) {
-  const PlannedModule module = prepare(graph, options.entry);
+  const PlannedModule module = prepare(graph, options.entry, *options.profile);
   std::vector<MeshCandidate> candidates;
   for (const MeshPtr& mesh : meshes) {
     if (limits.empty()) candidates.push_back({mesh, options.memory, {}});

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "cleave/spmd/planned_marks.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/graph/value_sharding.h"
@@ -75,7 +76,7 @@ class Fingerprint {
     mix(node.name());
     for (ValueId operand : node.operands) mix(number_[operand.index]);
     for (const NamedAttribute& attr : node.attrs.entries()) {
-      if (attr.name == kShardingAttr) continue;
+      if (attr.name == kShardingAttr || attr.name == kKernelAttr) continue;
       mix(attr.name);
       mix(to_string(attr.value));
     }

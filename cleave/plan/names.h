@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cleave/graph/graph.h"
+#include "cleave/machine/profile.h"
 
 namespace cleave::plan {
 
@@ -14,6 +15,9 @@ namespace cleave::plan {
 // what every solver plans and what plans are applied to, so that all of them speak of one program.
 // Throws UserError if there is no such function or it calls itself.
 Graph flatten(const Graph& graph, std::string_view entry);
+// The same, with every op marked by what the machine's executor makes of it (analyze/kernels.h):
+// what is priced.
+Graph flatten(const Graph& graph, std::string_view entry, const MachineProfile& profile);
 
 // Names that survive printing and reading again. `graph` is flat.
 //   an argument       its name in the text, else arg<i>

@@ -62,7 +62,7 @@ double OpPrice::seconds(const std::vector<ShardingSpec>& operands,
   double seconds = 0;
   const Region& body = instance.graph.region(instance.graph.functions[0].body);
   for (size_t i = 0; i + 1 < body.nodes.size(); ++i)
-    seconds += analyze::node_seconds(instance.graph, instance.graph.node(body.nodes[i]), profile_);
+    seconds += analyze::node_seconds(program_, instance, body.nodes[i], profile_);
   return seconds;
 }
 

@@ -95,7 +95,7 @@ PlannerResult price_annotations(const PlannedModule& module, PlannerOptions opti
 
 PlannerResult plan_by_propagation(const Graph& graph, const PlannerOptions& options) {
   const MeshPtr mesh = named(options.mesh);
-  PlannedModule module = prepare(graph, options.entry);
+  PlannedModule module = prepare(graph, options.entry, *options.profile);
   annotate(module, options, mesh);
   propagate(module.flat);
   return price_annotations(module, options, mesh, "propagation");

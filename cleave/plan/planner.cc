@@ -333,8 +333,8 @@ PlannerResult cheaper(PlannerResult a, PlannerResult b) {
 
 }  // namespace
 
-PlannedModule prepare(const Graph& graph, const std::string& entry) {
-  PlannedModule module{graph.name, entry, flatten(graph, entry), {}, {}};
+PlannedModule prepare(const Graph& graph, const std::string& entry, const MachineProfile& profile) {
+  PlannedModule module{graph.name, entry, flatten(graph, entry, profile), {}, {}};
   run_parallel(2, 2, [&](int task) {
     if (task == 0)
       module.names = name_everything(module.flat, entry);
@@ -356,7 +356,8 @@ PlannerResult make_plan(const PlannedModule& module, const PlannerOptions& optio
 
 PlannerResult make_plan(const Graph& graph, const PlannerOptions& options) {
   const Stopwatch watch;
-  const PlannedModule module = prepare(graph, options.entry);
+  internal_check(options.profile, "make_plan without a machine");
+  const PlannedModule module = prepare(graph, options.entry, *options.profile);
   const double preparing = watch.seconds();
   PlannerResult result = make_plan(module, options);
   result.stats.formulate_seconds += preparing;

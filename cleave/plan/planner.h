@@ -82,7 +82,7 @@ struct PlannedModule {
   Names names;
   std::string fingerprint;
 };
-PlannedModule prepare(const Graph& graph, const std::string& entry);
+PlannedModule prepare(const Graph& graph, const std::string& entry, const MachineProfile& profile);
 PlannerResult make_plan(const PlannedModule& module, const PlannerOptions& options);
 
 }  // namespace cleave::plan

@@ -83,9 +83,14 @@ int Tables::reshards(const Demand& demand) {
   const uint64_t key = static_cast<uint64_t>(version.list) << 41 |
                        static_cast<uint64_t>(demand.list) << 19 |
                        static_cast<uint64_t>(type_of_[demand.version]) << 1 | (copy ? 1 : 0);
-  const auto [it, is_new] = reshards_of_.try_emplace(key, static_cast<int>(reshards_.size()));
-  if (is_new)
-    reshards_.push_back({version.list, demand.list, demand.version, copy ? demand.copy : -1, {}});
+  const auto [it, is_new] =
+      reshards_of_.try_emplace({key, version.spill_bytes}, static_cast<int>(reshards_.size()));
+  if (!is_new) return it->second;
+  Reshards table{version.list, demand.list, demand.version, copy ? demand.copy : -1, {}, {}};
+  const int choices = static_cast<int>(formulation_.list(version.list).size());
+  for (int c = 0; c < choices && version.spill_bytes > 0; ++c)
+    table.spills.push_back(formulation_.spill_seconds(demand.version, c, layouts_));
+  reshards_.push_back(std::move(table));
   return it->second;
 }
 
@@ -138,6 +143,10 @@ void Tables::price() {
       return;
     }
     const std::vector<SpecId>&from = *requests[i].from, &to = *requests[i].to;
+    for (size_t a = 0; a < table.spills.size(); ++a)
+      for (size_t b = 0; b < to.size(); ++b)
+        if (from[a] != to[b] && to[b] != kNoSpec)
+          table.seconds[a * to.size() + b] += table.spills[a];
     if (table.copy < 0) continue;
     const std::vector<bool>& alias = formulation_.versions[table.copy].alias;
     for (size_t i = 0; i < from.size(); ++i)

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -68,6 +69,8 @@ class Tables {
     ListId from, to;
     int version;  // one of those that it is for
     int copy;     // a version that is either the source itself or something else; -1: none
+    // By choice of `from`: what is paid beside, because the value was in no memory; empty: nothing.
+    std::vector<double> spills;
     std::vector<double> seconds;
   };
   // Edges are kept as what they are sums of: layers that are alike add the same again and again.
@@ -113,7 +116,7 @@ class Tables {
   std::vector<Edge> edges_;
   std::unordered_map<uint64_t, size_t> edge_of_;
   std::vector<Reshards> reshards_;
-  std::unordered_map<uint64_t, int> reshards_of_;  // by lists and type
+  std::map<std::tuple<uint64_t, double>, int> reshards_of_;  // by lists and type, by spill
   struct UnaryPart {
     int to;  // a class
     int reshards;

@@ -61,6 +61,7 @@ Classes tie_alike(const Formulation& formulation, int rounds) {
         text.push_back(formulation.versions[version].list);
         text.push_back(type_of[version]);
         text.push_back(formulation.versions[version].source >= 0);
+        text.push_back(std::bit_cast<int64_t>(formulation.versions[version].spill_bytes));
       }
       classes.of[d] = numbers(text);
     }

@@ -262,7 +262,7 @@ bool PlanVerification::memory_good() const {
 PlanVerification verify_plan(const Plan& plan, const Graph& graph, const MachineProfile& profile,
                              const VerifyPlanOptions& options) {
   PlanVerification result;
-  const Graph flat = flatten(graph, plan.entry);
+  const Graph flat = flatten(graph, plan.entry, profile);
   Program program = partition_planned(bind(plan, flat), profile);
   CollectiveChecks collectives;
   const analyze::ProgramCost cost = analyze::program_cost(program, profile, plan.trips);

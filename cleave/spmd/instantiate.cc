@@ -174,6 +174,14 @@ const Function& Program::entry_function() const {
 
 bool is_transfer(const Node& node) { return node.attrs.has("cleave.step"); }
 
+ValueId behind_transfers(const Graph& graph, ValueId value) {
+  while (true) {
+    const NodeId producer = graph.value(value).producer;
+    if (!producer.valid() || !is_transfer(graph.node(producer))) return value;
+    value = graph.node(producer).operands[0];
+  }
+}
+
 Graph to_module(const Program& program) {
   Instance instance = instantiate_shapes(program, 0);
   Graph& graph = instance.graph;

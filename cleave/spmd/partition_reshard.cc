@@ -1,5 +1,8 @@
+#include <utility>
+
 #include "cleave/core/error.h"
 #include "cleave/spmd/partitioner.h"
+#include "cleave/spmd/planned_marks.h"
 
 namespace cleave {
 namespace {
@@ -59,12 +62,21 @@ std::string step_op(const ReshardStep& step, AttrDict& attrs) {
 
 }  // namespace
 
+// Whether the op that the value comes from says what an executor makes of it.
+bool Partitioner::is_marked(ValueId value) const {
+  const Graph& graph = program_.graph;
+  const NodeId producer = graph.value(behind_transfers(graph, value)).producer;
+  return producer.valid() && graph.node(producer).attrs.has(kKernelAttr);
+}
+
 ValueId Partitioner::reshard(ValueId value, const ShardingSpec& spec, RegionId target,
                              DType dtype) {
   Type type = program_.graph.type(value);
   const ReshardPlan plan = resharder_.plan(spec_of(value), spec, type.shape, type.dtype);
+  bool spills = is_marked(value);
   for (const ReshardStep& step : plan.steps) {
     AttrDict attrs;
+    if (std::exchange(spills, false)) attrs.set(kSpillsAttr, UnitAttr{});
     const std::string op = step_op(step, attrs);
     attrs.set("cleave.step", string_attr(std::string(name(step.kind))));
     attrs.set("cleave.axes", string_attr(to_string(all_axes(step), *step.after.mesh)));

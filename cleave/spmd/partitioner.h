@@ -92,6 +92,7 @@ class Partitioner {
   ValueId use_as_is(ValueId source, RegionId target);
   // A sum that this completes is rounded to `dtype` then.
   ValueId reshard(ValueId value, const ShardingSpec& spec, RegionId target, DType dtype);
+  bool is_marked(ValueId value) const;
 
   // A value that is computed from constants alone, computed once more in another layout
   // (partition_constants.cc).

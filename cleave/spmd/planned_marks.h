@@ -13,4 +13,9 @@ inline constexpr std::string_view kPlannedAttr = "cleave.planned";
 // An sdy.reshard is made for itself, and not shared with others of the same value.
 inline constexpr std::string_view kSeparateAttr = "cleave.separate";
 
+// What an executor makes of an op (analyze/kernels.h).
+inline constexpr std::string_view kKernelAttr = "cleave.kernel";
+// The first step of a reshard of what such an op made, which may be in no memory.
+inline constexpr std::string_view kSpillsAttr = "cleave.spills";
+
 }  // namespace cleave

@@ -54,5 +54,7 @@ Graph to_module(const Program& program);
 
 // Steps of reshards and halos: the nodes that the partitioner put in.
 bool is_transfer(const Node& node);
+// The value that transfers, if there are any, made this one of.
+ValueId behind_transfers(const Graph& graph, ValueId value);
 
 }  // namespace cleave

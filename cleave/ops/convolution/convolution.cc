@@ -179,6 +179,29 @@ PartialTransfer convolution_partial(const Graph& graph, const Node& node) {
   return rows;
 }
 
+// Pixels by features, as one product; elements of a dilated input that are zero take no part.
+OpCost::Products products_of_convolution(const Graph& graph, const Node& node,
+                                         const ConvDims& dims) {
+  const Shape& input = graph.operand_type(node, 0).shape;
+  const Shape& kernel = graph.operand_type(node, 1).shape;
+  const Shape& result = graph.result_type(node).shape;
+  const auto features = static_cast<double>(kernel[dims.kernel_output_feature]);
+  double dilation = 1;
+  for (int64_t d : node.attrs.get_ints_or_empty("lhs_dilation")) dilation *= static_cast<double>(d);
+  const double pixels = static_cast<double>(num_elements(result)) /
+                        std::max(1.0, static_cast<double>(result[dims.output_feature]));
+  const double depth =
+      static_cast<double>(num_elements(kernel)) / std::max(1.0, features) / dilation;
+  const auto channels = static_cast<double>(input[dims.input_feature]);
+  return {.count = 1,
+          .m = pixels,
+          .k = std::max(1.0, depth),
+          .n = features,
+          .groups = static_cast<double>(node.attrs.get_int("feature_group_count", 1) *
+                                        node.attrs.get_int("batch_group_count", 1)),
+          .channels = std::min(channels, features)};
+}
+
 OpCost convolution_cost(const Graph& graph, const Node& node) {
   const ConvDims dims = conv_dims(node);
   const Type& kernel = graph.operand_type(node, 1);
@@ -191,6 +214,7 @@ OpCost convolution_cost(const Graph& graph, const Node& node) {
   for (ValueId operand : node.operands)
     cost.bytes_read += static_cast<double>(graph.type(operand).byte_count());
   cost.bytes_written = static_cast<double>(result.byte_count());
+  cost.products = products_of_convolution(graph, node, dims);
   return cost;
 }
 

@@ -26,6 +26,21 @@ DType result_dtype(const Graph& graph, const Node& node, DType fallback) {
 
 double matmul_flops(DType dtype) { return is_complex(dtype) ? 8 : 2; }
 
+// `shared`: elements of the dimensions that both operands and the result have.
+OpCost::Products products_of(const Graph& graph, const Node& node, double shared,
+                             double contracted) {
+  auto rows = [&](size_t operand) {
+    const auto elements =
+        static_cast<double>(num_elements(graph.operand_type(node, operand).shape));
+    return shared * contracted > 0 ? elements / (shared * contracted) : 0;
+  };
+  return {.count = shared,
+          .m = rows(0),
+          .k = contracted,
+          .n = rows(1),
+          .is_exact = asks_for_precision(node)};
+}
+
 OpCost dot_cost(const Graph& graph, const Node& node, double contracted) {
   const Type& result = graph.result_type(node);
   OpCost cost{.kernel = KernelClass::Matmul};
@@ -130,7 +145,12 @@ OpCost dot_general_cost(const Graph& graph, const Node& node) {
   double contracted = 1;
   for (int64_t d : dot_dims(node).lhs_contract)
     contracted *= static_cast<double>(graph.operand_type(node, 0).shape[d]);
-  return dot_cost(graph, node, contracted);
+  OpCost cost = dot_cost(graph, node, contracted);
+  double shared = 1;
+  for (int64_t d : dot_dims(node).lhs_batch)
+    shared *= static_cast<double>(graph.operand_type(node, 0).shape[d]);
+  cost.products = products_of(graph, node, shared, contracted);
+  return cost;
 }
 
 std::vector<Array> eval_dot_general(EvalContext& context, const Node& node,
@@ -170,7 +190,10 @@ OpShardingRule dot_rule(const Graph& graph, const Node& node) {
 }
 
 OpCost plain_dot_cost(const Graph& graph, const Node& node) {
-  return dot_cost(graph, node, static_cast<double>(graph.operand_type(node, 1).shape[0]));
+  const auto contracted = static_cast<double>(graph.operand_type(node, 1).shape[0]);
+  OpCost cost = dot_cost(graph, node, contracted);
+  cost.products = products_of(graph, node, 1, contracted);
+  return cost;
 }
 
 std::vector<Array> eval_dot(EvalContext& context, const Node& node,

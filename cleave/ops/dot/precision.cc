@@ -49,6 +49,18 @@ void verify_algorithm(const Node& node, const StructAttr& algorithm) {
 
 }  // namespace
 
+bool asks_for_precision(const Node& node) {
+  if (const Attribute* attribute = node.attrs.find("precision_config"))
+    if (const auto* list = attribute->as<ArrayAttr>())
+      for (const Attribute& element : list->elements)
+        if (const auto* precision = element.as<EnumAttr>();
+            precision && precision->value != "DEFAULT")
+          return true;
+  const Attribute* algorithm = node.attrs.find("algorithm");
+  const auto* fields = algorithm ? algorithm->as<StructAttr>() : nullptr;
+  return fields && type_field(node, *fields, "lhs_precision_type") == "f32";
+}
+
 void verify_precision(const Graph&, const Node& node) {
   bool all_default = true;
   if (const Attribute* attribute = node.attrs.find("precision_config")) {

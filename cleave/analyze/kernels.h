@@ -1,0 +1,53 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "cleave/graph/graph.h"
+#include "cleave/machine/profile.h"
+#include "cleave/spmd/planned_marks.h"
+
+namespace cleave::analyze {
+
+// What an executor makes of a module's ops: which values it writes to memory, and what each op adds
+// to the kernels that it becomes part of. Passes over memory are counted in bytes of the op's own
+// operands and results, so that the same counts hold for the parts of a device:
+//
+//   seconds = launches * launch + works * work
+//             + (sum of reads[i] * bytes of operand i + writes[j] * bytes of result j) / bandwidth
+//
+//   y = exp(x); z = y * 2 (returned)      exp: reads {1}, writes {0};  multiply: reads {0, 0},
+//                                         writes {1}, launches 1
+struct KernelUse {
+  std::vector<double> reads;   // by operand: passes over it, slower ones counted as more
+  std::vector<double> writes;  // by result: 0 if the value is never in memory
+  double launches = 0;         // kernels that end with this op
+  double works = 0;            // how often it is computed in kernels that arithmetic limits
+  bool is_library = false;     // a product or convolution, priced by its own model
+  // By result that is never in memory: the bytes of the whole module that are moved beside all
+  // this if the value has to be there after all, because its layout changes. It is written and
+  // read, and what its kernel had read for the rest of it is read again.
+  std::vector<double> spills;
+  bool operator==(const KernelUse&) const = default;
+};
+
+// As an attribute of the node (kKernelAttr), which is copied with it: `cleave.kernel = array<f64:
+// ...>`.
+std::optional<KernelUse> kernel_use(const Node& node);  // nothing if the node has no mark
+// Marks every node of a flat function and of the regions inside with what the profile's executor
+// makes of it. Nothing is marked for an executor without a name.
+void mark_kernels(Graph& graph, std::string_view entry, const MachineProfile& profile);
+void unmark_kernels(Graph& graph);
+
+// Seconds of a marked node on the shapes that it has.
+double kernel_seconds(const Graph& graph, const Node& node, const KernelUse& use,
+                      const MachineProfile& profile);
+// What resharding a value takes beside the reshard itself, by its entry of `spills` and the layout
+// that it is resharded from: nothing if it is in memory anyway.
+double spill_seconds(double spill_bytes, const ShardingSpec& from, const MachineProfile& profile);
+double spill_bytes(const Graph& graph, ValueId value);  // of the op that makes it
+// Of one step, beside its kernels: what the host does for the arguments.
+double step_seconds(size_t arguments, const MachineProfile& profile);
+
+}  // namespace cleave::analyze
