@@ -24,7 +24,7 @@ class Holder {
     for (size_t i = 0; i < body.args.size(); ++i) {
       const int64_t bytes = byte_count(body.args[i]);
       memory.arguments += bytes;
-      if (i < function.arg_attrs.size() && is_donated(function.arg_attrs[i]))
+      if (i < function.arg_attrs.size() && is_donated_argument(function.arg_attrs[i]))
         donated[std::clamp(last_[body.args[i].index], 0, end)] += bytes;
     }
     int64_t live = memory.arguments;
@@ -45,10 +45,6 @@ class Holder {
   }
 
  private:
-  static bool is_donated(const AttrDict& attrs) {
-    return attrs.has("tf.aliasing_output") || attrs.has("jax.buffer_donor");
-  }
-
   int64_t byte_count(ValueId value) const {
     const Type& type = graph_.type(value);
     return type.is_tensor() && type.has_static_shape() ? type.byte_count() : 0;
@@ -95,7 +91,7 @@ class Holder {
 
   // The operand's memory becomes the result's: it ends here, and it was written by an op.
   bool is_in_place(const Node& node, int at) const {
-    if (!is<op::DynamicUpdateSlice, op::Scatter>(node) || node.results.size() != 1) return false;
+    if (!analyze::is_in_place(node) || node.results.size() != 1) return false;
     const ValueId operand = node.operands[0];
     const NodeId producer = graph_.value(operand).producer;
     return last_[operand.index] == at && producer.valid() &&

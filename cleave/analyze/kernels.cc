@@ -12,6 +12,7 @@
 #include "cleave/ops/cost.h"
 #include "cleave/ops/dot/dot_dims.h"
 #include "cleave/ops/op.h"
+#include "cleave/rewrite/simplify.h"
 
 namespace cleave::analyze {
 namespace {
@@ -38,8 +39,10 @@ double total(const Reads& reads) {
 
 class Fuser {
  public:
-  Fuser(const Graph& graph, const MachineProfile& profile, std::vector<KernelUse>& uses)
+  Fuser(const Graph& graph, const MachineProfile& profile, const std::vector<bool>& is_donated,
+        std::vector<KernelUse>& uses)
       : graph_(graph),
+        is_donated_(is_donated),
         profile_(profile),
         executor_(profile.executor),
         uses_(uses),
@@ -89,6 +92,7 @@ class Fuser {
     if (def.has(kConstantLike)) return Role::Known;
     if (flow_of(node) == Flow::Barrier || def.has(kSameValue)) return Role::View;
     if (flow_of(node) != Flow::None) return Role::Own;
+    if (is_same_bytes(node)) return Role::View;
     if (is<op::Reduce>(node) || (is<op::Scatter>(node) && node.results.size() == 1))
       return Role::Reduce;
     const KernelClass kernel = op_cost(graph_, node).kernel;
@@ -99,6 +103,14 @@ class Fuser {
         is<op::Gather, op::Pad, op::Concatenate, op::DynamicUpdateSlice>(node))
       return node.results.size() == 1 ? Role::Inside : Role::Own;
     return Role::Own;
+  }
+
+  // A reduction over dimensions of size 1, a conversion to the type that the value has.
+  bool is_same_bytes(const Node& node) const {
+    if (node.results.size() != 1 || node.operands.empty()) return false;
+    if (is<op::Convert>(node))
+      return graph_.operand_type(node, 0).dtype == graph_.result_type(node).dtype;
+    return is<op::Reduce>(node) && elements(node.operands[0]) == elements(node.results[0]);
   }
 
   // A compiler writes it as a multiplication and a sum.
@@ -195,11 +207,6 @@ class Fuser {
         for (const auto& [value, count] : inside_[operand.index]) add(value, count);
     }
     return reads;
-  }
-
-  // The kernel writes a part of operand 0, in its place.
-  static bool is_in_place(const Node& node) {
-    return is<op::Scatter, op::DynamicUpdateSlice>(node);
   }
 
   void write(ValueId value, bool is_written, const Reads& reads) {
@@ -321,7 +328,19 @@ class Fuser {
         continue;
       use.reads[i] += 2 / executor_.transpose_share;
       use.launches += 1;
+      const ValueId source = behind(operand);
+      const NodeId producer = graph_.value(source).producer;
+      if (!producer.valid() || !is_in_place(this->node(producer))) continue;
+      // What is updated in place, such as a cache of keys, is kept in the product's order: it is
+      // copied for the update, and if it is returned, put back in order.
+      use.reads[i] += is_returned(source) ? 2 + 2 / executor_.transpose_share : 2;
+      use.launches += is_returned(source) ? 2 : 1;
     }
+  }
+
+  bool is_returned(ValueId value) const {
+    return std::any_of(users_[value.index].begin(), users_[value.index].end(),
+                       [&](NodeId user) { return roles_[user.index] == Role::End; });
   }
 
   // Products take operands whose batch dimensions come first, and whose others lie together.
@@ -403,15 +422,20 @@ class Fuser {
     return list;
   }
 
-  // Over the result. Updates of a scatter are read and written back where they belong, and what
-  // they go into is written first if it was a constant.
+  // Over the result. Updates of a scatter are read and written back where they belong; what they go
+  // into is written first if it was a constant, and copied if it is an argument that must stay.
   double passes_to_write(const Node& node) const {
     if (!is_in_place(node)) return 1;
     const bool scatters = is<op::Scatter>(node);
     const NodeId producer = graph_.value(node.operands[0]).producer;
-    const double first = producer.valid() && node_is_free(producer) ? 1 : 0;
+    const bool copies = !producer.valid() && !is_donated_[node.operands[0].index];
+    const double first = copies ? 2 : producer.valid() && node_is_free(producer) ? 1 : 0;
     return first +
            (scatters ? 2 : 1) * bytes(node.operands[scatters ? 2 : 1]) / bytes(node.results[0]);
+  }
+
+  bool computes(NodeId id) const {
+    return roles_[id.index] == Role::Inside && !node(id).def->has(kRepeats);
   }
 
   void count_kernel(const Kernel& kernel) {
@@ -422,8 +446,7 @@ class Fuser {
     for (NodeId id : list) {
       mixed = mixed || orders_.mixed[id.index];
       rows = rows || (roles_[id.index] == Role::Reduce && id != kernel.roots[0]);
-      if (roles_[id.index] == Role::Inside && !node(id).def->has(kRepeats))
-        ops += elements(node(id).results[0]);
+      if (computes(id)) ops += elements(node(id).results[0]);
     }
     const bool reduces = is<op::Reduce>(first);
     double share = reduces ? executor_.reduction_share : rows ? executor_.rows_share : 1;
@@ -441,7 +464,7 @@ class Fuser {
     }
     if (works) {
       for (NodeId id : list)
-        if (roles_[id.index] == Role::Inside) uses_[id.index].works += 1;
+        if (computes(id)) uses_[id.index].works += 1;
       return;
     }
     std::unordered_map<uint32_t, bool> done;
@@ -455,6 +478,7 @@ class Fuser {
   }
 
   const Graph& graph_;
+  const std::vector<bool>& is_donated_;  // by value: its memory may be written
   const MachineProfile& profile_;
   const ExecutorProfile& executor_;
   std::vector<KernelUse>& uses_;
@@ -467,12 +491,13 @@ class Fuser {
   std::vector<Reads> inside_;               // by value that is not written: what its kernel reads
 };
 
-void mark_region(Graph& graph, RegionId region, const MachineProfile& profile,
-                 std::vector<KernelUse>& uses) {
-  Fuser(graph, profile, uses).region(region);
+void mark_region(const Graph& graph, RegionId region, const MachineProfile& profile,
+                 const std::vector<bool>& is_donated, std::vector<KernelUse>& uses) {
+  Fuser(graph, profile, is_donated, uses).region(region);
   for (NodeId id : graph.region(region).nodes)
     if (flow_of(graph.node(id)) != Flow::None)
-      for (RegionId inner : graph.node(id).regions) mark_region(graph, inner, profile, uses);
+      for (RegionId inner : graph.node(id).regions)
+        mark_region(graph, inner, profile, is_donated, uses);
 }
 
 }  // namespace
@@ -497,17 +522,31 @@ std::optional<KernelUse> kernel_use(const Node& node) {
   return use;
 }
 
+bool is_donated_argument(const AttrDict& attrs) {
+  return attrs.has("tf.aliasing_output") || attrs.has("jax.buffer_donor");
+}
+
 void mark_kernels(Graph& graph, std::string_view entry, const MachineProfile& profile) {
   if (profile.executor.name.empty()) return;
   const Function* function = graph.find_function(entry);
   if (!function) throw_user("there is no function @{}", entry);
   std::vector<KernelUse> uses(graph.num_nodes());
-  mark_region(graph, function->body, profile, uses);
+  // What is computed twice is computed once; the ops that are left keep their numbers.
+  Graph merged = graph;
+  if (profile.executor.fuses) merge_common(merged);
+  // What a loop carries may be written as well: only arguments that are not donated must stay.
+  std::vector<bool> is_donated(graph.num_values(), true);
+  const std::vector<ValueId>& arguments = graph.region(function->body).args;
+  for (size_t i = 0; i < arguments.size(); ++i)
+    is_donated[arguments[i].index] =
+        i < function->arg_attrs.size() && is_donated_argument(function->arg_attrs[i]);
+  mark_region(merged, function->body, profile, is_donated, uses);
   graph.walk(function->body, [&](NodeId id) {
-    const KernelUse& use = uses[id.index];
+    KernelUse& use = uses[id.index];
     Node& node = graph.node(id);
-    if (use.reads.size() != node.operands.size() || use.writes.size() != node.results.size())
-      return;
+    use.reads.resize(node.operands.size());
+    use.writes.resize(node.results.size());
+    use.spills.resize(node.results.size());
     DenseArrayAttr array{DType::F64, {}, {use.launches, use.works, use.is_library ? 1.0 : 0.0}};
     for (const std::vector<double>* list : {&use.reads, &use.writes, &use.spills})
       array.floats.insert(array.floats.end(), list->begin(), list->end());
@@ -518,6 +557,8 @@ void mark_kernels(Graph& graph, std::string_view entry, const MachineProfile& pr
 void unmark_kernels(Graph& graph) {
   graph.walk([&](NodeId id) { graph.node(id).attrs.erase(kKernelAttr); });
 }
+
+bool is_in_place(const Node& node) { return is<op::Scatter, op::DynamicUpdateSlice>(node); }
 
 double kernel_seconds(const Graph& graph, const Node& node, const KernelUse& use,
                       const MachineProfile& profile) {
@@ -557,8 +598,15 @@ double spill_bytes(const Graph& graph, ValueId value) {
   return use ? use->spills[made.index] : 0;
 }
 
-double step_seconds(size_t arguments, const MachineProfile& profile) {
-  return static_cast<double>(arguments) * profile.executor.argument_us * 1e-6;
+bool is_marked(const Graph& graph, RegionId body) {
+  return graph.node(graph.terminator(body)).attrs.has(kKernelAttr);
+}
+
+double step_seconds(const Graph& graph, RegionId body, const MachineProfile& profile) {
+  const ExecutorProfile& executor = profile.executor;
+  if (!is_marked(graph, body)) return 0;
+  const auto arguments = static_cast<double>(graph.region(body).args.size());
+  return 1e-6 * (executor.step_us + arguments * executor.argument_us);
 }
 
 }  // namespace cleave::analyze

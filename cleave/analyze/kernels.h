@@ -39,6 +39,11 @@ std::optional<KernelUse> kernel_use(const Node& node);  // nothing if the node h
 // makes of it. Nothing is marked for an executor without a name.
 void mark_kernels(Graph& graph, std::string_view entry, const MachineProfile& profile);
 void unmark_kernels(Graph& graph);
+bool is_marked(const Graph& graph, RegionId body);  // of a function
+
+bool is_donated_argument(const AttrDict& attrs);  // its memory may become a result's
+// The kernel writes a part of operand 0, in its place.
+bool is_in_place(const Node& node);
 
 // Seconds of a marked node on the shapes that it has.
 double kernel_seconds(const Graph& graph, const Node& node, const KernelUse& use,
@@ -47,7 +52,7 @@ double kernel_seconds(const Graph& graph, const Node& node, const KernelUse& use
 // that it is resharded from: nothing if it is in memory anyway.
 double spill_seconds(double spill_bytes, const ShardingSpec& from, const MachineProfile& profile);
 double spill_bytes(const Graph& graph, ValueId value);  // of the op that makes it
-// Of one step, beside its kernels: what the host does for the arguments.
-double step_seconds(size_t arguments, const MachineProfile& profile);
+// Of one step, beside its kernels: what the host does to start it and for its arguments.
+double step_seconds(const Graph& graph, RegionId body, const MachineProfile& profile);
 
 }  // namespace cleave::analyze

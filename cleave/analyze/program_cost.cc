@@ -184,7 +184,7 @@ class Pricer {
 
   // At the end of the entry.
   void add_host(const Function& entry) {
-    const double seconds = step_seconds(instance_.graph.region(entry.body).args.size(), profile_);
+    const double seconds = step_seconds(instance_.graph, entry.body, profile_);
     const NodeId origin = instance_.origin[instance_.graph.terminator(entry.body).index];
     if (seconds <= 0 || !origin.valid()) return;
     NodeCost& end = entry_of(origin);

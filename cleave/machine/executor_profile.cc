@@ -16,6 +16,7 @@ ExecutorProfile xla_gpu() {
           .tf32 = true,
           .overlaps = true,
           .launch_us = 2.3,
+          .step_us = 200,
           .argument_us = 3,
           .reduction_share = 0.83,
           .rows_share = 0.81,
@@ -34,6 +35,7 @@ ExecutorProfile xla_tpu() {
   executor.name = "xla-tpu";
   executor.tf32 = false;
   executor.launch_us = 0.5;
+  executor.step_us = 50;
   executor.argument_us = 0.5;
   executor.memory_share = 0.9;
   return executor;
@@ -58,7 +60,7 @@ ExecutorProfile inductor() {
   executor.name = "inductor";
   executor.flash_attention = true;
   executor.tf32 = false;
-  executor.argument_us = 0;
+  executor.step_us = executor.argument_us = 0;
   executor.memory_share = 0.9;
   return executor;
 }
@@ -70,7 +72,7 @@ ExecutorProfile cleave_compiler() {
 
 const std::vector<ExecutorProfile>& executors() {
   static const std::vector<ExecutorProfile> all = {xla_gpu(), xla_tpu(), inductor(), eager(),
-                                            cleave_compiler()};
+                                                   cleave_compiler()};
   return all;
 }
 

@@ -20,6 +20,7 @@ struct ExecutorProfile {
   bool tf32 = false;             // products of f32 run in tf32 unless the program forbids it
   bool overlaps = false;         // collectives run beside computation
   double launch_us = 0;          // of a kernel, the gap before it included
+  double step_us = 0;            // of the host, once a step
   double argument_us = 0;        // of the host, by argument of a step
   double reduction_share = 1;    // of the bandwidth: kernels that end in a reduction
   double rows_share = 1;         // kernels with a reduction of rows inside: softmax, norms
@@ -33,7 +34,8 @@ struct ExecutorProfile {
   bool operator==(const ExecutorProfile&) const = default;
 };
 
-const ExecutorProfile& builtin_executor(std::string_view name);  // throws UserError that lists the names
+const ExecutorProfile& builtin_executor(
+    std::string_view name);  // throws UserError that lists the names
 const std::vector<std::string>& builtin_executor_names();
 
 }  // namespace cleave

@@ -89,12 +89,12 @@ struct MatmulRate {
 struct TileModel {
   int64_t units = 0;               // 0: no tiles; MatmulRate has the ramp instead
   std::map<DType, double> tflops;  // of full tiles on all units
-  double launch_us = 4;
+  double launch_us = 5;
   double small_share = 0.48;
   double last_wave = 0.3;
   int64_t row_bytes = 16;
   double odd_rows = 3;
-  double convolution_share = 0.82;  // of the rate of a product of the same sizes
+  double convolution_share = 0.76;  // of the rate of a product of the same sizes
   double depthwise_tflops = 12;     // convolutions in many groups
   double narrow_tflops = 40;        // convolutions of fewer than 8 channels
   double narrow_share = 0.12;       // of the memory's bandwidth, of the same

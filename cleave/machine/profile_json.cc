@@ -45,6 +45,7 @@ constexpr Member<ExecutorProfile> kExecutorMembers[] = {
     {"tf32", &ExecutorProfile::tf32},
     {"overlaps", &ExecutorProfile::overlaps},
     {"launch_us", &ExecutorProfile::launch_us},
+    {"step_us", &ExecutorProfile::step_us},
     {"argument_us", &ExecutorProfile::argument_us},
     {"reduction_share", &ExecutorProfile::reduction_share},
     {"rows_share", &ExecutorProfile::rows_share},

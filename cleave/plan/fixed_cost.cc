@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "cleave/analyze/kernels.h"
 #include "cleave/analyze/program_cost.h"
 #include "cleave/analyze/program_memory.h"
 #include "cleave/core/error.h"
@@ -78,9 +77,7 @@ FixedCost manual_cost(const Graph& graph, NodeId id, const MeshPtr& mesh,
   const Program program = partition(alone(graph, manual, id, mesh), options);
   const analyze::ProgramCost cost = analyze::program_cost(program, profile, trips);
   FixedCost fixed;
-  // The host's part is that of the whole step.
-  fixed.compute_seconds =
-      cost.compute_seconds - analyze::step_seconds(manual.operands.size(), profile);
+  fixed.compute_seconds = cost.compute_seconds;
   for (const analyze::CollectiveCostSum& sum : cost.transfers)
     fixed.collectives.push_back({sum.kind, sum.axes, sum.executions, sum.bytes, sum.seconds});
   int64_t held = 0;

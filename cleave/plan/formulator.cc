@@ -39,6 +39,7 @@ void Formulator::run() {
   arguments();
   region(function.body);
   finish_function(graph_.terminator(function.body));
+  if (analyze::is_marked(graph_, function.body)) hold_as_executed();
   compact();
 }
 

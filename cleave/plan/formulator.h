@@ -83,6 +83,9 @@ class Formulator {
   std::vector<SpecId> matching(const ShardingSpec& spec, const Type& type) const;
   // The annotation of the value and what the caller said of it.
   std::vector<Pin> pins_on(ValueId value) const;
+  // Which values an executor holds, and how long: what is in no memory is computed where it is used,
+  // from what it is made of, and some results take the place of an operand.
+  void hold_as_executed();
   void compact();
 
   bool is_ranked(ValueId value) const;
@@ -105,6 +108,7 @@ class Formulator {
   std::vector<bool> captured_;                           // by value
   std::vector<int> number_;                              // by node: of its strategies
   std::vector<bool> free_;                               // by decision
+  std::vector<bool> donated_;                            // by argument
   std::vector<std::vector<int>> demands_of_;             // by decision
   std::map<std::pair<uint32_t, uint32_t>, int> shared_;  // by node and operand: the shared copy
   std::map<std::tuple<const StrategySet*, size_t, ListId>, std::vector<int32_t>> found_;

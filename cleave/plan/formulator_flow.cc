@@ -210,13 +210,13 @@ void Formulator::finish_function(NodeId id) {
   // A donated argument and the result that takes its place lie alike, so that the next step can
   // begin as this one did.
   std::vector<int> taken_from(node.operands.size(), -1);
-  std::vector<bool> donated(num_args);
+  donated_.assign(num_args, false);
   for (size_t i = 0; i < num_args && i < function.arg_attrs.size(); ++i) {
     const AttrDict& attrs = function.arg_attrs[i];
     const int64_t output = attrs.get_int("tf.aliasing_output", -1);
     if (output >= 0 && output < static_cast<int64_t>(taken_from.size()))
       taken_from[output] = static_cast<int>(i);
-    donated[i] = output >= 0 || attrs.has("jax.buffer_donor");
+    donated_[i] = output >= 0 || attrs.has("jax.buffer_donor");
   }
   std::vector<Want> wants;
   for (size_t i = 0; i < node.operands.size(); ++i) {
@@ -235,10 +235,11 @@ void Formulator::finish_function(NodeId id) {
     wants.push_back(want);
   }
   new_taker(id, wants);
-  out_.ops.back().fixed.compute_seconds = analyze::step_seconds(num_args, layouts_.profile());
+  out_.ops.back().fixed.compute_seconds =
+      analyze::step_seconds(graph_, function.body, layouts_.profile());
   for (int version : out_.ops.back().operands) out_.versions[version].last = out_.end();
   for (size_t i = 0; i < num_args; ++i)
-    if (!donated[i]) out_.versions[out_.argument_versions[i]].last = out_.end();
+    if (!donated_[i]) out_.versions[out_.argument_versions[i]].last = out_.end();
 }
 
 std::optional<ShardingSpec> Formulator::annotation(ValueId value) const {

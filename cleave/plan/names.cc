@@ -2,10 +2,10 @@
 
 #include <fmt/core.h>
 
-#include "cleave/spmd/planned_marks.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/graph/value_sharding.h"
+#include "cleave/spmd/planned_marks.h"
 
 namespace cleave::plan {
 namespace {

@@ -1,0 +1,48 @@
+#include <algorithm>
+
+#include "cleave/analyze/kernels.h"
+#include "cleave/graph/op_def.h"
+#include "cleave/plan/formulator.h"
+
+namespace cleave::plan {
+
+void Formulator::hold_as_executed() {
+  std::vector<Version>& versions = out_.versions;
+  std::vector<std::vector<int>> of(graph_.num_values());  // versions by value
+  for (size_t v = 0; v < versions.size(); ++v)
+    of[versions[v].value.index].push_back(static_cast<int>(v));
+  // Backwards: whoever uses what an op does not write needs the op's operands there.
+  for (size_t o = out_.ops.size(); o-- > 0;) {
+    const FormulatedOp& op = out_.ops[o];
+    const Node& node = graph_.node(op.node);
+    const std::optional<analyze::KernelUse> use = analyze::kernel_use(node);
+    if (!use || flow_of(node) == Flow::Loop || flow_of(node) == Flow::Branches) continue;
+    int last = -1;
+    for (size_t i = 0; i < node.results.size(); ++i) {
+      if (use->writes[i] > 0) continue;
+      for (int v : of[node.results[i].index]) {
+        const bool is_copy = versions[v].source >= 0 && !versions[v].alias.empty();
+        if (!is_copy) versions[v].takes_memory = false;
+        last = std::max(last, versions[v].last);
+      }
+    }
+    for (int operand : op.operands)
+      for (int v = operand; v >= 0 && last >= 0; v = versions[v].source)
+        versions[v].last = std::max(versions[v].last, last);
+  }
+  // A result in the place of an operand that ends there.
+  for (const FormulatedOp& op : out_.ops) {
+    const Node& node = graph_.node(op.node);
+    if (!analyze::is_in_place(node) || op.operands.empty()) continue;
+    Version& operand = versions[op.operands[0]];
+    const bool is_written = graph_.value(operand.value).producer.valid() && operand.takes_memory;
+    if (is_written && operand.last == op.position) --operand.last;
+  }
+  for (size_t i = 0; i < donated_.size(); ++i) {
+    Version& argument = versions[out_.argument_versions[i]];
+    if (donated_[i] && argument.last > argument.first && argument.last < out_.end())
+      --argument.last;
+  }
+}
+
+}  // namespace cleave::plan
