@@ -9,6 +9,8 @@
 #include "cleave/plan/apply.h"
 #include "cleave/plan/explain_plan.h"
 #include "cleave/plan/export.h"
+#include "cleave/plan/figures.h"
+#include "cleave/plan/op_costs.h"
 #include "cleave/plan/pins.h"
 #include "cleave/plan/plan.h"
 #include "cleave/plan/planner.h"

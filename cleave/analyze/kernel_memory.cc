@@ -3,54 +3,87 @@
 #include <algorithm>
 
 #include "cleave/analyze/kernels.h"
-#include "cleave/core/error.h"
+#include "cleave/analyze/program_cost.h"
 #include "cleave/graph/flow.h"
 #include "cleave/graph/op_def.h"
-#include "cleave/ops/op.h"
 
 namespace cleave::analyze {
 namespace {
 
 class Holder {
  public:
-  explicit Holder(const Graph& graph) : graph_(graph), last_(graph.num_values(), -1) {}
+  Holder(const Program& program, const Instance& instance)
+      : program_(program),
+        instance_(instance),
+        graph_(instance.graph),
+        last_(graph_.num_values(), -1) {}
 
-  KernelMemory run(const Function& function) {
-    KernelMemory memory;
+  KernelMemory run() {
+    const Function& function = *graph_.find_function(instance_.entry);
     const Region& body = graph_.region(function.body);
     find_last_uses(body);
-    const auto end = static_cast<int>(body.nodes.size());
-    std::vector<int64_t> freed(end + 1), donated(end + 1);
+    end_ = static_cast<int>(body.nodes.size());
+    KernelMemory memory;
     for (size_t i = 0; i < body.args.size(); ++i) {
       const int64_t bytes = byte_count(body.args[i]);
       memory.arguments += bytes;
-      if (i < function.arg_attrs.size() && is_donated_argument(function.arg_attrs[i]))
-        donated[std::clamp(last_[body.args[i].index], 0, end)] += bytes;
+      const bool donated =
+          i < function.arg_attrs.size() && is_donated_argument(function.arg_attrs[i]);
+      // A result may take the place of a donated argument in the kernel that reads it last.
+      const int last = donated ? std::clamp(last_[body.args[i].index], 0, end_) - 1 : end_;
+      buffers_.push_back({{{}, i, bytes}, -1, last});
     }
-    int64_t live = memory.arguments;
-    memory.peak = live;
-    for (int at = 0; at < end; ++at) {
-      const NodeId id = body.nodes[at];
-      const int64_t written = allocate(id, at, end, freed);
-      const int64_t now =
-          live + std::max<int64_t>(0, written - donated[at]) + inner_peak(graph_.node(id));
-      live += written;
-      if (now > memory.peak) {
-        memory.peak = now;
-        memory.peak_at = id;
-      }
-      live -= freed[at] + donated[at];
+    std::vector<int64_t> inside(static_cast<size_t>(end_) + 1);
+    for (int at = 0; at < end_; ++at) {
+      allocate(body.nodes[at], at, buffers_);
+      inside[at] = inner_peak(graph_.node(body.nodes[at]));
     }
+    find_peak(body, inside, memory);
     return memory;
   }
 
  private:
+  struct Buffer {
+    KernelMemory::Held held;
+    int first, last;  // positions at which it is there; -1: before all
+  };
+
+  void find_peak(const Region& body, const std::vector<int64_t>& inside, KernelMemory& memory) {
+    std::vector<int64_t> change(static_cast<size_t>(end_) + 2);
+    for (const Buffer& buffer : buffers_) {
+      change[std::max(buffer.first, 0)] += buffer.held.bytes;
+      change[buffer.last + 1] -= buffer.held.bytes;
+    }
+    memory.peak = memory.arguments;
+    int peak_at = -1;
+    int64_t live = 0;
+    for (int at = 0; at < end_; ++at) {
+      live += change[at];
+      memory.timeline.push_back(live);
+      if (live + inside[at] <= memory.peak) continue;
+      memory.peak = live + inside[at];
+      memory.inside = inside[at];
+      memory.peak_at = body.nodes[at];
+      peak_at = at;
+    }
+    for (const Buffer& buffer : buffers_)
+      if (buffer.held.bytes > 0 && buffer.first <= peak_at && peak_at <= buffer.last)
+        memory.alive.push_back(buffer.held);
+    if (peak_at < 0)
+      for (const Buffer& buffer : buffers_)
+        if (buffer.first < 0) memory.alive.push_back(buffer.held);
+    std::stable_sort(memory.alive.begin(), memory.alive.end(),
+                     [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  }
+
   int64_t byte_count(ValueId value) const {
     const Type& type = graph_.type(value);
     return type.is_tensor() && type.has_static_shape() ? type.byte_count() : 0;
   }
 
-  bool is_written(const Node& node, size_t result) const {
+  bool is_written(NodeId id, size_t result) const {
+    const Node& node = graph_.node(id);
+    if (node.def->has(kConstantLike) || is_inside_kernel(program_, instance_, id)) return false;
     const auto use = kernel_use(node);
     return !use || use->writes[result] > 0;
   }
@@ -58,10 +91,11 @@ class Holder {
   // A value that is not written is computed wherever its users are.
   void find_last_uses(const Region& body) {
     for (int at = static_cast<int>(body.nodes.size()) - 1; at >= 0; --at) {
-      const Node& node = graph_.node(body.nodes[at]);
+      const NodeId id = body.nodes[at];
+      const Node& node = graph_.node(id);
       int last = node.def->has(kTerminator) ? static_cast<int>(body.nodes.size()) : -1;
       for (size_t i = 0; i < node.results.size(); ++i)
-        last = std::max(last, is_written(node, i) ? at : last_[node.results[i].index]);
+        last = std::max(last, is_written(id, i) ? at : last_[node.results[i].index]);
       for (ValueId operand : node.operands)
         last_[operand.index] = std::max(last_[operand.index], last);
       for (ValueId captured : captured_values(graph_, node.regions))
@@ -69,34 +103,31 @@ class Holder {
     }
   }
 
-  int64_t allocate(NodeId id, int at, int end, std::vector<int64_t>& freed) {
+  // Returns the bytes of what the node writes.
+  int64_t allocate(NodeId id, int at, std::vector<Buffer>& buffers) const {
     const Node& node = graph_.node(id);
-    if (is_in_place(node, at)) {
-      // The result has the bytes of the operand, which are freed with the result instead.
-      const int last = std::clamp(last_[node.results[0].index], at, end);
-      const int64_t bytes = byte_count(node.results[0]);
-      freed[at] -= bytes;
-      freed[last] += bytes;
-      return 0;
-    }
     int64_t written = 0;
     for (size_t i = 0; i < node.results.size(); ++i) {
-      if (node.def->has(kConstantLike) || !is_written(node, i)) continue;
+      if (!is_written(id, i)) continue;
+      const int last = std::max(last_[node.results[i].index], at);
       const int64_t bytes = byte_count(node.results[i]);
+      if (i == 0 && takes_place(node, at))
+        for (Buffer& buffer : buffers)
+          if (buffer.held.made_by.valid() && buffer.last == at && is_operand(node, buffer.held))
+            --buffer.last;
       written += bytes;
-      freed[std::clamp(last_[node.results[i].index], at, end)] += bytes;
+      buffers.push_back({{id, i, bytes}, at, last});
     }
     return written;
   }
 
+  bool is_operand(const Node& node, const KernelMemory::Held& held) const {
+    return graph_.node(held.made_by).results[held.number] == node.operands[0];
+  }
+
   // The operand's memory becomes the result's: it ends here, and it was written by an op.
-  bool is_in_place(const Node& node, int at) const {
-    if (!analyze::is_in_place(node) || node.results.size() != 1) return false;
-    const ValueId operand = node.operands[0];
-    const NodeId producer = graph_.value(operand).producer;
-    return last_[operand.index] == at && producer.valid() &&
-           is_written(graph_.node(producer), graph_.value(operand).index) &&
-           !graph_.node(producer).def->has(kConstantLike);
+  bool takes_place(const Node& node, int at) const {
+    return is_in_place(node) && node.results.size() == 1 && last_[node.operands[0].index] == at;
   }
 
   // What the regions of a loop hold beside the carried values.
@@ -107,28 +138,38 @@ class Holder {
       const Region& body = graph_.region(id);
       find_last_uses(body);
       const auto end = static_cast<int>(body.nodes.size());
-      std::vector<int64_t> freed(end + 1);
+      std::vector<Buffer> buffers;
+      std::vector<int64_t> change(static_cast<size_t>(end) + 2);
+      std::vector<int64_t> inside(static_cast<size_t>(end) + 1);
+      for (int at = 0; at < end; ++at) {
+        allocate(body.nodes[at], at, buffers);
+        inside[at] = inner_peak(graph_.node(body.nodes[at]));
+      }
+      for (const Buffer& buffer : buffers) {
+        change[buffer.first] += buffer.held.bytes;
+        change[std::min(buffer.last, end) + 1] -= buffer.held.bytes;
+      }
       int64_t live = 0;
       for (int at = 0; at < end; ++at) {
-        const Node& inner = graph_.node(body.nodes[at]);
-        const int64_t written = allocate(body.nodes[at], at, end, freed);
-        most = std::max(most, live + written + inner_peak(inner));
-        live += written - freed[at];
+        live += change[at];
+        most = std::max(most, live + inside[at]);
       }
     }
     return most;
   }
 
+  const Program& program_;
+  const Instance& instance_;
   const Graph& graph_;
   std::vector<int> last_;  // by value: the position of the last kernel that reads it
+  std::vector<Buffer> buffers_;
+  int end_ = 0;
 };
 
 }  // namespace
 
-KernelMemory kernel_memory(const Graph& graph, std::string_view entry) {
-  const Function* function = graph.find_function(entry);
-  if (!function) throw_user("there is no function @{}", entry);
-  return Holder(graph).run(*function);
+KernelMemory kernel_memory(const Program& program, const Instance& instance) {
+  return Holder(program, instance).run();
 }
 
 }  // namespace cleave::analyze

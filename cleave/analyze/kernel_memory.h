@@ -1,21 +1,29 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
+#include <vector>
 
-#include "cleave/graph/graph.h"
+#include "cleave/spmd/program.h"
 
 namespace cleave::analyze {
 
-// What a device holds while it runs a module whose nodes are marked (kernels.h): arguments, of
+// What a device holds while it runs a program whose nodes are marked (kernels.h): arguments, of
 // which donated ones end with their last use, and values that kernels write, from the kernel that
 // writes them to the last one that reads them. A value that is never written takes nothing, but
 // what it is computed from is held until the last kernel that computes it.
 struct KernelMemory {
+  struct Held {
+    NodeId made_by;     // invalid: an argument
+    size_t number = 0;  // of the argument, or of the result
+    int64_t bytes = 0;
+  };
   int64_t arguments = 0;
-  int64_t peak = 0;  // arguments included
-  NodeId peak_at;    // invalid if nothing runs
+  int64_t peak = 0;               // arguments included
+  NodeId peak_at;                 // invalid if nothing runs
+  std::vector<Held> alive;        // at the peak, the largest first
+  int64_t inside = 0;             // at the peak: what regions of the op there hold
+  std::vector<int64_t> timeline;  // bytes held after each node of the entry
 };
-KernelMemory kernel_memory(const Graph& graph, std::string_view entry);
+KernelMemory kernel_memory(const Program& program, const Instance& instance);
 
 }  // namespace cleave::analyze

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <unordered_map>
 
+#include "cleave/analyze/attention.h"
 #include "cleave/analyze/storage_order.h"
 #include "cleave/core/error.h"
 #include "cleave/core/kernel_classes.h"
@@ -25,6 +27,8 @@ enum class Role : uint8_t {
   Reduce,   // ends a kernel; a reduction of rows may be inside
   Library,  // products and convolutions: operands and results in memory
   Own,      // a kernel or several of its own: operands and results in memory
+  Mixing,   // a product of a kernel of attention
+  Hidden,   // inside a kernel of attention
   End,
 };
 
@@ -63,6 +67,7 @@ class Fuser {
           users_[operand.index].push_back(node);
     }
     for (ValueId arg : graph_.region(id).args) written_[arg.index] = true;
+    if (executor_.flash_attention) hide_attention();
     force();
     for (int sweep = 0; sweep < 3; ++sweep) decide();
     count_kernels();
@@ -73,6 +78,22 @@ class Fuser {
     Reads reads;
     std::vector<NodeId> roots;
   };
+
+  // Kernels of attention: what is between their products is computed for no memory at all.
+  void hide_attention() {
+    for (const Attention& attention : find_attention(graph_, region_)) {
+      for (NodeId id : attention.inner) roles_[id.index] = Role::Hidden;
+      for (const AttentionProduct& product : attention.products) {
+        roles_[product.node.index] = Role::Mixing;
+        uses_[product.node.index].attention = product.share;
+      }
+      for (ValueId value : attention.unwritten) hidden_.insert(value);
+      for (ValueId value : attention.reads) forced_[behind(value).index] = true;
+      // One kernel forward; backward there is another.
+      const size_t kernels = attention.has_forward() && attention.has_backward() ? 2 : 1;
+      uses_[attention.products.back().node.index].launches = static_cast<double>(kernels);
+    }
+  }
 
   const Node& node(NodeId id) const { return graph_.node(id); }
   double bytes(ValueId value) const {
@@ -219,6 +240,10 @@ class Fuser {
       const Node& node = graph_.node(id);
       const Role role = roles_[id.index];
       if (role == Role::End) continue;
+      if (role == Role::Hidden || role == Role::Mixing) {
+        for (ValueId result : node.results) write(result, !hidden_.contains(result), {});
+        continue;
+      }
       if (role == Role::Library || role == Role::Own ||
           (role == Role::Reduce && (node.results.size() > 1 || !reduces_rows(node)))) {
         for (ValueId result : node.results) write(result, true, {});
@@ -283,12 +308,19 @@ class Fuser {
         case Role::Own:
           count_own(node, use);
           break;
+        case Role::Mixing:
+          for (size_t i = 0; i < node.operands.size(); ++i)
+            use.reads[i] = hidden_.contains(node.operands[i]) ? 0 : 1;
+          for (size_t i = 0; i < node.results.size(); ++i)
+            use.writes[i] = hidden_.contains(node.results[i]) ? 0 : 1;
+          break;
         case Role::Inside:
         case Role::Reduce:
           if (written_[node.results[0].index]) add_kernel(id, kernels, by_operand);
           break;
         case Role::Known:
         case Role::View:
+        case Role::Hidden:
         case Role::End:
           break;
       }
@@ -488,6 +520,7 @@ class Fuser {
   std::vector<Role> roles_;
   std::vector<std::vector<NodeId>> users_;  // by value, each once
   std::vector<bool> forced_, written_;      // by value
+  std::set<ValueId> hidden_;                // in kernels of attention
   std::vector<Reads> inside_;               // by value that is not written: what its kernel reads
 };
 
@@ -506,12 +539,13 @@ std::optional<KernelUse> kernel_use(const Node& node) {
   const Attribute* attr = node.attrs.find(kKernelAttr);
   const auto* array = attr ? attr->as<DenseArrayAttr>() : nullptr;
   const size_t operands = node.operands.size(), results = node.results.size();
-  if (!array || array->floats.size() != 3 + operands + 2 * results) return std::nullopt;
+  if (!array || array->floats.size() != 4 + operands + 2 * results) return std::nullopt;
   KernelUse use;
   use.launches = array->floats[0];
   use.works = array->floats[1];
   use.is_library = array->floats[2] != 0;
-  auto next = array->floats.begin() + 3;
+  use.attention = array->floats[3];
+  auto next = array->floats.begin() + 4;
   auto take = [&](std::vector<double>& list, size_t count) {
     list.assign(next, next + static_cast<ptrdiff_t>(count));
     next += static_cast<ptrdiff_t>(count);
@@ -547,7 +581,8 @@ void mark_kernels(Graph& graph, std::string_view entry, const MachineProfile& pr
     use.reads.resize(node.operands.size());
     use.writes.resize(node.results.size());
     use.spills.resize(node.results.size());
-    DenseArrayAttr array{DType::F64, {}, {use.launches, use.works, use.is_library ? 1.0 : 0.0}};
+    DenseArrayAttr array{
+        DType::F64, {}, {use.launches, use.works, use.is_library ? 1.0 : 0.0, use.attention}};
     for (const std::vector<double>* list : {&use.reads, &use.writes, &use.spills})
       array.floats.insert(array.floats.end(), list->begin(), list->end());
     node.attrs.set(kKernelAttr, std::move(array));
@@ -560,6 +595,19 @@ void unmark_kernels(Graph& graph) {
 
 bool is_in_place(const Node& node) { return is<op::Scatter, op::DynamicUpdateSlice>(node); }
 
+namespace {
+
+// A whole product at the rate that products reach inside a kernel of attention.
+double attention_seconds(const Graph& graph, const Node& node, const MachineProfile& profile) {
+  const OpCost cost = op_cost(graph, node);
+  const DType dtype = graph.operand_type(node, 0).dtype;
+  if (profile.attention_tflops <= 0 || byte_size(dtype) != 2)
+    return product_seconds(cost, dtype, profile);
+  return cost.flops / (profile.attention_tflops * 1e12);
+}
+
+}  // namespace
+
 double kernel_seconds(const Graph& graph, const Node& node, const KernelUse& use,
                       const MachineProfile& profile) {
   auto bytes = [&](ValueId value) {
@@ -569,7 +617,11 @@ double kernel_seconds(const Graph& graph, const Node& node, const KernelUse& use
   double moved = 0;
   for (size_t i = 0; i < node.operands.size(); ++i) moved += use.reads[i] * bytes(node.operands[i]);
   double seconds = use.launches * profile.executor.launch_us * 1e-6;
-  if (use.is_library) {
+  if (use.attention > 0) {
+    seconds += use.attention * attention_seconds(graph, node, profile);
+    for (size_t i = 0; i < node.results.size(); ++i)
+      moved += use.writes[i] * bytes(node.results[i]);
+  } else if (use.is_library) {
     const OpCost cost = op_cost(graph, node);
     const DType given = graph.operand_type(node, 0).dtype;
     const bool rounds = profile.executor.tf32 && given == DType::F32 && !cost.products.is_exact;

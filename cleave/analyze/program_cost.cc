@@ -289,18 +289,20 @@ double node_seconds(const Graph& graph, const Node& node, const MachineProfile& 
   return op_seconds(op_cost(graph, node), compute_dtype(graph, node), profile);
 }
 
-double node_seconds(const Program& program, const Instance& instance, NodeId id,
-                    const MachineProfile& profile) {
+bool is_inside_kernel(const Program& program, const Instance& instance, NodeId id) {
   const Node& node = instance.graph.node(id);
   const NodeId origin = instance.origin[id.index];
-  if (origin.valid() && program.graph.node(origin).attrs.has(kKernelAttr)) {
-    const OpDef& def = *node.def;
-    const bool is_it = &def == program.graph.node(origin).def && kernel_use(node);
-    if (!is_it && (def.has(kElementwise) || def.has(kViewLike) || def.has(kRepeats) ||
-                   def.has(kConstantLike) || def.has(kWindow)))
-      return 0;
-  }
-  return node_seconds(instance.graph, node, profile);
+  if (!origin.valid() || !program.graph.node(origin).attrs.has(kKernelAttr)) return false;
+  const OpDef& def = *node.def;
+  if (&def == program.graph.node(origin).def && kernel_use(node)) return false;
+  return def.has(kElementwise) || def.has(kViewLike) || def.has(kRepeats) ||
+         def.has(kConstantLike) || def.has(kWindow);
+}
+
+double node_seconds(const Program& program, const Instance& instance, NodeId id,
+                    const MachineProfile& profile) {
+  if (is_inside_kernel(program, instance, id)) return 0;
+  return node_seconds(instance.graph, instance.graph.node(id), profile);
 }
 
 TransferCost transfer_cost(const Program& program, NodeId id, const MachineProfile& profile) {

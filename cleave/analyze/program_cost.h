@@ -13,8 +13,10 @@ namespace cleave::analyze {
 // makes of the program (kernels.h), or, if the node has no mark, the roofline of its work on the
 // shapes that it has. Collectives are not counted.
 double node_seconds(const Graph& graph, const Node& node, const MachineProfile& profile);
-// The same of a node of a device's program. What an op becomes there beside itself, such as the
-// mask of its padding, is part of its kernel.
+// Whether a node of a device's program is what a marked op becomes there beside itself, such as the
+// mask of its padding: it is part of the op's kernel.
+bool is_inside_kernel(const Program& program, const Instance& instance, NodeId id);
+// Seconds of a node of a device's program.
 double node_seconds(const Program& program, const Instance& instance, NodeId id,
                     const MachineProfile& profile);
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "cleave/analyze/kernel_memory.h"
+#include "cleave/analyze/kernels.h"
 #include "cleave/core/units.h"
 #include "cleave/runtime/dry_run.h"
 
@@ -17,46 +19,77 @@ std::string label(const Graph& graph, const Node& node) {
   return text + " of " + graph.node(source).name();
 }
 
+// What is alive, in words.
+class Description {
+ public:
+  Description(const Program& program, const Instance& instance)
+      : program_(program), instance_(instance), classes_(memory_classes(program)) {}
+
+  // A result of a node of the instance, or, if the node is invalid, argument `number`.
+  void add(NodeId made_by, size_t number, int64_t bytes, ProgramMemory& memory) const {
+    ProgramMemory::Alive alive;
+    alive.bytes = bytes;
+    if (made_by.valid()) {
+      const NodeId origin = instance_.origin[made_by.index];
+      const Node& maker = instance_.graph.node(made_by);
+      alive.type = maker.results.empty() ? "" : to_string(instance_.graph.result_type(maker));
+      if (origin.valid()) {
+        const Node& node = program_.graph.node(origin);
+        alive.what = label(program_.graph, node);
+        alive.where = node.location;
+        alive.memory_class = classes_.nodes[origin.index];
+      }
+    } else {
+      const Function& entry = *instance_.graph.find_function(instance_.entry);
+      const ValueId argument = instance_.graph.region(entry.body).args[number];
+      alive.what = "%" + instance_.graph.value(argument).name;
+      alive.type = to_string(instance_.graph.type(argument));
+      alive.memory_class = classes_.arguments[number];
+    }
+    memory.at_peak[static_cast<size_t>(alive.memory_class)] += alive.bytes;
+    memory.alive.push_back(std::move(alive));
+  }
+
+ private:
+  const Program& program_;
+  const Instance& instance_;
+  const MemoryClasses classes_;
+};
+
 }  // namespace
 
 ProgramMemory program_memory(const Program& program) {
-  return program_memory(program, program.mesh->device_at(0));
+  const int64_t device = program.mesh->device_at(0);
+  if (!is_marked(program.graph, program.entry_function().body))
+    return program_memory(program, device);
+  const Instance instance = instantiate_shapes(program, device);
+  const KernelMemory memory = kernel_memory(program, instance);
+  Description describe(program, instance);
+  ProgramMemory result;
+  result.device = device;
+  result.peak = memory.peak;
+  result.arguments = memory.arguments;
+  result.timeline = memory.timeline;
+  if (memory.peak_at.valid()) result.peak_at = instance.origin[memory.peak_at.index];
+  for (const KernelMemory::Held& held : memory.alive)
+    describe.add(held.made_by, held.number, held.bytes, result);
+  result.at_peak[static_cast<size_t>(MemoryClass::Temporaries)] += memory.inside;
+  return result;
 }
 
 ProgramMemory program_memory(const Program& program, int64_t device,
                              const std::vector<int64_t>& runs) {
   const Instance instance = instantiate_shapes(program, device);
   const DryRun run = dry_run(program, instance, device, runs);
-  const MemoryClasses classes = memory_classes(program);
+  Description describe(program, instance);
   ProgramMemory result;
   result.device = device;
   result.peak = run.peak;
   result.arguments = run.arguments;
   result.timeline = run.timeline;
   if (run.peak_at.valid()) result.peak_at = instance.origin[run.peak_at.index];
-  const Function& entry = *instance.graph.find_function(instance.entry);
-  const std::vector<ValueId>& args = instance.graph.region(entry.body).args;
-  for (const DryRun::Alive& buffer : run.alive) {
-    ProgramMemory::Alive alive;
-    alive.bytes = buffer.bytes;
-    if (buffer.made_by.valid()) {
-      const NodeId origin = instance.origin[buffer.made_by.index];
-      const Node& made_by = instance.graph.node(buffer.made_by);
-      alive.type = made_by.results.empty() ? "" : to_string(instance.graph.result_type(made_by));
-      if (origin.valid()) {
-        const Node& node = program.graph.node(origin);
-        alive.what = label(program.graph, node);
-        alive.where = node.location;
-        alive.memory_class = classes.nodes[origin.index];
-      }
-    } else {
-      alive.what = "%" + instance.graph.value(args[buffer.index]).name;
-      alive.type = to_string(instance.graph.type(args[buffer.index]));
-      alive.memory_class = classes.arguments[buffer.index];
-    }
-    result.at_peak[static_cast<size_t>(alive.memory_class)] += alive.bytes;
-    result.alive.push_back(std::move(alive));
-  }
+  for (const DryRun::Alive& buffer : run.alive)
+    describe.add(buffer.made_by, buffer.index, buffer.bytes, result);
   result.at_peak[static_cast<size_t>(MemoryClass::Temporaries)] += run.kernel_bytes;
   return result;
 }

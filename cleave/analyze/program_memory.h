@@ -7,10 +7,9 @@
 
 namespace cleave::analyze {
 
-// // What one device holds while a Program runs, step by step: arguments (those that are not
-// donated are held until the end), values from the step that makes them to the one that reads them
-// last, and what reshards and kernels hold beside them. The Executor measures the same
-// (`MemoryUse`).
+// What one device holds while a Program runs, step by step: arguments (those that are not donated
+// are held until the end), values from the step that makes them to the one that reads them last,
+// and what reshards and kernels hold beside them.
 struct ProgramMemory {
   struct Alive {
     std::string what;   // "%arg3", "stablehlo.dot_general", "all_gather \"x\""
@@ -27,8 +26,10 @@ struct ProgramMemory {
   std::vector<Alive> alive;       // at the peak, the largest first
   std::vector<int64_t> timeline;  // bytes held after each step, in order of execution
 };
-// The device at the mesh's first position holds the largest shards of all.
+// On the device at the mesh's first position, which holds the largest shards of all: as the
+// executor holds it that the program is marked for (kernel_memory.h), else as virtual devices do.
 ProgramMemory program_memory(const Program& program);
+// As virtual devices hold it, op by op, which the Executor measures (`MemoryUse`).
 // `runs` says for each region of the graph how often it was executed in the run that the prediction
 // is compared with. If it is empty, every branch counts.
 ProgramMemory program_memory(const Program& program, int64_t device,

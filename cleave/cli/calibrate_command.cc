@@ -1,24 +1,29 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <filesystem>
 
 #include "cleave/analyze/program_cost.h"
 #include "cleave/cli/commands.h"
+#include "cleave/cli/files.h"
+#include "cleave/cli/measure_scripts.h"
 #include "cleave/compile/measure_host.h"
 #include "cleave/core/error.h"
 #include "cleave/core/output_file.h"
 #include "cleave/core/units.h"
 #include "cleave/machine/fit.h"
 #include "cleave/machine/host_profile.h"
+#include "cleave/machine/measurements.h"
 
 namespace cleave::cli {
 namespace {
 
 struct CalibrateCommand {
-  std::string out;
-  std::string name = "this host";
+  std::string out, emit, from, base;
+  std::string name;
   double seconds = 25;
   int64_t devices = 8;
 };
@@ -68,7 +73,87 @@ void print_table(const HostTimings& timings, const MachineProfile& profile) {
       profile.concurrent_memory);
 }
 
+// The built-in profile that a device's own name speaks of.
+std::string base_of(const std::string& device) {
+  std::string lower = device;
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) {
+    return static_cast<char>(c == ' ' ? '-' : std::tolower(c));
+  });
+  for (const std::string& known : builtin_profile_names())
+    if (lower.find(known) != std::string::npos) return known;
+  throw_user(
+      "'{}' is none of the machines that are built in; name the one that is most like it: "
+      "--base h100",
+      device);
+}
+
+void print_change(const char* what, double before, double after) {
+  fmt::print("  {:<28} {:>10.4g} {:>10.4g}\n", what, before, after);
+}
+
+void print_fit(const MachineProfile& base, const MachineProfile& fitted) {
+  fmt::print("  {:<28} {:>10} {:>10}\n", "", base.name, "fitted");
+  print_change("memory_gbps", base.memory_gbps, fitted.memory_gbps);
+  for (const auto& [dtype, tflops] : fitted.tiles.tflops) {
+    const auto before = base.tiles.tflops.find(dtype);
+    print_change(fmt::format("tiles.tflops.{}", name(dtype)).c_str(),
+                 before == base.tiles.tflops.end() ? 0 : before->second, tflops);
+  }
+  const TileModel &old_tiles = base.tiles, &tiles = fitted.tiles;
+  print_change("tiles.launch_us", old_tiles.launch_us, tiles.launch_us);
+  print_change("tiles.small_share", old_tiles.small_share, tiles.small_share);
+  print_change("tiles.last_wave", old_tiles.last_wave, tiles.last_wave);
+  print_change("tiles.odd_rows", old_tiles.odd_rows, tiles.odd_rows);
+  print_change("tiles.convolution_share", old_tiles.convolution_share, tiles.convolution_share);
+  const ExecutorProfile &old = base.executor, &now = fitted.executor;
+  print_change("executor.launch_us", old.launch_us, now.launch_us);
+  print_change("executor.argument_us", old.argument_us, now.argument_us);
+  print_change("executor.reduction_share", old.reduction_share, now.reduction_share);
+  print_change("executor.rows_share", old.rows_share, now.rows_share);
+  print_change("executor.transpose_share", old.transpose_share, now.transpose_share);
+  print_change("executor.strided_share", old.strided_share, now.strided_share);
+  print_change("executor.vector_tops", old.vector_tops, now.vector_tops);
+}
+
+void fit_from(const CalibrateCommand& command) {
+  if (!command.out.empty()) check_writable(command.out);
+  DeviceMeasurements measured;
+  try {
+    measured = measurements_from_json(read_text(command.from));
+  } catch (const UserError& error) {
+    throw_user("{}: {}", command.from, error.what());
+  }
+  const MachineProfile base =
+      load_profile(command.base.empty() ? base_of(measured.device) : command.base);
+  MachineProfile profile = fit_device(measured, base);
+  if (!command.name.empty()) profile.name = command.name;
+  fmt::print("{}, {} kernels and {} collectives with {}\n", measured.device,
+             measured.kernels.size(), measured.collectives.size(), measured.framework);
+  print_fit(base, profile);
+  auto cell = [](const FitErrors::Row& row) {
+    return row.count ? fmt::format("{:>3}  {:>4.0f}% {:>4.0f}%", row.count, 100 * row.median,
+                                   100 * row.worst)
+                     : std::string();
+  };
+  fmt::print("\nerrors: median, worst           fitted            checked\n");
+  for (const FitErrors& row : fit_errors(measured, profile))
+    fmt::print("  {:<22} {:>16} {:>18}\n", row.what, cell(row.fitted), cell(row.checked));
+  if (command.out.empty()) {
+    fmt::print("nothing was written; --out FILE keeps the profile\n");
+    return;
+  }
+  write_profile(command.out, profile);
+  fmt::print("wrote {0}; use it as --machine {0}\n", command.out);
+}
+
 void run(const CalibrateCommand& command) {
+  if (!command.emit.empty()) {
+    if (command.emit != "jax" && command.emit != "torch")
+      throw_user("--emit {}: there are jax and torch", command.emit);
+    fmt::print("{}", command.emit == "jax" ? kMeasureWithJax : kMeasureWithTorch);
+    return;
+  }
+  if (!command.from.empty()) return fit_from(command);
   if (command.seconds < 1 || command.seconds > 3600) throw_user("--seconds must be from 1 to 3600");
   if (command.devices < 2 || command.devices > 64) throw_user("--devices must be from 2 to 64");
   MeasureOptions options;
@@ -90,7 +175,7 @@ void run(const CalibrateCommand& command) {
   if (folder.empty() || std::filesystem::is_directory(folder)) check_writable(path);
   HostTimings timings = measure_host(options);
   if (terminal) fmt::print(stderr, "\r\x1b[K");
-  timings.name = command.name;
+  timings.name = command.name.empty() ? "this host" : command.name;
   const MachineProfile profile = fit_profile(timings);
   print_table(timings, profile);
   write_profile(path, profile);
@@ -101,15 +186,33 @@ void run(const CalibrateCommand& command) {
 
 void add_calibrate_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
-      "calibrate", "Measure this machine's kernels and local collectives, and write its profile");
+      "calibrate",
+      "Measure this machine's kernels and local collectives, or fit what was measured on GPUs, and "
+      "write its profile");
   auto options = std::make_shared<CalibrateCommand>();
-  command->add_option("--out", options->out,
+  command->add_option("-o,--out", options->out,
                       "where to write the profile, as JSON (default: the place that --machine host "
                       "reads)");
   command->add_option("--name", options->name, "its name (default: this host)");
+  CLI::Option* emit = command->add_option(
+      "--emit", options->emit,
+      "jax or torch: print a script that measures a machine with GPUs, to be run there");
+  CLI::Option* from = command->add_option(
+      "--from", options->from, "fit a profile to the measurements that such a script wrote");
+  command
+      ->add_option("--base", options->base,
+                   "with --from: the profile that has what was not measured (default: by the "
+                   "device's name)")
+      ->needs(from);
+  emit->excludes(from);
   command->add_option("--seconds", options->seconds, "how long to measure (default: 25)");
   command->add_option("--devices", options->devices,
                       "virtual devices of the largest collectives (default: 8)");
+  for (const char* host : {"--seconds", "--devices"}) {
+    from->excludes(command->get_option(host));
+    emit->excludes(command->get_option(host));
+  }
+  emit->excludes(command->get_option("--out"))->excludes(command->get_option("--name"));
   command->callback([options] { run(*options); });
 }
 

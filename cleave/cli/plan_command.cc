@@ -18,6 +18,7 @@
 #include "cleave/models/registry.h"
 #include "cleave/plan/apply.h"
 #include "cleave/plan/export.h"
+#include "cleave/plan/figures.h"
 #include "cleave/plan/heuristic.h"
 #include "cleave/plan/infeasible.h"
 #include "cleave/plan/mesh_search.h"
@@ -72,6 +73,7 @@ void print_summary(const plan::Plan& plan, const plan::PlannerStats& stats) {
   for (const plan::CollectiveTotal& c : plan.totals.collectives)
     fmt::print("  {:<34} {:>12} {:>6.1f}%  x{:.0f}, {} received\n", c.kind + " " + c.axes,
                duration(c.seconds), share(c.seconds), c.count, size(c.bytes));
+  if (plan.figures) fmt::print("{}", to_string(*plan.figures));
   fmt::print("memory {} at {}, {} of it arguments{}\n", size(static_cast<double>(plan.memory.peak)),
              plan.memory.peak_at, size(static_cast<double>(plan.memory.arguments)),
              plan.memory.limit ? ", limit " + size(static_cast<double>(*plan.memory.limit))
@@ -259,6 +261,7 @@ void plan_module(const Graph& graph, const PlanArguments& arguments) {
     throw CLI::RuntimeError(3);
   }
   result.plan->source = source_of(arguments.file);
+  result.plan->figures = plan::plan_figures(*result.plan, graph, profile);
   if (!arguments.out.empty()) plan::write_plan(*result.plan, arguments.out);
   if (!arguments.timeline.empty()) write_timeline(*result.plan, graph, profile, arguments.timeline);
   if (arguments.json)

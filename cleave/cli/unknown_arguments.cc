@@ -3,26 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
+
+#include "cleave/core/near_names.h"
 
 namespace cleave::cli {
 namespace {
-
-// Letters to insert, drop, replace or swap with their neighbour.
-size_t edits_between(std::string_view a, std::string_view b) {
-  std::vector<std::vector<size_t>> cost(a.size() + 1, std::vector<size_t>(b.size() + 1));
-  std::iota(cost[0].begin(), cost[0].end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    cost[i][0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      cost[i][j] = std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1,
-                             cost[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
-    }
-  }
-  return cost[a.size()][b.size()];
-}
 
 std::string_view without_dashes(std::string_view name) {
   return name.substr(std::min(name.find_first_not_of('-'), name.size()));

@@ -93,28 +93,78 @@ double traffic_per_byte(CollectiveKind kind, double ranks) {
   }
 }
 
-CostLine line_of(CollectiveKind kind, const CollectiveProtocol& protocol, const GroupLinks& links) {
+double latency_us(CollectiveKind kind, const CollectiveProtocol& protocol,
+                  const GroupLinks& links) {
   const double ranks = static_cast<double>(links.ranks), nodes = static_cast<double>(links.nodes);
-  const double per_node = static_cast<double>(links.per_node);
-  double latency = protocol.base_us + protocol.ring_us * (ranks - nodes) +
-                   protocol.inside_us * (per_node - 1) + protocol.across_us * (nodes - 1) +
-                   protocol.across_log2_us * std::log2(nodes);
+  const double once = protocol.base_us + (links.nodes > 1 ? protocol.across_base_us : 0);
   if (kind == CollectiveKind::Permute)
-    latency = protocol.base_us + (links.nodes > 1 ? protocol.across_us : protocol.inside_us);
+    return once + (links.nodes > 1 ? protocol.across_us : protocol.inside_us);
+  return once + protocol.ring_us * (ranks - nodes) +
+         protocol.inside_us * static_cast<double>(links.per_node - 1) +
+         protocol.across_us * (nodes - 1) + protocol.across_log2_us * std::log2(nodes);
+}
+
+// An all_reduce inside each node, while a tree over the nodes moves its results. Deep trees are
+// pipelined.
+double tree_per_byte(const CollectiveProtocol& protocol, const GroupLinks& links) {
+  const auto per_node = static_cast<double>(links.per_node);
+  double inside = traffic_per_byte(CollectiveKind::AllReduce, per_node);
+  if (protocol.in_switch && links.per_node > 1) inside = 1 + 1 / per_node;
+  const double across = std::min(6.0, std::log2(static_cast<double>(links.nodes)));
+  return std::max(inside / protocol.inside_gbps, across / (per_node * protocol.across_gbps)) * 1e-9;
+}
+
+double sent_per_byte(CollectiveKind kind, const CollectiveProtocol& protocol,
+                     const GroupLinks& links) {
+  const auto ranks = static_cast<double>(links.ranks),
+             per_node = static_cast<double>(links.per_node);
   const double inside = protocol.inside_gbps * 1e9, across = protocol.across_gbps * 1e9;
-  double per_byte = 0;
-  if (protocol.shared_memory) {
-    per_byte = shared_traffic_per_byte(kind, ranks) / inside;
-  } else if (links.nodes == 1) {
-    per_byte = traffic_per_byte(kind, ranks) / inside;
-  } else if (kind == CollectiveKind::AllToAll) {
-    per_byte = (per_node - 1) / ranks / inside + (ranks - per_node) / ranks / across;
-  } else if (kind == CollectiveKind::Permute) {
-    per_byte = 1 / across;
-  } else {
-    per_byte = traffic_per_byte(kind, ranks) / std::min(inside, per_node * across);
+  if (protocol.shared_memory) return shared_traffic_per_byte(kind, ranks) / inside;
+  if (protocol.tree && kind == CollectiveKind::AllReduce) return tree_per_byte(protocol, links);
+  if (links.nodes == 1) return traffic_per_byte(kind, ranks) / inside;
+  if (kind == CollectiveKind::AllToAll)
+    return (per_node - 1) / ranks / inside + (ranks - per_node) / ranks / across;
+  if (kind == CollectiveKind::Permute) return 1 / across;
+  return traffic_per_byte(kind, ranks) / std::min(inside, per_node * across);
+}
+
+CostLine line_of(CollectiveKind kind, const CollectiveProtocol& protocol, const GroupLinks& links) {
+  const double own = protocol.local_gbps > 0 && kind != CollectiveKind::Permute
+                         ? 1 / (static_cast<double>(links.ranks) * protocol.local_gbps * 1e9)
+                         : 0;
+  return {latency_us(kind, protocol, links) * 1e-6, sent_per_byte(kind, protocol, links) + own};
+}
+
+std::vector<CostLine> lines_of(CollectiveKind kind, const GroupLinks& links,
+                               const MachineProfile& profile) {
+  const auto& protocols = profile.collectives[static_cast<size_t>(kind)];
+  if (protocols.empty())
+    throw_user("machine profile '{}' has no protocol for {}", profile.name, name(kind));
+  std::vector<CostLine> lines;
+  for (const CollectiveProtocol& protocol : protocols)
+    lines.push_back(line_of(kind, protocol, links));
+  return lines;
+}
+
+// Those that are the least for some size, in the order of their sizes.
+std::vector<CostLine> least_lines(std::vector<CostLine> lines) {
+  std::sort(lines.begin(), lines.end(), [](const CostLine& a, const CostLine& b) {
+    return a.latency != b.latency ? a.latency < b.latency : a.per_byte < b.per_byte;
+  });
+  std::vector<CostLine> least;
+  for (const CostLine& line : lines) {
+    if (!least.empty() && line.per_byte >= least.back().per_byte) continue;
+    while (least.size() > 1) {
+      const CostLine &a = least[least.size() - 2], &b = least.back();
+      // b is the least between its meeting with a and that with the new line, if there is anything.
+      if ((line.latency - a.latency) * (a.per_byte - b.per_byte) >
+          (b.latency - a.latency) * (a.per_byte - line.per_byte))
+        break;
+      least.pop_back();
+    }
+    least.push_back(line);
   }
-  return {latency * 1e-6, per_byte};
+  return least;
 }
 
 // A ring along one axis with links of its own; `share` is the part of the buffer that is left to
@@ -164,20 +214,19 @@ double CollectiveCost::seconds(double bytes) const {
 CollectiveCost collective_cost(CollectiveKind kind, const GroupLinks& links,
                                const MachineProfile& profile) {
   if (links.ranks <= 1) return {};
-  const auto& protocols = profile.collectives[static_cast<size_t>(kind)];
-  if (protocols.empty())
-    throw_user("machine profile '{}' has no protocol for {}", profile.name, name(kind));
-  std::vector<CostLine> lines;
-  for (const CollectiveProtocol& protocol : protocols)
-    lines.push_back(line_of(kind, protocol, links));
+  std::vector<CostLine> lines = lines_of(kind, links, profile);
   // A device may also complete everything and keep its part: trees are quicker than rings on small
-  // buffers.
+  // buffers. And an all_reduce can be run as its two halves.
   if (kind == CollectiveKind::ReduceScatter) {
-    const auto whole = CollectiveKind::AllReduce;
-    for (const CollectiveProtocol& protocol : profile.collectives[static_cast<size_t>(whole)])
-      lines.push_back(line_of(whole, protocol, links));
+    const auto whole = lines_of(CollectiveKind::AllReduce, links, profile);
+    lines.insert(lines.end(), whole.begin(), whole.end());
+  } else if (kind == CollectiveKind::AllReduce) {
+    const auto gathers = lines_of(CollectiveKind::AllGather, links, profile);
+    for (const CostLine& scatter : lines_of(CollectiveKind::ReduceScatter, links, profile))
+      for (const CostLine& gather : gathers)
+        lines.push_back({scatter.latency + gather.latency, scatter.per_byte + gather.per_byte});
   }
-  return CollectiveCost(std::move(lines));
+  return CollectiveCost(least_lines(std::move(lines)));
 }
 
 CollectiveCost collective_cost(CollectiveKind kind, const Mesh& mesh, const AxisList& axes,

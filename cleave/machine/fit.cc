@@ -215,6 +215,7 @@ MachineProfile fit_profile(const HostTimings& timings) {
   MachineProfile profile = default_profile();
   profile.name = timings.name;
   profile.devices_per_node = 1 << 20;  // virtual devices are all on this host
+  profile.network = {};
   const auto cores = static_cast<double>(timings.cores);
   profile.concurrent_devices = std::max(1.0, cores / std::max(1.0, timings.slowdown));
   profile.concurrent_memory =

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "cleave/core/error.h"
+#include "cleave/machine/nvidia.h"
 
 namespace cleave {
 namespace {
@@ -103,44 +104,6 @@ double tiled_seconds(const OpCost::Products& p, DType dtype, const MachineProfil
   return is_odd(p.n) || is_odd(p.k) ? best * model.odd_rows : best;
 }
 
-// What NCCL's tuning model knows about a generation: rates in GB/s.
-struct NvidiaLinks {
-  double inside;         // reached by large messages inside a node
-  double inside_ll;      // by the latency-bound protocol
-  double inside_switch;  // of an all_reduce done by the switch; 0 if it cannot
-  double all_to_all;
-  double network;  // of one device
-};
-
-void add_nvidia_collectives(MachineProfile& profile, const NvidiaLinks& links) {
-  const double net = links.network;
-  for (CollectiveKind kind : {CollectiveKind::AllGather, CollectiveKind::ReduceScatter}) {
-    protocols(profile, kind) = {
-        {"ring LL", 6.6, 0.6, 0, 2.7, 0, links.inside_ll * 0.5, net * 0.5},
-        {"tree LL", 6.8, 0, 0.6, 0, 5, links.inside_ll * 0.5, net * 0.4},
-        {"ring LL128", 14, 1.9, 0, 4, 0, links.inside * 0.92, net * 0.92},
-        {"ring Simple", 8.4, 3.4, 0, 14, 0, links.inside, net},
-    };
-  }
-  protocols(profile, CollectiveKind::AllReduce) = {
-      {"ring LL", 6.6, 1.2, 0, 5.4, 0, links.inside_ll * 0.5, net * 0.5},
-      {"tree LL", 6.8, 0, 1.2, 0, 10, links.inside_ll * 0.5, net * 0.4},
-      {"ring LL128", 14, 3.8, 0, 8, 0, links.inside * 0.92, net * 0.92},
-      {"ring Simple", 8.4, 6.8, 0, 28, 0, links.inside, net},
-  };
-  if (links.inside_switch > 0)
-    protocols(profile, CollectiveKind::AllReduce)
-        .push_back({"NVLS tree", 25, 0, 0, 0, 28, links.inside_switch, net * 0.75});
-  protocols(profile, CollectiveKind::AllToAll) = {
-      {"pairwise", 12, 0, 5.4, 8, 0, links.all_to_all, net},
-      {"pairwise LL", 8, 0, 1.2, 2.7, 0, links.inside_ll * 0.5, net * 0.5},
-  };
-  protocols(profile, CollectiveKind::Permute) = {
-      {"send", 8.4, 0, 3.4, 14, 0, links.all_to_all, net},
-      {"send LL", 6.6, 0, 0.6, 2.7, 0, links.inside_ll * 0.5, net * 0.5},
-  };
-}
-
 // A torus: `gbps` is what a ring along one of its axes reaches with links in both directions.
 void add_torus_collectives(MachineProfile& profile, double gbps, double data_center_gbps) {
   const double net = data_center_gbps;
@@ -165,7 +128,7 @@ void set_gpu_efficiencies(MachineProfile& profile) {
 
 // The shape of the curves is that of an H200; rates are scaled to the device.
 MachineProfile nvidia(std::string name, double bf16_tflops, double f32_tflops, double memory_gib,
-                      double memory_gbps, double cache_mib, const NvidiaLinks& links) {
+                      double memory_gbps, double cache_mib, NvLink links, const Network& network) {
   MachineProfile profile;
   profile.name = std::move(name);
   profile.devices_per_node = 8;
@@ -181,7 +144,8 @@ MachineProfile nvidia(std::string name, double bf16_tflops, double f32_tflops, d
   profile.matmul[DType::F32] = {f32_tflops, 5.8, 0.40};
   profile.matmul[DType::F64] = {f32_tflops, 5.8, 0.40};
   set_gpu_efficiencies(profile);
-  add_nvidia_collectives(profile, links);
+  profile.network = network;
+  set_nccl_collectives(profile, links);
   profile.executor = builtin_executor("xla-gpu");
   return profile;
 }
@@ -198,11 +162,21 @@ MachineProfile tpu(std::string name, int64_t pod, double bf16_tflops, double mem
   profile.vector_tflops = bf16_tflops / 32;
   profile.matmul[DType::BF16] = profile.matmul[DType::F16] = {bf16_tflops * 0.8, 0.47, 0.29};
   profile.matmul[DType::F32] = {bf16_tflops * 0.8 / 6, 0.47, 0.29};
+  profile.peak_tflops[DType::BF16] = bf16_tflops;
   set_gpu_efficiencies(profile);
   efficiency(profile, KernelClass::Transpose) = 0.5;
   profile.executor = builtin_executor("xla-tpu");
   add_torus_collectives(profile, axis_gbps, data_center_gbps);
   return profile;
+}
+
+// Dense peaks of NVIDIA's data sheets; what f32 and f64 reach without tensor cores and with them.
+void set_peaks(MachineProfile& profile, double bf16, double tf32, double f32, double f8) {
+  for (DType dtype : {DType::BF16, DType::F16}) profile.peak_tflops[dtype] = bf16;
+  profile.peak_tflops[DType::TF32] = tf32;
+  profile.peak_tflops[DType::F32] = f32;
+  if (f8 > 0)
+    for (DType dtype : {DType::F8E4M3FN, DType::F8E5M2}) profile.peak_tflops[dtype] = f8;
 }
 
 // Rates of full tiles: those of an H200, which a step's products reach between kernels that wait
@@ -218,17 +192,23 @@ void set_tiles(MachineProfile& profile, int64_t units, double bf16_tflops, doubl
 }
 
 std::vector<MachineProfile> make_builtins() {
-  const NvidiaLinks a100{87.7 * 2.6, 87.7, 0, 200, 25};
-  const NvidiaLinks h100{345, 141, 467, 380, 50};
-  const NvidiaLinks b200{690, 282, 934, 760, 50};
+  // InfiniBand with 200 Gb/s for each GPU, its latency that of NCCL's tuning model; and EFA with
+  // 400 Gb/s, as measured on AWS p5.
+  const Network infiniband{25, 30}, efa{50, 66};
   std::vector<MachineProfile> all;
-  all.push_back(nvidia("a100", 235, 16, 80, 1780, 20, a100));
-  all.push_back(nvidia("h100", 700, 50, 80, 2960, 28, h100));
-  all.push_back(nvidia("h200", 710, 51.5, 141, 4240, 28, h100));
-  all.push_back(nvidia("b200", 1600, 65, 180, 6800, 60, b200));
+  all.push_back(nvidia("a100", 235, 16, 80, 1780, 20, NvLink::Third, infiniband));
+  all.push_back(nvidia("h100", 700, 50, 80, 2960, 28, NvLink::Fourth, efa));
+  all.push_back(nvidia("h200", 710, 51.5, 141, 4240, 28, NvLink::Fourth, efa));
+  all.push_back(nvidia("b200", 1600, 65, 180, 6800, 60, NvLink::Fifth, efa));
+  set_peaks(all[0], 312, 156, 19.5, 0);
+  for (size_t i : {1, 2}) set_peaks(all[i], 989, 495, 67, 1979);
+  set_peaks(all[3], 2250, 1125, 75, 4500);
   constexpr double kReached = 920.0 / 989, kReachedTf32 = 340.0 / 495;
   set_tiles(all[0], 108, 312 * kReached, 156 * kReachedTf32, 16, 624 * kReached);
   for (size_t i : {1, 2}) set_tiles(all[i], 132, 920, 340, 51.5, 1800);
+  // FlashAttention-2 (arXiv 2307.08691, figures 4 and 7: forward and backward, heads of 128).
+  all[0].attention_tflops = 190;
+  for (size_t i : {1, 2}) all[i].attention_tflops = 330;
   set_tiles(all[3], 148, 2250 * kReached, 1100 * kReachedTf32, 65, 4500 * kReached);
   all.push_back(tpu("tpu-v4", 4096, 275, 32, 1228, 90, 6));
   all.push_back(tpu("tpu-v5p", 8960, 459, 95, 2765, 180, 12));
@@ -326,7 +306,8 @@ MachineProfile shared_by(MachineProfile profile, int64_t devices) {
   profile.concurrent_devices = profile.concurrent_memory = 0;
   if (memory_share <= 1) return profile;
   profile.memory_gbps /= memory_share;
-  for (double* rate : {&profile.cache_gbps, &profile.vector_tflops}) *rate /= share;
+  for (double* rate : {&profile.cache_gbps, &profile.vector_tflops, &profile.attention_tflops})
+    *rate /= share;
   profile.executor.vector_tops /= share;
   for (double* time : {&profile.launch_us, &profile.matmul_launch_us}) *time *= share;
   for (auto* rates : {&profile.matmul, &profile.convolution})
@@ -342,8 +323,24 @@ MachineProfile shared_by(MachineProfile profile, int64_t devices) {
     for (CollectiveProtocol& protocol : protocols) {
       for (double* time : {&protocol.base_us, &protocol.ring_us, &protocol.inside_us})
         *time *= share;
-      protocol.inside_gbps /= share;
+      for (double* rate : {&protocol.inside_gbps, &protocol.local_gbps}) *rate /= share;
     }
+  return profile;
+}
+
+MachineProfile with_network(MachineProfile profile, const Network& network) {
+  if (profile.network.gbps <= 0 || profile.network.hop_us <= 0)
+    throw_user("machine profile '{}' has no network that could be changed; give its collectives",
+               profile.name);
+  const double rate = network.gbps / profile.network.gbps;
+  const double latency = network.hop_us / profile.network.hop_us;
+  for (std::vector<CollectiveProtocol>& protocols : profile.collectives)
+    for (CollectiveProtocol& protocol : protocols) {
+      protocol.across_gbps *= rate;
+      for (double* us : {&protocol.across_us, &protocol.across_log2_us, &protocol.across_base_us})
+        *us *= latency;
+    }
+  profile.network = network;
   return profile;
 }
 

@@ -34,15 +34,21 @@ std::string_view name(KernelClass kernel_class);  // "elementwise", ...
 // `nodes` nodes:
 //
 //   time = base_us + ring_us * (ranks - nodes) + inside_us * (per_node - 1)
-//          + across_us * (nodes - 1) + across_log2_us * log2(nodes)  +  traffic / rate
+//          + across_us * (nodes - 1) + across_log2_us * log2(nodes)
+//          + across_base_us, if there are several nodes  +  traffic / rate  +  S / n / local_gbps
 //
 // A ring pays ring_us and across_us for each of its steps, a tree inside_us and across_log2_us. The
 // traffic of a device with a buffer of S bytes (the larger side: what an all_gather returns, what a
 // reduce_scatter takes) is S (n-1)/n, twice that for an all_reduce, and S for a permute. The rate
 // is `inside_gbps` on one node and min(inside_gbps, per_node * across_gbps) over several; of an
 // all_to_all, only what leaves the node goes at across_gbps. A permute is one send: base_us and
-// across_us (inside_us if all devices are on one node).
+// across_us (inside_us if all devices are on one node). `local_gbps` is the rate at which a device
+// copies its own part of the buffer; 0: free.
 // The fastest protocol for the size is taken, so that a time is monotone and concave in bytes.
+//
+// An all_reduce may run as a `tree`: log2(nodes) S, at most 6 S, leave a node, which sends them
+// with all of its devices, while those inside do an all_reduce among themselves; the slower of the
+// two counts. A switch that reduces (`in_switch`) takes S and returns S / per_node to each of them.
 //
 // Devices that share memory do not send: each does its part of the reading and writing. The traffic
 // of one of them is then 2 S / n for an all_gather, which has one result for all, S + S/n for a
@@ -57,7 +63,19 @@ struct CollectiveProtocol {
   double inside_gbps = 0;
   double across_gbps = 0;  // of one device's share of the network
   bool shared_memory = false;
+  bool tree = false;
+  bool in_switch = false;
+  double across_base_us = 0;
+  double local_gbps = 0;
   bool operator==(const CollectiveProtocol&) const = default;
+};
+
+// The network between nodes: the rate of one device's share, and the latency of a hop as
+// protocols for large messages see it.
+struct Network {
+  double gbps = 0;
+  double hop_us = 0;
+  bool operator==(const Network&) const = default;
 };
 
 // The links of one mesh axis by name, in place of the machine's own.
@@ -129,14 +147,21 @@ struct MachineProfile {
   double launch_us = 0;  // floor of any op
   double matmul_launch_us = 0;
   double vector_tflops = 0;  // of ops that are not matmuls, in f32
+  // Of the products inside a kernel of attention, in 16 bits, forward and backward together. 0: as
+  // other products.
+  double attention_tflops = 0;
   std::map<DType, MatmulRate> matmul;
   std::map<DType, MatmulRate> convolution;  // empty: as matmuls
-  TileModel tiles;                          // of products in a step that `executor` compiled
+  // What the data sheet promises for products without sparsity, 1e12 FLOP/s: only the utilization
+  // (MFU) refers to it.
+  std::map<DType, double> peak_tflops;
+  TileModel tiles;  // of products in a step that `executor` compiled
   ExecutorProfile executor;
   std::array<double, kNumAllKernelClasses> bandwidth_efficiency{1, 1, 1, 1, 1, 1, 1, 1, 1};
   // By KernelClass and dtype, if times were measured: they replace bandwidth and efficiency. A
   // dtype without a curve takes that of one as wide, then that of f32.
   std::array<std::map<DType, KernelCurve>, kNumAllKernelClasses> curves;
+  Network network;  // what the protocols were made for; 0: unknown
   std::array<std::vector<CollectiveProtocol>, kNumCollectiveKinds> collectives;
   std::map<std::string, AxisLinks, std::less<>> axis_links;  // by mesh axis; usually empty
 
@@ -155,6 +180,10 @@ double copy_seconds(double bytes, const MachineProfile& profile);
 // takes a device 1 ms alone takes it devices / concurrent_devices ms. The same profile if they do
 // not.
 MachineProfile shared_by(MachineProfile profile, int64_t devices);
+
+// The same machine on another network: rates and latencies of its protocols across nodes are
+// scaled. Throws UserError if the profile does not say which network it has.
+MachineProfile with_network(MachineProfile profile, const Network& network);
 
 // "default", "a100", "h100", "h200", "b200", "tpu-v4", "tpu-v5p", "tpu-v6e"
 const std::vector<std::string>& builtin_profile_names();

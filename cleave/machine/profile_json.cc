@@ -27,6 +27,7 @@ constexpr Field kFields[] = {
     {"launch_us", &MachineProfile::launch_us},
     {"matmul_launch_us", &MachineProfile::matmul_launch_us},
     {"vector_tflops", &MachineProfile::vector_tflops},
+    {"attention_tflops", &MachineProfile::attention_tflops},
 };
 constexpr int kVersion = 1;
 
@@ -82,6 +83,18 @@ constexpr ProtocolField kProtocolFields[] = {
     {"across_log2_us", &CollectiveProtocol::across_log2_us},
     {"inside_gbps", &CollectiveProtocol::inside_gbps},
     {"across_gbps", &CollectiveProtocol::across_gbps},
+    {"across_base_us", &CollectiveProtocol::across_base_us},
+    {"local_gbps", &CollectiveProtocol::local_gbps},
+};
+
+struct ProtocolFlag {
+  const char* name;
+  bool CollectiveProtocol::*value;
+};
+constexpr ProtocolFlag kProtocolFlags[] = {
+    {"shared_memory", &CollectiveProtocol::shared_memory},
+    {"tree", &CollectiveProtocol::tree},
+    {"in_switch", &CollectiveProtocol::in_switch},
 };
 
 // Limits that no machine exceeds, and within which sums and products stay finite.
@@ -127,6 +140,18 @@ CollectiveKind kind_of(const std::string& key, const std::string& where) {
   return *kind;
 }
 
+bool read_flag(const std::string& key, const Json& value, const std::string& where,
+               CollectiveProtocol& protocol) {
+  for (const ProtocolFlag& flag : kProtocolFlags) {
+    if (key != flag.name) continue;
+    if (!value.is_boolean())
+      throw_user("machine profile: {}.{} must be true or false", where, flag.name);
+    protocol.*flag.value = value.get<bool>();
+    return true;
+  }
+  return false;
+}
+
 CollectiveProtocol protocol_from(const Json& json, const std::string& where) {
   CollectiveProtocol protocol;
   for (const auto& [key, value] : object(json, where).items()) {
@@ -134,12 +159,7 @@ CollectiveProtocol protocol_from(const Json& json, const std::string& where) {
       protocol.name = value.get<std::string>();
       continue;
     }
-    if (key == "shared_memory") {
-      if (!value.is_boolean())
-        throw_user("machine profile: {}.shared_memory must be true or false", where);
-      protocol.shared_memory = value.get<bool>();
-      continue;
-    }
+    if (read_flag(key, value, where, protocol)) continue;
     const ProtocolField* found = nullptr;
     for (const ProtocolField& field : kProtocolFields)
       if (key == field.name) found = &field;
@@ -180,6 +200,16 @@ void read_rates(const Json& json, const std::string& table, std::map<DType, Matm
         throw_user("machine profile: {}: unknown field '{}'", where, field);
     }
     if (rate.tflops <= 0) throw_user("machine profile: {}.tflops must be positive", where);
+  }
+}
+
+void read_peaks(const Json& json, MachineProfile& profile) {
+  profile.peak_tflops.clear();
+  for (const auto& [key, value] : object(json, "peak_tflops").items()) {
+    const std::string where = "peak_tflops." + key;
+    double& peak = profile.peak_tflops[dtype_of(key, "peak_tflops")];
+    peak = number(value, where);
+    if (peak <= 0) throw_user("machine profile: {} must be positive", where);
   }
 }
 
@@ -292,8 +322,29 @@ void read_collectives(const Json& json, MachineProfile& profile) {
       throw_user("machine profile: {} must be a list of protocols", where);
     auto& protocols = profile.collectives[static_cast<size_t>(kind)];
     protocols.clear();
-    for (const Json& entry : list) protocols.push_back(protocol_from(entry, where));
+    for (const Json& entry : list) {
+      protocols.push_back(protocol_from(entry, where));
+      if (protocols.back().tree && kind != CollectiveKind::AllReduce)
+        throw_user("machine profile: {}: only an all_reduce runs as a tree", where);
+      if (protocols.back().in_switch && !protocols.back().tree)
+        throw_user("machine profile: {}: in_switch needs \"tree\": true", where);
+    }
   }
+}
+
+Network network_from(const Json& json) {
+  Network network;
+  for (const auto& [key, value] : object(json, "network").items()) {
+    if (key == "gbps")
+      network.gbps = number(value, "network.gbps");
+    else if (key == "hop_us")
+      network.hop_us = number(value, "network.hop_us");
+    else
+      throw_user("machine profile: network: unknown field '{}'", key);
+  }
+  if (network.gbps <= 0 || network.hop_us <= 0)
+    throw_user("machine profile: network must give gbps and hop_us, both positive");
+  return network;
 }
 
 void read_axes(const Json& json, MachineProfile& profile) {
@@ -328,7 +379,8 @@ Json protocol_json(const CollectiveProtocol& protocol) {
   Json json = {{"name", protocol.name}};
   for (const ProtocolField& field : kProtocolFields)
     if (protocol.*field.value != 0) json[field.name] = protocol.*field.value;
-  if (protocol.shared_memory) json["shared_memory"] = true;
+  for (const ProtocolFlag& flag : kProtocolFlags)
+    if (protocol.*flag.value) json[flag.name] = true;
   return json;
 }
 
@@ -352,6 +404,8 @@ std::string to_json(const MachineProfile& profile) {
   for (const Field& field : kFields) json[field.name] = profile.*field.value;
   json["matmul"] = rates_json(profile.matmul);
   if (!profile.convolution.empty()) json["convolution"] = rates_json(profile.convolution);
+  for (const auto& [dtype, peak] : profile.peak_tflops)
+    json["peak_tflops"][std::string(name(dtype))] = peak;
   write_members(profile.tiles, kTileMembers, json["tiles"]);
   json["tiles"]["tflops"] = Json::object();
   for (const auto& [dtype, tflops] : profile.tiles.tflops)
@@ -366,6 +420,9 @@ std::string to_json(const MachineProfile& profile) {
       for (const CurvePoint& point : curve)
         json["curves"][std::string(name(static_cast<KernelClass>(i)))][std::string(name(dtype))]
             .push_back(Json::array({point.bytes, point.us}));
+  json["network"] = nullptr;
+  if (profile.network.gbps > 0)
+    json["network"] = {{"gbps", profile.network.gbps}, {"hop_us", profile.network.hop_us}};
   for (int i = 0; i < kNumCollectiveKinds; ++i) {
     Json list = Json::array();
     for (const CollectiveProtocol& protocol : profile.collectives[i])
@@ -396,8 +453,15 @@ MachineProfile profile_from_json(std::string_view text) {
     if (!json["base"].is_string()) throw_user("machine profile: base must be a name");
     profile = builtin_profile(json["base"].get<std::string>());
   }
+  // Before "collectives", which states everything itself.
+  if (json.contains("network")) {
+    if (json["network"].is_null())
+      profile.network = {};
+    else
+      profile = with_network(profile, network_from(json["network"]));
+  }
   for (const auto& [key, value] : json.items()) {
-    if (key == "base" || key == "version") continue;
+    if (key == "base" || key == "version" || key == "network") continue;
     const Field* found = nullptr;
     for (const Field& field : kFields)
       if (key == field.name) found = &field;
@@ -417,6 +481,8 @@ MachineProfile profile_from_json(std::string_view text) {
       read_rates(value, key, profile.matmul);
     else if (key == "convolution")
       read_rates(value, key, profile.convolution);
+    else if (key == "peak_tflops")
+      read_peaks(value, profile);
     else if (key == "tiles")
       read_tiles(value, profile.tiles);
     else if (key == "executor")

@@ -69,11 +69,24 @@ void Options::read(const char* name, std::vector<int64_t>& values) {
 }
 
 std::string Options::choice(const char* name, const std::vector<std::string>& choices) {
-  known_.push_back(fmt::format("{}={}", name, fmt::join(choices, "|")));
+  return choices[index_of(name, choices, 0)];
+}
+
+void Options::read(const char* name, bool& value) {
+  value = index_of(name, {"no", "yes"}, value ? 1 : 0) == 1;
+}
+
+// The default is listed first.
+size_t Options::index_of(const char* name, const std::vector<std::string>& choices,
+                         size_t otherwise) {
+  std::vector<std::string> listed = {choices[otherwise]};
+  for (size_t i = 0; i < choices.size(); ++i)
+    if (i != otherwise) listed.push_back(choices[i]);
+  known_.push_back(fmt::format("{}={}", name, fmt::join(listed, "|")));
   const auto it = take(name);
-  if (!it) return choices.front();
-  for (const std::string& each : choices)
-    if (each == *it) return each;
+  if (!it) return otherwise;
+  for (size_t i = 0; i < choices.size(); ++i)
+    if (choices[i] == *it) return i;
   throw_user("model:{}: {}={} is not one of {}", model_, name, *it, fmt::join(choices, ", "));
 }
 

@@ -22,6 +22,12 @@ class Options {
   void read(const char* name, std::vector<int64_t>& values);  // "2,2"
   std::string choice(const char* name,
                      const std::vector<std::string>& choices);  // the first is the default
+  // The number of the choice that was made, as an enum; `otherwise` is the default.
+  template <typename E>
+  E choice(const char* name, const std::vector<std::string>& choices, E otherwise) {
+    return static_cast<E>(index_of(name, choices, static_cast<size_t>(otherwise)));
+  }
+  void read(const char* name, bool& value);  // "yes" or "no"
   std::optional<std::string> text(const char* name);
 
   void finish() const;
@@ -29,6 +35,7 @@ class Options {
 
  private:
   std::optional<std::string> take(const char* name);
+  size_t index_of(const char* name, const std::vector<std::string>& choices, size_t otherwise);
   void check_size(const char* name, int64_t value) const;
 
   std::string model_;

@@ -12,6 +12,7 @@
 #include "cleave/models/moe.h"
 #include "cleave/models/options.h"
 #include "cleave/models/schemes.h"
+#include "cleave/models/sizes.h"
 #include "cleave/models/training.h"
 #include "cleave/models/transformer.h"
 #include "cleave/models/vision.h"
@@ -19,6 +20,10 @@
 
 namespace cleave::models {
 namespace {
+
+DType float_type(std::string_view name) {
+  return name == "f32" ? DType::F32 : name == "bf16" ? DType::BF16 : DType::F16;
+}
 
 // What every model's name may say beside its sizes.
 struct Common {
@@ -44,10 +49,7 @@ struct Common {
                  sharding);
     return mesh ? &*mesh : given;
   }
-  Init init() const {
-    const DType type = dtype == "f32" ? DType::F32 : dtype == "bf16" ? DType::BF16 : DType::F16;
-    return Init(static_cast<uint64_t>(seed), type);
-  }
+  Init init() const { return Init(static_cast<uint64_t>(seed), float_type(dtype)); }
 };
 
 template <typename... Args>
@@ -145,13 +147,42 @@ void read_transformer(Options& options, GptConfig& config) {
   options.read("batch", config.batch);
   options.read("length", config.length);
 }
+void read_kinds(Options& options, GptConfig& config) {
+  config.norm = options.choice("norm", {"rms", "layer"}, config.norm);
+  config.feed_forward =
+      options.choice("feed_forward", {"gated", "gelu", "relu2"}, config.feed_forward);
+  config.positions = options.choice("positions", {"rotary", "learned"}, config.positions);
+  options.read("bias", config.bias);
+  options.read("tied", config.tied);
+  const std::string compute = options.choice("compute", {"same", "f32", "bf16", "f16"});
+  if (compute != "same") config.compute = float_type(compute);
+}
+// What a train step keeps for the derivative, and what it computes again.
+void read_derivative(Options& options, GptConfig& config) {
+  config.remat = options.choice("remat", {"none", "selective", "full"}, config.remat);
+  options.read("remat_every", config.remat_every);
+  config.flash = options.choice("attention", {"plain", "flash"}) == "flash";
+  config.weights_again = options.choice("weights", {"kept", "again"}) == "again";
+}
+void read_size(Options& options, GptConfig& config) {
+  std::vector<std::string> names = {"none"};
+  for (const ModelSize& size : model_sizes()) names.push_back(size.name);
+  const std::string name = options.choice("size", names);
+  for (const ModelSize& size : model_sizes())
+    if (size.name == name) config = size.config;
+}
 std::array<Tensor, 1> random_tokens(const GptConfig& config, Init& init) {
   return {init.integers({config.batch, config.length}, config.vocab)};
 }
 
 struct GptModel {
   GptConfig config;
-  void read(Options& options) { read_transformer(options, config); }
+  void read(Options& options) {
+    read_size(options, config);
+    read_transformer(options, config);
+    read_kinds(options, config);
+    read_derivative(options, config);
+  }
   Gpt weights(Init& init) const { return init_gpt(config, init); }
   auto inputs(Init& init) const { return random_tokens(config, init); }
   Tensor forward(const Gpt& p, const Tensor& t) const { return gpt(config, p, t); }

@@ -7,6 +7,7 @@
 #include "cleave/runtime/ops_linalg.h"
 #include "cleave/runtime/ops_nn.h"
 #include "cleave/runtime/ops_shape.h"
+#include "cleave/transforms/flow.h"
 
 namespace cleave::models {
 namespace {
@@ -19,40 +20,94 @@ Tensor merge_heads(const Tensor& x) {
   return reshape(transpose(x, {0, 2, 1, 3}), {x.dim(0), x.dim(2), x.dim(1) * x.dim(3)});
 }
 
+Tensor in_type(const GptConfig& config, const Tensor& w) {
+  return config.compute ? cast(w, *config.compute) : w;
+}
+
+// x w + bias
+Tensor linear(const GptConfig& config, const Tensor& x, const Tensor& w,
+              const std::optional<Tensor>& bias) {
+  const auto product = [&config](const Tensor& x_, const Tensor& w_) {
+    return matmul(x_, in_type(config, w_));
+  };
+  const Tensor y = config.weights_again ? checkpoint(product)(x, w) : product(x, w);
+  return bias ? y + in_type(config, *bias) : y;
+}
+
+Tensor normed(const GptConfig& config, const Tensor& x, const Tensor& w,
+              const std::optional<Tensor>& bias) {
+  const Tensor weight = in_type(config, w);
+  if (config.norm == NormKind::Rms) return rms_norm(x, weight);
+  return layer_norm(x, weight, in_type(config, *bias));
+}
+
+// A result that selective checkpointing keeps.
+Tensor kept(const GptConfig& config, const Tensor& x) {
+  return config.remat == Remat::Selective ? keep(x) : x;
+}
+
+std::optional<Tensor> optional_zeros(bool there, int64_t size, Init& init) {
+  if (!there) return std::nullopt;
+  return init.zeros({size});
+}
+
+Tensor gpt_layer(const GptConfig& config, const GptLayer& layer, const Tensor& x) {
+  const Tensor y = x + self_attention(config, layer.attention, x);
+  return y + feed_forward(config, layer.feed_forward, y);
+}
+
 }  // namespace
 
 void GptConfig::check() const {
-  for (int64_t size : {layers, d, heads, kv_heads, hidden, vocab, batch, length})
+  for (int64_t size : {layers, d, heads, kv_heads, hidden, vocab, batch, length, remat_every})
     if (size < 1) throw_user("gpt: sizes must be at least 1, got {}", size);
   if (d % heads != 0) throw_user("gpt: {} heads do not divide the width d={}", heads, d);
   if (heads % kv_heads != 0)
     throw_user("gpt: kv_heads={} does not divide heads={}", kv_heads, heads);
-  if (head_size() % 2 != 0)
+  if (positions == Positions::Rotary && head_size() % 2 != 0)
     throw_user("gpt: heads of size {} can not be turned in pairs; make d / heads even",
                head_size());
 }
 
 AttentionWeights init_attention(const GptConfig& config, Init& init) {
-  const int64_t keys = config.kv_heads * config.head_size();
-  return {init.ones({config.d}), init.linear(config.d, config.d), init.linear(config.d, keys),
-          init.linear(config.d, keys), init.linear(config.d, config.d)};
+  const int64_t d = config.d, keys = config.kv_heads * config.head_size();
+  const bool bias = config.bias;
+  AttentionWeights w{init.ones({d}), init.linear(d, d), init.linear(d, keys), init.linear(d, keys),
+                     init.linear(d, d)};
+  w.norm_bias = optional_zeros(config.norm == NormKind::Layer, d, init);
+  w.b_q = optional_zeros(bias, d, init);
+  w.b_k = optional_zeros(bias, keys, init);
+  w.b_v = optional_zeros(bias, keys, init);
+  w.b_o = optional_zeros(bias, d, init);
+  return w;
 }
 
 FeedForwardWeights init_feed_forward(const GptConfig& config, Init& init) {
-  return {init.ones({config.d}), init.linear(config.d, config.hidden),
-          init.linear(config.d, config.hidden), init.linear(config.hidden, config.d)};
+  const int64_t d = config.d, hidden = config.hidden;
+  FeedForwardWeights w;
+  w.norm = init.ones({d});
+  if (config.feed_forward == FeedForwardKind::Gated) w.gate = init.linear(d, hidden);
+  w.up = init.linear(d, hidden);
+  w.down = init.linear(hidden, d);
+  w.norm_bias = optional_zeros(config.norm == NormKind::Layer, d, init);
+  w.b_up = optional_zeros(config.bias, hidden, init);
+  w.b_down = optional_zeros(config.bias, d, init);
+  return w;
 }
 
 Gpt init_gpt(const GptConfig& config, Init& init) {
   config.check();
   Gpt params;
   params.embed = init.normal({config.vocab, config.d}, 1);
+  if (config.positions == Positions::Learned)
+    params.positions = init.normal({config.length, config.d}, 0.02);
   for (int64_t i = 0; i < config.layers; ++i) {
     AttentionWeights attention = init_attention(config, init);
     params.layers.push_back({std::move(attention), init_feed_forward(config, init)});
   }
   params.norm = init.ones({config.d});
-  params.head = init.linear(config.d, config.vocab);
+  params.norm_bias = optional_zeros(config.norm == NormKind::Layer, config.d, init);
+  if (!config.tied) params.head = init.linear(config.d, config.vocab);
   return params;
 }
 
@@ -66,27 +121,58 @@ Tensor rotate_by_position(const Tensor& x, double base) {
 }
 
 Tensor self_attention(const GptConfig& config, const AttentionWeights& w, const Tensor& x) {
-  const Tensor h = rms_norm(x, w.norm);
-  const Tensor q = rotate_by_position(split_heads(matmul(h, w.q), config.heads));
-  const Tensor k = rotate_by_position(split_heads(matmul(h, w.k), config.kv_heads));
-  const Tensor v = split_heads(matmul(h, w.v), config.kv_heads);
-  AttentionOptions options;
-  options.causal = true;
-  return matmul(merge_heads(attention(q, k, v, options)), w.o);
+  const auto turned = [&](const Tensor& heads) {
+    return config.positions == Positions::Rotary ? rotate_by_position(heads) : heads;
+  };
+  const auto mix = [](const Tensor& q, const Tensor& k, const Tensor& v) {
+    AttentionOptions options;
+    options.causal = true;
+    return attention(q, k, v, options);
+  };
+  const Tensor h = normed(config, x, w.norm, w.norm_bias);
+  const Tensor q = kept(config, linear(config, h, w.q, w.b_q));
+  const Tensor k = linear(config, h, w.k, w.b_k);
+  const Tensor v = kept(config, linear(config, h, w.v, w.b_v));
+  const Tensor queries = turned(split_heads(q, config.heads));
+  const Tensor keys = turned(split_heads(k, config.kv_heads));
+  const Tensor values = split_heads(v, config.kv_heads);
+  const Tensor mixed =
+      config.flash ? checkpoint(mix)(queries, keys, values) : mix(queries, keys, values);
+  return linear(config, kept(config, merge_heads(mixed)), w.o, w.b_o);
 }
 
-Tensor feed_forward(const FeedForwardWeights& w, const Tensor& x) {
-  const Tensor h = rms_norm(x, w.norm);
-  return matmul(silu(matmul(h, w.gate)) * matmul(h, w.up), w.down);
+Tensor feed_forward(const GptConfig& config, const FeedForwardWeights& w, const Tensor& x) {
+  const Tensor h = normed(config, x, w.norm, w.norm_bias);
+  Tensor inner;
+  if (w.gate) {
+    const Tensor gate = kept(config, linear(config, h, *w.gate, {}));
+    inner = silu(gate) * linear(config, h, w.up, w.b_up);
+  } else {
+    const Tensor up = kept(config, linear(config, h, w.up, w.b_up));
+    inner = config.feed_forward == FeedForwardKind::Gelu ? gelu(up) : square(relu(up));
+  }
+  return linear(config, inner, w.down, w.b_down);
 }
 
 Tensor gpt(const GptConfig& config, const Gpt& params, const Tensor& tokens) {
-  Tensor x = embedding(params.embed, tokens);
-  for (const GptLayer& layer : params.layers) {
-    x = x + self_attention(config, layer.attention, x);
-    x = x + feed_forward(layer.feed_forward, x);
+  Tensor x = embedding(in_type(config, params.embed), tokens);
+  if (params.positions) x = x + in_type(config, *params.positions);
+  GptConfig once = config;  // a layer that is computed again converts its weights again anyway
+  once.weights_again = false;
+  GptConfig plain = config;
+  plain.remat = Remat::None;
+  for (size_t i = 0; i < params.layers.size(); ++i) {
+    if (!config.is_again(i)) {
+      x = gpt_layer(plain, params.layers[i], x);
+      continue;
+    }
+    x = checkpoint([&once](const GptLayer& layer, const Tensor& y) {
+      return gpt_layer(once, layer, y);
+    })(params.layers[i], x);
   }
-  return matmul(rms_norm(x, params.norm), params.head);
+  const Tensor h = normed(config, x, params.norm, params.norm_bias);
+  const Tensor head = params.head ? *params.head : transpose(params.embed, {1, 0});
+  return matmul(h, in_type(config, head));
 }
 
 EncoderBlock init_encoder(const GptConfig& config, Init& init) {

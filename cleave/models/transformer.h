@@ -1,13 +1,29 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "cleave/models/init.h"
 
-// Transformers as plain functions over trees of weights: a causal language model with rotary
-// positions and grouped-query attention, the same with a mixture of experts in the place of its
-// feed-forward layers (moe.h), and an encoder block.
+// Transformers as plain functions over trees of weights: a causal language model, the same with a
+// mixture of experts in the place of its feed-forward layers (moe.h), and an encoder block.
+//
+// The language model is Llama's by default: rotary positions, grouped-query attention, gated
+// feed-forward layers, RMS norms, no biases, a head of its own. Its config also makes GPT and MPT
+// of it (learned positions, layer norms, gelu, biases, the embedding as head), and says what a
+// train step keeps for the derivative.
 namespace cleave::models {
+
+enum class NormKind : uint8_t { Rms, Layer };
+// down(silu(x gate) * (x up)), down(gelu(x up)), down(relu(x up)^2)
+enum class FeedForwardKind : uint8_t { Gated, Gelu, Relu2 };
+enum class Positions : uint8_t { Rotary, Learned };
+// What is computed again for the derivative of a layer, in the place of being kept:
+//   None        nothing
+//   Selective   all but the results of every second product (q, v, and gate, or up if there is no
+//               gate) and of the attention, as torchtitan's selective checkpointing by op has it
+//   Full        the whole layer; its input is kept
+enum class Remat : uint8_t { None, Selective, Full };
 
 struct GptConfig {
   int64_t layers = 2;
@@ -19,13 +35,34 @@ struct GptConfig {
   int64_t batch = 8;
   int64_t length = 32;  // tokens in a sequence
 
+  NormKind norm = NormKind::Rms;
+  FeedForwardKind feed_forward = FeedForwardKind::Gated;
+  Positions positions = Positions::Rotary;
+  bool bias = false;             // of products; layer norms have one too
+  bool tied = false;             // the head is the embedding
+  std::optional<DType> compute;  // weights are converted to it before use
+  Remat remat = Remat::None;
+  int64_t remat_every = 1;  // of so many layers the first is subject to `remat`
+  // Scores and probabilities of the attention are computed again for the derivative, as flash
+  // attention does it.
+  bool flash = false;
+  // The derivative converts weights again, in the place of keeping the converted ones. If weights
+  // are sharded and gathered for use, they are gathered again: FSDP frees them after the layer.
+  bool weights_again = false;
+
   int64_t head_size() const { return d / heads; }
+  bool is_again(size_t layer) const {
+    return remat != Remat::None && layer % static_cast<size_t>(remat_every) == 0;
+  }
   void check() const;  // throws UserError that names the sizes that do not fit
 };
 
 struct AttentionWeights {
-  Tensor norm;        // [d]
-  Tensor q, k, v, o;  // [d, heads * size], [d, kv_heads * size] twice, [heads * size, d]
+  Tensor norm;                           // [d]
+  Tensor q, k, v, o;                     // [d, heads * size], [d, kv_heads * size] twice,
+                                         // [heads * size, d]
+  std::optional<Tensor> norm_bias = {};  // [d]
+  std::optional<Tensor> b_q = {}, b_k = {}, b_v = {}, b_o = {};  // of the columns of q, k, v, o
   template <typename Visitor>
   void visit(Visitor&& v_) {
     v_("norm", norm);
@@ -33,19 +70,29 @@ struct AttentionWeights {
     v_("k", k);
     v_("v", v);
     v_("o", o);
+    v_("norm_bias", norm_bias);
+    v_("b_q", b_q);
+    v_("b_k", b_k);
+    v_("b_v", b_v);
+    v_("b_o", b_o);
   }
 };
 
-// Gated: down(silu(x gate) * (x up)).
 struct FeedForwardWeights {
-  Tensor norm;            // [d]
-  Tensor gate, up, down;  // [d, hidden] twice, [hidden, d]
+  Tensor norm;                                   // [d]
+  std::optional<Tensor> gate;                    // [d, hidden], of a gated one
+  Tensor up, down;                               // [d, hidden], [hidden, d]
+  std::optional<Tensor> norm_bias = {};          // [d]
+  std::optional<Tensor> b_up = {}, b_down = {};  // [hidden], [d]
   template <typename Visitor>
   void visit(Visitor&& v) {
     v("norm", norm);
     v("gate", gate);
     v("up", up);
     v("down", down);
+    v("norm_bias", norm_bias);
+    v("b_up", b_up);
+    v("b_down", b_down);
   }
 };
 
@@ -60,15 +107,19 @@ struct GptLayer {
 };
 
 struct Gpt {
-  Tensor embed;  // [vocab, d]
+  Tensor embed;                          // [vocab, d]
+  std::optional<Tensor> positions = {};  // [length, d]
   std::vector<GptLayer> layers;
-  Tensor norm;  // [d]
-  Tensor head;  // [d, vocab]
+  Tensor norm;                           // [d]
+  std::optional<Tensor> norm_bias = {};  // [d]
+  std::optional<Tensor> head;            // [d, vocab]; the embedding if there is none
   template <typename Visitor>
   void visit(Visitor&& v) {
     v("embed", embed);
+    v("positions", positions);
     v("layers", layers);
     v("norm", norm);
+    v("norm_bias", norm_bias);
     v("head", head);
   }
 };
@@ -81,7 +132,7 @@ AttentionWeights init_attention(const GptConfig& config, Init& init);
 FeedForwardWeights init_feed_forward(const GptConfig& config, Init& init);
 // [b, s, d] -> [b, s, d], norms included, without the residual.
 Tensor self_attention(const GptConfig& config, const AttentionWeights& w, const Tensor& x);
-Tensor feed_forward(const FeedForwardWeights& w, const Tensor& x);
+Tensor feed_forward(const GptConfig& config, const FeedForwardWeights& w, const Tensor& x);
 
 // Turns pairs of features of x [b, h, s, size] by an angle that grows with the position.
 Tensor rotate_by_position(const Tensor& x, double base = 10000);

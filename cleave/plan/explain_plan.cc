@@ -5,16 +5,21 @@
 #include <algorithm>
 #include <optional>
 
+#include "cleave/analyze/kernels.h"
 #include "cleave/analyze/program_cost.h"
 #include "cleave/analyze/program_memory.h"
 #include "cleave/analyze/schedule.h"
 #include "cleave/core/error.h"
+#include "cleave/core/near_names.h"
 #include "cleave/core/units.h"
+#include "cleave/graph/flow.h"
+#include "cleave/graph/op_def.h"
 #include "cleave/plan/apply.h"
 #include "cleave/plan/bound_plan.h"
 #include "cleave/plan/explain_groups.h"
 #include "cleave/plan/formulation.h"
 #include "cleave/plan/names.h"
+#include "cleave/plan/op_costs.h"
 
 namespace cleave::plan {
 namespace {
@@ -64,9 +69,10 @@ class Surroundings {
  private:
   ShardingSpec spec(SpecId id) const { return id == kNoSpec ? ShardingSpec{} : layouts_.spec(id); }
 
-  double reshard(const ShardingSpec& from, const ShardingSpec& to, const Type& type) {
+  double reshard(const ShardingSpec& from, const ShardingSpec& to, ValueId value) {
     if (!from.mesh || !to.mesh || from.same_layout(to)) return 0;
-    return layouts_.seconds(layouts_.intern(from), layouts_.intern(to), type);
+    return layouts_.seconds(layouts_.intern(from), layouts_.intern(to), flat_.type(value)) +
+           analyze::spill_seconds(analyze::spill_bytes(flat_, value), from, layouts_.profile());
   }
 
   Alternative price(const std::vector<ShardingSpec>& operands,
@@ -78,7 +84,8 @@ class Surroundings {
     for (size_t i = 0; i < operands.size(); ++i) {
       way.layouts += (i ? ", " : "") + spec_text(operands[i]);
       const Type& type = flat_.operand_type(node, i);
-      way.operands += planned_.times * reshard(bound_.spec(own_.operands[i]), operands[i], type);
+      way.operands +=
+          planned_.times * reshard(bound_.spec(own_.operands[i]), operands[i], node.operands[i]);
       way.chosen &= !operands[i].mesh || operands[i].same_layout(planned_.operands[i].spec);
       if (operands[i].mesh) way.bytes += layouts_.bytes(layouts_.intern(operands[i]), type);
     }
@@ -86,7 +93,7 @@ class Surroundings {
     for (size_t i = 0; i < results.size(); ++i) {
       way.layouts += (i ? ", " : "") + spec_text(results[i]);
       const Type& type = flat_.result_type(node, i);
-      way.results += deliveries({node.results[i]}, results[i], type);
+      way.results += deliveries({node.results[i]}, results[i]);
       way.chosen &= !results[i].mesh || results[i].same_layout(planned_.results[i]);
       if (results[i].mesh) way.bytes += layouts_.bytes(layouts_.intern(results[i]), type);
     }
@@ -94,15 +101,16 @@ class Surroundings {
   }
 
   // From a result to all that take it, as planned.
-  double deliveries(const BoundSource& result, const ShardingSpec& from, const Type& type) {
+  double deliveries(const BoundSource& result, const ShardingSpec& from) {
     double seconds = 0;
     for (size_t c = 0; c < plan_.copies.size(); ++c)
       if (bound_.copies[c].source == result)
-        seconds += planned_.times * reshard(from, plan_.copies[c].spec, type);
+        seconds += planned_.times * reshard(from, plan_.copies[c].spec, result.value);
     for (size_t o = 0; o < plan_.ops.size(); ++o)
       for (size_t i = 0; i < plan_.ops[o].operands.size(); ++i)
         if (bound_.ops[o].operands[i] == result)
-          seconds += plan_.ops[o].times * reshard(from, plan_.ops[o].operands[i].spec, type);
+          seconds +=
+              plan_.ops[o].times * reshard(from, plan_.ops[o].operands[i].spec, result.value);
     return seconds;
   }
 
@@ -121,9 +129,56 @@ class Surroundings {
 size_t op_named(const Plan& plan, const std::string& op) {
   if (const PlannedOp* found = plan.find_op(op))
     return static_cast<size_t>(found - plan.ops.data());
-  std::string some;
-  for (size_t i = 0; i < plan.ops.size() && i < 8; ++i) some += " " + plan.ops[i].name;
-  throw_user("the plan has no op '{}'; it has{}{}", op, some, plan.ops.size() > 8 ? " ..." : "");
+  std::vector<std::string> names;
+  for (const PlannedOp& known : plan.ops) names.push_back(known.name);
+  constexpr size_t kMost = 8;
+  throw_user("the plan has no op '{}'; near to it are {}{}", op,
+             fmt::join(near_names(op, names, kMost), ", "), names.size() > kMost ? ", ..." : "");
+}
+
+// The op as the plan runs it: layouts, communication before it, time, memory.
+std::string as_planned(const BoundPlan& bound, const MachineProfile& profile, size_t op) {
+  const Plan& plan = bound.plan;
+  const PlannedOp& planned = plan.ops[op];
+  const Node& node = bound.flat.node(bound.ops[op].node);
+  std::string text;
+  OpLayouts specs{{}, planned.results};
+  for (size_t i = 0; i < planned.operands.size(); ++i) {
+    const ShardingSpec &lies = bound.spec(bound.ops[op].operands[i]),
+                       &taken = planned.operands[i].spec;
+    const Type& type = bound.flat.operand_type(node, i);
+    specs.operands.push_back(taken);
+    text += fmt::format("  operand {}  {}  {}  {}\n", i, planned.operands[i].source,
+                        to_string(type), spec_text(taken));
+    if (!lies.mesh || !taken.mesh || lies.same_layout(taken)) continue;
+    const CommunicationCost change = communication_cost(bound.flat, bound.ops[op].operands[i].value,
+                                                        lies, taken, profile, plan.parts);
+    text += fmt::format("    lies as {}; {} and {} received to change that\n", spec_text(lies),
+                        seconds_text(change.seconds()), bytes_text(change.way.bytes));
+    if (change.spill_seconds > 0)
+      text +=
+          fmt::format("    {:>10}  written and read for it\n", seconds_text(change.spill_seconds));
+    for (const ReshardStep& step : change.way.steps)
+      text += fmt::format("    {:>10}  {}\n", seconds_text(step.seconds), to_string(step));
+  }
+  for (size_t i = 0; i < planned.results.size(); ++i)
+    text += fmt::format("  result {}   {}  {}\n", i, to_string(bound.flat.result_type(node, i)),
+                        spec_text(planned.results[i]));
+  const Flow flow = flow_of(node);
+  if ((flow != Flow::None && flow != Flow::Scan) || node.def->has(kTerminator))
+    return text;  // the ops inside have costs of their own
+  const ComputeCost compute =
+      ComputeQuestions(bound.flat, plan.mesh, profile).ask(bound.ops[op].node, specs);
+  text += fmt::format("  compute   {}, limited by {}", seconds_text(compute.seconds),
+                      name(compute.limit()));
+  if (compute.seconds > 0)
+    text += fmt::format(" (launch {}, arithmetic {}, memory {})", seconds_text(compute.launch),
+                        seconds_text(compute.arithmetic), seconds_text(compute.memory));
+  const MemoryCost memory = memory_in(bound.flat, bound.ops[op].node, specs, plan.mesh);
+  text += fmt::format("\n  memory    {}: operands {}, results {}, temporaries {}\n",
+                      bytes_text(memory.total()), bytes_text(memory.operands),
+                      bytes_text(memory.results), bytes_text(memory.temporaries));
+  return text;
 }
 
 std::string reason(const Alternative& chosen, const Alternative& other) {
@@ -236,14 +291,16 @@ std::string explain_plan(const Plan& plan, const Graph& graph, const MachineProf
 
 std::string explain_op(const Plan& plan, const Graph& graph, const MachineProfile& profile,
                        const std::string& op, size_t most) {
-  const std::vector<Alternative> ways = alternatives(plan, graph, profile, op);
-  const PlannedOp& planned = plan.ops[op_named(plan, op)];
+  const Graph flat = flatten(graph, plan.entry, profile);
+  const BoundPlan bound = bind(plan, flat);
+  const size_t place = op_named(plan, op);
+  const std::vector<Alternative> ways = Surroundings(bound, profile, place).run();
+  const PlannedOp& planned = plan.ops[place];
   const auto chosen =
       std::find_if(ways.begin(), ways.end(), [](const Alternative& way) { return way.chosen; });
   std::string text = fmt::format("{}: {}, {} time{} a step, {} ways to run it\n", op, planned.op,
                                  planned.times, planned.times == 1 ? "" : "s", ways.size());
-  for (size_t i = 0; i < planned.operands.size(); ++i)
-    text += fmt::format("  operand {} is {}\n", i, planned.operands[i].source);
+  text += as_planned(bound, profile, place);
   auto describe = [&](const Alternative& way) {
     return fmt::format("{:>10}  {} compute, {} for operands, {} for results, {}\n{:>14}{}\n",
                        seconds_text(way.seconds()), seconds_text(way.compute),

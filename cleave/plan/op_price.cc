@@ -53,17 +53,22 @@ OpPrice::OpPrice(const Graph& graph, const Node& node, const MeshPtr& mesh,
 double OpPrice::seconds(const std::vector<ShardingSpec>& operands,
                         const std::vector<ShardingSpec>& results) {
   if (is_plain_) return local_seconds(operands, results);
-  const Node& node = program_.graph.node(node_);
-  for (size_t i = 0; i < operands.size(); ++i)
-    program_.layouts[node.operands[i].index].spec = operands[i];
-  for (size_t i = 0; i < results.size(); ++i)
-    program_.layouts[node.results[i].index].spec = results[i];
-  const Instance instance = instantiate(program_, program_.mesh->device_at(0));
+  const Instance instance = instantiate(program(operands, results), program_.mesh->device_at(0));
   double seconds = 0;
   const Region& body = instance.graph.region(instance.graph.functions[0].body);
   for (size_t i = 0; i + 1 < body.nodes.size(); ++i)
     seconds += analyze::node_seconds(program_, instance, body.nodes[i], profile_);
   return seconds;
+}
+
+const Program& OpPrice::program(const std::vector<ShardingSpec>& operands,
+                                const std::vector<ShardingSpec>& results) {
+  const Node& node = program_.graph.node(node_);
+  for (size_t i = 0; i < operands.size(); ++i)
+    program_.layouts[node.operands[i].index].spec = operands[i];
+  for (size_t i = 0; i < results.size(); ++i)
+    program_.layouts[node.results[i].index].spec = results[i];
+  return program_;
 }
 
 double OpPrice::local_seconds(const std::vector<ShardingSpec>& operands,

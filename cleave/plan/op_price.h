@@ -15,6 +15,9 @@ class OpPrice {
 
   double seconds(const std::vector<ShardingSpec>& operands,
                  const std::vector<ShardingSpec>& results);
+  // The op alone in these layouts.
+  const Program& program(const std::vector<ShardingSpec>& operands,
+                         const std::vector<ShardingSpec>& results);
 
  private:
   double local_seconds(const std::vector<ShardingSpec>& operands,

@@ -89,6 +89,35 @@ std::vector<AxisList> parts_from(const Json& json, const Mesh& mesh) {
   return parts;
 }
 
+PlanFigures figures_from(const Json& json) {
+  PlanFigures figures;
+  figures.model_flops = 1e12 * amount(json, "model_tflop");
+  figures.recomputed_flops = 1e12 * amount(json, "recomputed_tflop");
+  figures.is_of_program = json.at("of_program");
+  figures.dtype = json.at("dtype");
+  figures.peak_flops = 1e12 * amount(json, "peak_tflops");
+  figures.utilization = amount(json, "utilization");
+  figures.items = json.at("items");
+  figures.items_per_second = amount(json, "items_per_second");
+  for (const auto& [what, seconds] : json.at("limits").items())
+    figures.limits.push_back({what, amount(json.at("limits"), what.c_str())});
+  return figures;
+}
+
+Json figures_json(const PlanFigures& figures) {
+  Json limits = Json::object();
+  for (const PlanFigures::Share& share : figures.limits) limits[share.what] = share.seconds;
+  return {{"model_tflop", figures.model_flops / 1e12},
+          {"recomputed_tflop", figures.recomputed_flops / 1e12},
+          {"of_program", figures.is_of_program},
+          {"dtype", figures.dtype},
+          {"peak_tflops", figures.peak_flops / 1e12},
+          {"utilization", figures.utilization},
+          {"items", figures.items},
+          {"items_per_second", figures.items_per_second},
+          {"limits", limits}};
+}
+
 Plan plan_of(const Json& json) {
   Plan plan;
   if (json.value("format", "") != "cleave-plan")
@@ -123,6 +152,7 @@ Plan plan_of(const Json& json) {
   plan.memory.peak = static_cast<int64_t>(amount(memory, "peak"));
   plan.memory.peak_at = memory.at("peak_at");
   plan.memory.arguments = static_cast<int64_t>(amount(memory, "arguments"));
+  if (json.contains("figures")) plan.figures = figures_from(json["figures"]);
   // Layouts repeat; each text is parsed once.
   std::map<std::string, ShardingSpec> specs;
   auto spec = [&](const Json& text) -> const ShardingSpec& {
@@ -275,6 +305,7 @@ std::string to_json(const Plan& plan, int indent) {
                {"copies", Json::object()},
                {"ops", Json::object()},
                {"notes", plan.notes}};
+  if (plan.figures) json["figures"] = figures_json(*plan.figures);
   if (plan.trips != 1) json["trips"] = plan.trips;
   if (!plan.parts.empty()) json["sub_axes"] = json_of(plan.parts, *plan.mesh);
   // Looking a key up in an ordered object is linear, so entries are appended.

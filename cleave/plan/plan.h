@@ -111,6 +111,26 @@ struct PlanMemory {
   bool operator==(const PlanMemory&) const = default;
 };
 
+// What people compare steps by (figures.h).
+struct PlanFigures {
+  double model_flops = 0;       // of a step on whole tensors
+  double recomputed_flops = 0;  // what is computed again besides
+  bool is_of_program = false;   // model_flops may count values that are computed again
+  std::string dtype;            // of most of them; "tf32" if f32 runs so
+  double peak_flops = 0;        // per second, of all devices; 0: the profile has no peak
+  double utilization = 0;       // MFU: model_flops / seconds / peak_flops
+  std::string items;            // "tokens" or "samples"; empty: not known
+  double items_per_second = 0;
+  // Seconds of a step by what limits them, in the order in which they are printed.
+  struct Share {
+    std::string what;
+    double seconds = 0;
+    bool operator==(const Share&) const = default;
+  };
+  std::vector<Share> limits;
+  bool operator==(const PlanFigures&) const = default;
+};
+
 struct Plan {
   static constexpr int kVersion = 1;
 
@@ -127,6 +147,7 @@ struct Plan {
   PlanTotals totals;
   PlanBound bound;
   PlanMemory memory;
+  std::optional<PlanFigures> figures = {};
   std::vector<PlannedValue> values;  // the arguments, then the rest in the order of the program
   std::vector<PlannedCopy> copies;
   std::vector<PlannedOp> ops;

@@ -52,7 +52,8 @@ void Activity::visit_node(const Node& node) {
     case Flow::Scan:
       return visit_regions(node, node.regions);
     case Flow::Named:
-      if (is_named(node, kCheckpoint)) return visit_regions(node, node.regions);
+      if (is_named(node, kCheckpoint) || is_named(node, kKeep))
+        return visit_regions(node, node.regions);
       break;
     case Flow::None:
     case Flow::Barrier:

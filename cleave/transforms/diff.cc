@@ -41,7 +41,7 @@ void lower_checkpoints(Graph& graph, RegionId region) {
   for (NodeId id : nodes) {
     const Node node = graph.node(id);
     for (RegionId inner : node.regions) lower_checkpoints(graph, inner);
-    if (!is_named(node, kCheckpoint)) continue;
+    if (!is_named(node, kCheckpoint) && !is_named(node, kKeep)) continue;
     const Region body = graph.region(node.regions[0]);
     ValueTable table;
     for (size_t i = 0; i < body.args.size(); ++i) table.set(body.args[i], node.operands[i]);

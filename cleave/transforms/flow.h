@@ -52,7 +52,8 @@ T stop_gradient(const T& tree) {
   return flow_detail::map_all(tree, flow_detail::record_stop);
 }
 
-// f, whose inner values are not kept for the derivative but computed again.
+// f, whose inner values are not kept for the derivative but computed again, except those marked by
+// `keep`.
 template <typename F>
 auto checkpoint(F f) {
   return [f = std::move(f)](const auto&... args) {
@@ -61,6 +62,17 @@ auto checkpoint(F f) {
     return with_leaves(std::move(call.result),
                        flow_detail::record_named("cleave.checkpoint", call.trace, leaves, {}));
   };
+}
+
+// The same value. Inside a checkpoint it is kept for the derivative:
+//
+//   checkpoint([](const Tensor& x, const Tensor& w) { return sin(keep(matmul(x, w))); })
+//
+// keeps x, w and the product, so that the product is not computed again; of the sine nothing is
+// kept.
+inline Tensor keep(const Tensor& x) {
+  auto call = trace_detail::trace_call([](const Tensor& same) { return same; }, x);
+  return flow_detail::record_named("cleave.keep", call.trace, {&x, 1}, {})[0];
 }
 
 // f with a derivative of its own:

@@ -61,7 +61,7 @@ class Preparer {
       return;
     }
     if (is_named(node, kCustomVjp) && mode_ == DiffMode::Reverse) return plain(id, target, table);
-    if (is_named(node, kCheckpoint) && mode_ == DiffMode::Reverse)
+    if ((is_named(node, kCheckpoint) || is_named(node, kKeep)) && mode_ == DiffMode::Reverse)
       return with_regions(id, target, table);
     switch (flow_of(node)) {
       case Flow::Call:

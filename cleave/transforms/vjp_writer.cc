@@ -17,6 +17,14 @@ Graph custom_rules(const Node& node) {
   return rules;
 }
 
+// The results of the `keep`s of a checkpoint's body; those of a checkpoint inside it are its own.
+std::vector<ValueId> keep_marks(const Graph& graph, RegionId body) {
+  std::vector<ValueId> marks;
+  for (NodeId id : graph.region(body).nodes)
+    if (is_named(graph.node(id), kKeep)) marks.push_back(graph.node(id).results[0]);
+  return marks;
+}
+
 }  // namespace
 
 void VjpWriter::forward(RegionId source, RegionId target) {
@@ -82,6 +90,11 @@ void VjpWriter::forward_node(NodeId id, RegionId target) {
     residuals_[id] = std::move(results);
     return;
   }
+  if (active && is_named(node, kCheckpoint)) return forward_checkpoint(id, node, target);
+  if (is_named(node, kKeep)) {
+    const ValueId kept = kept_[node.results[0]];
+    return primal.set(node.results[0], kept.valid() ? kept : primal.map(node.operands[0]));
+  }
   copy_closed(graph_, id, target, primal);
 }
 
@@ -96,7 +109,9 @@ void VjpWriter::backward_node(NodeId id, RegionId target) {
     case Flow::Manual:
       return backward_manual(node, target);
     case Flow::Named:
-      if (is_named(node, kCheckpoint)) return backward_checkpoint(node, target);
+      if (is_named(node, kCheckpoint)) return backward_checkpoint(id, node, target);
+      if (is_named(node, kKeep))
+        return accumulate(node.operands[0], cotangent_[node.results[0]], target);
       if (is_named(node, kCustomVjp)) return backward_custom(id, node, target);
       break;
     case Flow::Loop:
@@ -164,24 +179,43 @@ void VjpWriter::backward_branches(const Node& node, RegionId target) {
 }
 
 // ---- checkpoint: the values again, behind a barrier that ties them to the cotangents, so that
-// nobody takes them for the first ones
+// nobody takes them for the first ones. Values marked by `keep` pass the barrier as well; what led
+// to them is computed again only if another value needs it, and is dead otherwise.
 
-void VjpWriter::backward_checkpoint(const Node& node, RegionId target) {
-  const std::vector<ValueId> args = graph_.region(node.regions[0]).args;
+void VjpWriter::forward_checkpoint(NodeId id, const Node& node, RegionId target) {
+  const RegionId body = node.regions[0];
+  const std::vector<ValueId> args = graph_.region(body).args;
+  for (size_t i = 0; i < args.size(); ++i) primal.set(args[i], primal.map(node.operands[i]));
+  forward(body, target);
+  const std::vector<ValueId> out = primal.map(graph_.node(graph_.terminator(body)).operands);
+  for (size_t i = 0; i < out.size(); ++i) primal.set(node.results[i], out[i]);
+  std::vector<ValueId>& kept = residuals_[id];
+  kept.clear();
+  for (ValueId mark : keep_marks(graph_, body)) kept.push_back(primal.map(mark));
+}
+
+void VjpWriter::backward_checkpoint(NodeId id, const Node& node, RegionId target) {
+  const RegionId body = node.regions[0];
+  const std::vector<ValueId> args = graph_.region(body).args;
+  const std::vector<ValueId> marks = keep_marks(graph_, body);
   std::vector<ValueId> through = primal.map(node.operands);
+  const std::vector<ValueId>& kept = residuals_.at(id);
+  through.insert(through.end(), kept.begin(), kept.end());
   for (ValueId result : node.results)
     if (cotangent_[result].valid()) through.push_back(cotangent_[result]);
   GraphBuilder b(graph_, target);
   const std::vector<ValueId> passed = b.emit_all("stablehlo.optimization_barrier", through);
   for (size_t i = 0; i < args.size(); ++i) primal.set(args[i], passed[i]);
-  size_t next = args.size();
+  for (size_t i = 0; i < marks.size(); ++i) kept_.set(marks[i], passed[args.size() + i]);
+  size_t next = args.size() + marks.size();
   std::vector<ValueId> incoming;
   for (ValueId result : node.results)
     incoming.push_back(cotangent_[result].valid() ? passed[next++] : ValueId{});
-  forward(node.regions[0], target);
-  const std::vector<ValueId> out = graph_.node(graph_.terminator(node.regions[0])).operands;
+  forward(body, target);
+  for (ValueId mark : marks) kept_.set(mark, {});
+  const std::vector<ValueId> out = graph_.node(graph_.terminator(body)).operands;
   for (size_t i = 0; i < out.size(); ++i) accumulate(out[i], incoming[i], target);
-  backward(node.regions[0], target);
+  backward(body, target);
   for (size_t i = 0; i < args.size(); ++i)
     accumulate(node.operands[i], cotangent_[args[i]], target);
 }

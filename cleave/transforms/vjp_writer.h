@@ -52,7 +52,8 @@ class VjpWriter {
   void backward_scan(NodeId id, RegionId target);
   void backward_branches(const Node& node, RegionId target);
   void backward_manual(const Node& node, RegionId target);
-  void backward_checkpoint(const Node& node, RegionId target);
+  void forward_checkpoint(NodeId id, const Node& node, RegionId target);
+  void backward_checkpoint(NodeId id, const Node& node, RegionId target);
   void backward_custom(NodeId id, const Node& node, RegionId target);
   // Whether a cotangent of a result is known.
   bool has_cotangent(const Node& node) const;
@@ -65,7 +66,9 @@ class VjpWriter {
   const Activity& active_;
   ValueTable cotangent_;
   std::map<NodeId, SavedScan> scans_;
-  std::map<NodeId, std::vector<ValueId>> residuals_;  // of custom derivatives
+  // Of custom derivatives, and of checkpoints: what they keep.
+  std::map<NodeId, std::vector<ValueId>> residuals_;
+  ValueTable kept_;  // by result of a `keep` of the checkpoint that is computed again
 };
 
 }  // namespace cleave

@@ -97,7 +97,7 @@ TEST_F(PlanCommands, ExplainSaysWhatAndWhy) {
               HasSubstr("ways to run it"));
   const Outcome unknown = cleave("explain " + plan_ + " --module " + module_ + " --op dot.7");
   EXPECT_EQ(unknown.status, 1);
-  EXPECT_THAT(unknown.text, HasSubstr("the plan has no op 'dot.7'; it has"));
+  EXPECT_THAT(unknown.text, HasSubstr("the plan has no op 'dot.7'; near to it are dot.0, dot.1, "));
   EXPECT_THAT(cleave("explain " + module_ + " --op dot.0").text, HasSubstr("are for plans"));
 }
 
@@ -185,6 +185,51 @@ TEST(SolveCommand, WritesTheChoiceWhereItCan) {
   std::string text;
   std::getline(std::ifstream(solution) >> std::ws, text);
   EXPECT_EQ(text, "[1, 1]");
+}
+
+// The scripts that users run on their own GPUs; tests/reference runs them.
+TEST(Calibrate, PrintsScripts) {
+  const Outcome jax = cleave("calibrate --emit jax"), torch = cleave("calibrate --emit torch");
+  EXPECT_EQ(jax.status, 0);
+  EXPECT_THAT(jax.text, testing::StartsWith("#!/usr/bin/env python3\n"));
+  EXPECT_THAT(jax.text, HasSubstr("\nimport jax\n"));
+  EXPECT_THAT(jax.text, testing::EndsWith("\n    main()\n"));
+  EXPECT_THAT(torch.text, HasSubstr("\nimport torch\n"));
+  EXPECT_THAT(cleave("calibrate --emit tf").text, HasSubstr("--emit tf: there are jax and torch"));
+}
+
+TEST(Calibrate, FitsWhatWasMeasured) {
+  const std::string file = temp_path("plan_commands_measured.json");
+  const std::string profile = temp_path("plan_commands_fitted.json");
+  auto write = [&](const std::string& device, const std::string& kernels) {
+    std::ofstream(file) << R"({"format": "cleave-measurements", "version": 1, "framework": "jax",)"
+                        << R"( "executor": "xla-gpu", "units": 132, "device": ")" << device
+                        << R"(", "kernels": [)" << kernels << R"(], "collectives": []})";
+  };
+  // 1 GB in 1 ms and a launch of 2 us.
+  const std::string kernels =
+      R"({"kind": "elementwise", "dtype": "f32", "bytes": 1e9, "us": 1002},)"
+      R"({"kind": "launch", "dtype": "f32", "kernels": 10, "us": 20})";
+  write("NVIDIA H200", kernels);
+  const Outcome fitted = cleave("calibrate --from " + file + " -o " + profile);
+  EXPECT_EQ(fitted.status, 0) << fitted.text;
+  EXPECT_THAT(fitted.text, testing::ContainsRegex("memory_gbps +4240 +1000\n"));
+  EXPECT_THAT(fitted.text, testing::ContainsRegex("executor.launch_us +2.3 +2\n"));
+  EXPECT_THAT(fitted.text, testing::ContainsRegex("elementwise f32 +1 +0% +0%"));
+  EXPECT_THAT(fitted.text, HasSubstr("wrote " + profile));
+  write("A100 of ours", kernels);
+  EXPECT_THAT(cleave("calibrate --from " + file).text, HasSubstr("nothing was written"));
+  write("Abacus", kernels);
+  EXPECT_THAT(cleave("calibrate --from " + file).text,
+              HasSubstr("'Abacus' is none of the machines that are built in; name the one that is "
+                        "most like it: --base h100"));
+  EXPECT_EQ(cleave("calibrate --from " + file + " --base b200").status, 0);
+  write("H100", R"({"kind": "elementwise", "dtype": "f32", "bytes": 1e9})");
+  const Outcome bad = cleave("calibrate --from " + file);
+  EXPECT_EQ(bad.status, 1);
+  EXPECT_EQ(bad.text, "error: " + file + ": measurements: kernels[0] has no \"us\"\n");
+  EXPECT_EQ(cleave("calibrate --from /nonexistent.json").status, 1);
+  EXPECT_EQ(cleave("calibrate --base h100").status, 2);
 }
 
 TEST(Calibrate, WritesAProfileThatPlansUse) {

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "cleave/core/error.h"
+
 namespace cleave {
 namespace {
 
@@ -54,17 +56,75 @@ TEST(GroupLinks, AgreesWithCountingOverAllGroups) {
   }));
 }
 
-// The published model of NCCL: ring Simple over nodes of 8 H100.
-TEST(CollectiveSeconds, RingLatencyOfManyNodes) {
+// Hand-computed: one protocol of each form over 16 devices on 2 nodes.
+TEST(CollectiveSeconds, TermsOfAProtocol) {
+  MachineProfile profile = default_profile();
+  profile.collectives.fill({{"far too slow", 1e6, 0, 0, 0, 0, 1, 1}});
+  CollectiveProtocol ring{"ring", 10, 1, 0, 20, 0, 100, 5};
+  ring.across_base_us = 7;
+  ring.local_gbps = 50;
+  auto& gathers = profile.collectives[static_cast<size_t>(CollectiveKind::AllGather)];
+  gathers = {ring};
+  const double bytes = 1e9;
+  const auto seconds = [&](CollectiveKind kind, const GroupLinks& links) {
+    return collective_cost(kind, links, profile).seconds(bytes);
+  };
+  // 10 + 14 steps inside + 20 + 7 us; 15/16 of 1e9 at 8 x 5 GB/s; 1/16 copied at 50 GB/s
+  EXPECT_NEAR(seconds(CollectiveKind::AllGather, {16, 8, 2}), 51e-6 + 15. / 16 / 40 + 1. / 16 / 50,
+              1e-12);
+  EXPECT_NEAR(seconds(CollectiveKind::AllGather, {8, 8, 1}), 17e-6 + 7. / 8 / 100 + 1. / 8 / 50,
+              1e-12);
+  CollectiveProtocol tree{"tree", 10, 0, 1, 0, 30, 100, 5};
+  tree.tree = true;
+  auto& reduces = profile.collectives[static_cast<size_t>(CollectiveKind::AllReduce)];
+  reduces = {tree};
+  // 10 + 7 + 30 log2(nodes); log2(nodes) times the buffer at 8 x 5 GB/s
+  EXPECT_NEAR(seconds(CollectiveKind::AllReduce, {16, 8, 2}), 47e-6 + 1. / 40, 1e-12);
+  EXPECT_NEAR(seconds(CollectiveKind::AllReduce, {64, 8, 8}), 107e-6 + 3. / 40, 1e-12);
+  EXPECT_NEAR(seconds(CollectiveKind::AllReduce, {8, 8, 1}), 17e-6 + 2 * 7. / 8 / 100, 1e-12);
+  reduces[0].in_switch = true;
+  EXPECT_NEAR(seconds(CollectiveKind::AllReduce, {8, 8, 1}), 17e-6 + 9. / 8 / 100, 1e-12);
+}
+
+TEST(CollectiveSeconds, AnAllReduceMayRunAsItsHalves) {
+  MachineProfile profile = default_profile();
+  profile.collectives.fill({{"ring", 10, 0, 0, 0, 0, 100, 100}});
+  profile.collectives[static_cast<size_t>(CollectiveKind::AllReduce)] = {
+      {"slow", 100, 0, 0, 0, 0, 10, 10}};
+  EXPECT_NEAR(collective_cost(CollectiveKind::AllReduce, {2, 2, 1}, profile).seconds(1e9),
+              20e-6 + 1. / 100, 1e-12);
+}
+
+TEST(CollectiveSeconds, OnlyLinesThatAreTheLeastForSomeSize) {
+  MachineProfile profile = default_profile();
+  auto& gathers = profile.collectives[static_cast<size_t>(CollectiveKind::AllGather)];
+  gathers = {{"late", 100, 0, 0, 0, 0, 100, 1},
+             {"never", 60, 0, 0, 0, 0, 20, 1},
+             {"early", 1, 0, 0, 0, 0, 10, 1},
+             {"worse", 2, 0, 0, 0, 0, 9, 1}};
+  const CollectiveCost cost = collective_cost(CollectiveKind::AllGather, {2, 2, 1}, profile);
+  std::vector<double> latencies;
+  for (const CostLine& line : cost.lines()) latencies.push_back(std::round(line.latency * 1e6));
+  EXPECT_EQ(latencies, (std::vector<double>{1, 100}));
+}
+
+TEST(CollectiveSeconds, AnotherNetwork) {
   const MachineProfile& h100 = builtin_profile("h100");
-  const double expected[] = {70, 146, 297, 599, 1204};
-  int64_t nodes = 2;
-  for (double us : expected) {
-    const auto lines =
-        collective_cost(CollectiveKind::AllGather, GroupLinks{8 * nodes, 8, nodes}, h100).lines();
-    EXPECT_NEAR(lines.back().latency * 1e6, us, 1) << nodes;
-    nodes *= 2;
+  const MachineProfile slow = with_network(h100, {h100.network.gbps / 2, h100.network.hop_us * 3});
+  const GroupLinks one{8, 8, 1}, two{2, 1, 2};
+  for (int k = 0; k < kNumCollectiveKinds; ++k) {
+    const auto kind = static_cast<CollectiveKind>(k);
+    EXPECT_EQ(collective_cost(kind, one, slow).seconds(1e8),
+              collective_cost(kind, one, h100).seconds(1e8));
+    EXPECT_NEAR(collective_cost(kind, two, slow).seconds(1e12) /
+                    collective_cost(kind, two, h100).seconds(1e12),
+                2, 0.1);
+    EXPECT_GT(collective_cost(kind, two, slow).seconds(1),
+              collective_cost(kind, two, h100).seconds(1) * 1.5);
   }
+  MachineProfile without = h100;
+  without.network = {};
+  EXPECT_THROW(with_network(without, {25, 10}), UserError);
 }
 
 TEST(CollectiveSeconds, MonotoneInBytesAndRanks) {

@@ -135,6 +135,8 @@ TEST(Profile, JsonRoundTrip) {
     profile.curves[static_cast<size_t>(kIndexingClass)][DType::BF16] = {{100, 0.5}, {1e6, 77}};
     profile.concurrent_memory = 1.5;
     profile.collectives[0][0].shared_memory = true;
+    profile.collectives[0][0].local_gbps = 12;
+    profile.collectives[0][0].across_base_us = 3;
     EXPECT_EQ(profile_from_json(to_json(profile)), profile) << name;
   }
 }
@@ -147,6 +149,24 @@ TEST(Profile, JsonStartsFromABase) {
   EXPECT_EQ(profile.matmul, builtin_profile("a100").matmul);
 }
 
+TEST(Profile, JsonReplacesTheNetwork) {
+  const MachineProfile h100 = builtin_profile("h100");
+  const MachineProfile profile =
+      profile_from_json(R"({"base": "h100", "network": {"gbps": 25, "hop_us": 33}})");
+  EXPECT_EQ(profile.network, (Network{25, 33}));
+  for (int kind = 0; kind < kNumCollectiveKinds; ++kind)
+    for (size_t i = 0; i < profile.collectives[kind].size(); ++i) {
+      const CollectiveProtocol &a = h100.collectives[kind][i], &b = profile.collectives[kind][i];
+      EXPECT_DOUBLE_EQ(b.across_gbps, a.across_gbps / 2);
+      EXPECT_DOUBLE_EQ(b.across_us, a.across_us / 2);
+      EXPECT_EQ(b.inside_gbps, a.inside_gbps);
+    }
+  // The collectives of a file are taken as they are.
+  const MachineProfile own = profile_from_json(
+      R"({"network": {"gbps": 25, "hop_us": 33}, "collectives": {"all_gather": [{"inside_gbps": 9, "across_gbps": 7}]}})");
+  EXPECT_EQ(own.collectives[0][0].across_gbps, 7);
+}
+
 TEST(Profile, ErrorsNameTheField) {
   auto message = [](std::string_view text) { return error_of([&] { profile_from_json(text); }); };
   EXPECT_EQ(message(R"({"memory_gbs": 3})"), "machine profile: unknown field 'memory_gbs'");
@@ -154,6 +174,18 @@ TEST(Profile, ErrorsNameTheField) {
   EXPECT_EQ(message(R"({"launch_us": "1"})"), "machine profile: launch_us must be a number");
   EXPECT_EQ(message(R"({"collectives": {"gather": []}})"),
             "machine profile: collectives: unknown collective 'gather'");
+  EXPECT_EQ(message(R"({"collectives": {"all_gather": [{"inside_gbps": 1, "tree": true}]}})"),
+            "machine profile: collectives.all_gather: only an all_reduce runs as a tree");
+  EXPECT_EQ(message(R"({"collectives": {"all_reduce": [{"inside_gbps": 1, "in_switch": true}]}})"),
+            "machine profile: collectives.all_reduce: in_switch needs \"tree\": true");
+  EXPECT_EQ(message(R"({"collectives": {"all_reduce": [{"inside_gbps": 1, "tree": 1}]}})"),
+            "machine profile: collectives.all_reduce.tree must be true or false");
+  EXPECT_EQ(message(R"({"network": {"gbps": 25}})"),
+            "machine profile: network must give gbps and hop_us, both positive");
+  EXPECT_EQ(message(R"({"network": {"gbps": 25, "latency": 1}})"),
+            "machine profile: network: unknown field 'latency'");
+  EXPECT_EQ(message(R"({"base": "tpu-v4", "network": {"gbps": 25, "hop_us": 3}})"),
+            "machine profile 'tpu-v4' has no network that could be changed; give its collectives");
   EXPECT_EQ(message(R"({"collectives": {"all_gather": []}})"),
             "machine profile: collectives.all_gather must be a list of protocols");
   EXPECT_EQ(message(R"({"axes": {"x": {"all_gather": {"latency_us": 1, "gbps": 2}}}})"),

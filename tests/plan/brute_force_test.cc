@@ -22,7 +22,7 @@ struct Opened {
   Tables tables;
 
   Opened(const std::string& text, const char* mesh)
-      : flat(flatten(parse_module(text), "main")),
+      : flat(flatten(parse_module(text), "main", builtin_profile("h100"))),
         names(name_everything(flat, "main")),
         layouts(std::make_shared<const Mesh>(parse_mesh(mesh)), builtin_profile("h100")),
         book(flat, layouts),
@@ -98,8 +98,12 @@ TEST(BruteForce, MergingLosesNothingOnChains) {
       return o.book.strategies(nodes[n], std::vector<bool>(n == 1 ? 1 : 2, false)).list;
     };
     auto move = [&](SpecId from, SpecId to, ValueId value) {
-      return o.layouts.seconds(from, to, o.flat.type(value));
+      if (from == to) return 0.0;
+      return o.layouts.seconds(from, to, o.flat.type(value)) +
+             analyze::spill_seconds(analyze::spill_bytes(o.flat, value), o.layouts.spec(from),
+                                    o.layouts.profile());
     };
+    const double host = analyze::step_seconds(o.flat, main.body, o.layouts.profile());
     double best = std::numeric_limits<double>::infinity();
     const auto& first = o.flat.node(nodes[0]);
     const auto& second = o.flat.node(nodes[2]);
@@ -107,7 +111,7 @@ TEST(BruteForce, MergingLosesNothingOnChains) {
       for (const Strategy& b : strategies(1))
         for (const Strategy& c : strategies(2))
           for (SpecId out : o.layouts.candidates(o.flat.result_type(second).shape)) {
-            double total = a.seconds + b.seconds + c.seconds;
+            double total = host + a.seconds + b.seconds + c.seconds;
             auto from_argument = [&](ValueId arg, SpecId want) {
               double least = std::numeric_limits<double>::infinity();
               for (SpecId have : o.layouts.candidates(o.flat.type(arg).shape))

@@ -5,6 +5,7 @@
 
 #include <numeric>
 
+#include "cleave/analyze/kernels.h"
 #include "cleave/analyze/program_cost.h"
 #include "cleave/analyze/program_memory.h"
 #include "cleave/compile/executable.h"
@@ -86,7 +87,8 @@ TEST(ModelAccounts, PeakMemoryOfCompiledStepsIsWhatTheyHold) {
 }
 
 // The plan's total is the sum over the Program's nodes, taken one by one: what each op costs on its
-// local shapes, and what each change of layout costs by the reshard search.
+// local shapes, what each change of layout costs by the reshard search and beside it, and the
+// host's part.
 TEST(ModelAccounts, EveryCostIsCountedOnce) {
   for (const char* model : kModels)
     for (const char* mesh_text : {"x=4", "x=2,y=2,z=2"}) {
@@ -99,17 +101,25 @@ TEST(ModelAccounts, EveryCostIsCountedOnce) {
       ASSERT_TRUE(result.plan) << result.reason;
       const Program program = partition_planned(*result.plan, graph, *options.profile);
       const Instance instance = instantiate_shapes(program, 0);
-      double compute = 0, transfers = 0;
+      const RegionId body = instance.graph.find_function(instance.entry)->body;
+      double transfers = 0;
+      double compute = analyze::step_seconds(instance.graph, body, *options.profile);
       // Bodies of reductions are part of them; loops and calls there are none.
-      for (NodeId id :
-           instance.graph.region(instance.graph.find_function(instance.entry)->body).nodes) {
+      for (NodeId id : instance.graph.region(body).nodes) {
         const Node& node = instance.graph.node(id);
         ASSERT_TRUE(node.name() != "stablehlo.while" && node.name() != "func.call");
-        if (node.name() == "cleave.transfer")
-          transfers +=
-              analyze::transfer_cost(program, instance.origin[id.index], *options.profile).seconds;
-        else
-          compute += analyze::node_seconds(instance.graph, node, *options.profile);
+        if (node.name() != "cleave.transfer") {
+          compute += analyze::node_seconds(program, instance, id, *options.profile);
+          continue;
+        }
+        const NodeId origin = instance.origin[id.index];
+        transfers += analyze::transfer_cost(program, origin, *options.profile).seconds;
+        const Node& transfer = program.graph.node(origin);
+        const ValueId source = behind_transfers(program.graph, transfer.operands[0]);
+        if (transfer.attrs.has(kSpillsAttr))
+          compute +=
+              analyze::spill_seconds(analyze::spill_bytes(program.graph, source),
+                                     program.layout(transfer.operands[0]).spec, *options.profile);
       }
       const PlanTotals& totals = result.plan->totals;
       EXPECT_NEAR(totals.compute_seconds, compute, 1e-9 * compute) << model << " " << mesh_text;

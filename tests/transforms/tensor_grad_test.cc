@@ -170,6 +170,34 @@ TEST(Marks, StopGradientAndCheckpoint) {
   EXPECT_EQ(traced.text().find("cleave.checkpoint"), std::string::npos);
 }
 
+TEST(Marks, KeepSparesAProductOfACheckpoint) {
+  const Tensor x = ramp({2, 3}), w = ramp({3, 3});
+  const auto count = [](const std::string& text, const std::string& what) {
+    size_t found = 0;
+    for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1))
+      ++found;
+    return found;
+  };
+  const auto with = [&](auto mark) {
+    const auto inner = [mark](const Tensor& a, const Tensor& b) {
+      return sin(exp(mark(matmul(a, b))));
+    };
+    return [inner](const Tensor& a, const Tensor& b) { return total(checkpoint(inner)(a, b)); };
+  };
+  const auto all = with([](const Tensor& y) { return y; });
+  const auto some = with([](const Tensor& y) { return keep(y); });
+  const auto [gx, gw] = grad<0, 1>(all)(x, w);
+  const auto [kx, kw] = grad<0, 1>(some)(x, w);
+  expect_near(kx, gx);
+  expect_near(kw, gw);
+  // Forward, and one product for each of two cotangents; without `keep` the forward one again.
+  const std::string again = trace(grad<0, 1>(all))(x, w).text();
+  const std::string kept = trace(grad<0, 1>(some))(x, w).text();
+  EXPECT_EQ(count(kept, "cleave.keep"), 0u);
+  EXPECT_EQ(count(kept, "stablehlo.optimization_barrier"), 1u);
+  EXPECT_GE(count(again, "stablehlo.dot_general"), 4u);
+}
+
 TEST(Marks, CustomVjp) {
   const auto f = custom_vjp([](const Tensor& x) { return x * x; },
                             [](const Tensor& x) { return std::make_pair(x * x, x); },

@@ -1,0 +1,212 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+
+#include "cleave/machine/collective.h"
+#include "cleave/machine/executor_profile.h"
+#include "cleave/machine/measurements.h"
+
+namespace cleave {
+namespace {
+
+using Kernels = std::vector<const MeasuredKernel*>;
+
+Kernels of_kind(const DeviceMeasurements& measured, MeasuredKind kind) {
+  Kernels found;
+  for (const MeasuredKernel& kernel : measured.kernels)
+    if (kernel.kind == kind && !kernel.is_check) found.push_back(&kernel);
+  return found;
+}
+
+double middle(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values.size() % 2 ? values[values.size() / 2]
+                           : (values[values.size() / 2 - 1] + values[values.size() / 2]) / 2;
+}
+
+// How badly a profile predicts; a single wild measurement counts little.
+double misfit(const Kernels& kernels, const MachineProfile& profile) {
+  constexpr double kUsual = 0.1;
+  double sum = 0;
+  for (const MeasuredKernel* kernel : kernels) {
+    const double error = std::log(predicted_seconds(*kernel, profile) / kernel->seconds) / kUsual;
+    sum += std::log1p(error * error);
+  }
+  return sum;
+}
+
+// A number of the profile that a search may change, within limits.
+struct Parameter {
+  double* value;
+  double least, most;
+};
+
+// Changes one number after the other, in ever smaller steps, as long as that explains more.
+void search(const std::vector<Parameter>& parameters, const Kernels& kernels,
+            const MachineProfile& profile) {
+  if (kernels.empty()) return;
+  double best = misfit(kernels, profile);
+  for (double step : {1.6, 1.25, 1.1, 1.04, 1.015, 1.005, 1.002, 1.0005}) {
+    bool better = true;
+    for (int sweep = 0; better && sweep < 200; ++sweep) {
+      better = false;
+      for (const Parameter& parameter : parameters)
+        for (double factor : {step, 1 / step}) {
+          const double before = *parameter.value;
+          *parameter.value = std::clamp(before * factor, parameter.least, parameter.most);
+          const double now = misfit(kernels, profile);
+          if (now < best - 1e-12) {
+            best = now;
+            better = true;
+          } else {
+            *parameter.value = before;
+          }
+        }
+    }
+  }
+}
+
+void fit_launch(const DeviceMeasurements& measured, MachineProfile& profile) {
+  std::vector<double> each;
+  for (const MeasuredKernel* kernel : of_kind(measured, MeasuredKind::Launch))
+    each.push_back(kernel->seconds / kernel->count * 1e6);
+  if (!each.empty()) profile.executor.launch_us = middle(std::move(each));
+}
+
+// The slope of a line through the times: what a program without arguments takes is not counted.
+void fit_argument_time(const DeviceMeasurements& measured, MachineProfile& profile) {
+  const Kernels kernels = of_kind(measured, MeasuredKind::Arguments);
+  if (kernels.size() < 2) return;
+  double x = 0, y = 0;
+  for (const MeasuredKernel* kernel : kernels) {
+    x += kernel->count / static_cast<double>(kernels.size());
+    y += kernel->seconds / static_cast<double>(kernels.size());
+  }
+  double product = 0, square = 0;
+  for (const MeasuredKernel* kernel : kernels) {
+    product += (kernel->count - x) * (kernel->seconds - y);
+    square += (kernel->count - x) * (kernel->count - x);
+  }
+  if (square > 0) profile.executor.argument_us = std::max(0.0, product / square * 1e6);
+}
+
+double beside_launch(const MeasuredKernel& kernel, const MachineProfile& profile) {
+  return std::max(kernel.seconds - profile.executor.launch_us * 1e-6, kernel.seconds * 0.1);
+}
+
+void fit_bandwidth(const DeviceMeasurements& measured, MachineProfile& profile) {
+  std::vector<double> rates;
+  for (const MeasuredKernel* kernel : of_kind(measured, MeasuredKind::Elementwise))
+    rates.push_back(kernel->bytes / beside_launch(*kernel, profile) * 1e-9);
+  if (!rates.empty()) {
+    const double before = profile.memory_gbps;
+    profile.memory_gbps = middle(std::move(rates));
+    profile.cache_gbps *= profile.memory_gbps / before;
+  }
+  auto share = [&](MeasuredKind kind, double& of_bandwidth) {
+    std::vector<double> shares;
+    for (const MeasuredKernel* kernel : of_kind(measured, kind))
+      shares.push_back(kernel->bytes / beside_launch(*kernel, profile) /
+                       (profile.memory_gbps * 1e9));
+    if (!shares.empty()) of_bandwidth = std::clamp(middle(std::move(shares)), 0.01, 2.0);
+  };
+  share(MeasuredKind::Reduction, profile.executor.reduction_share);
+  share(MeasuredKind::Rows, profile.executor.rows_share);
+  share(MeasuredKind::Transpose, profile.executor.transpose_share);
+  share(MeasuredKind::Strided, profile.executor.strided_share);
+  for (const MeasuredKernel* kernel : of_kind(measured, MeasuredKind::Arithmetic))
+    profile.executor.vector_tops = kernel->ops / beside_launch(*kernel, profile) * 1e-12;
+}
+
+void fit_products(const DeviceMeasurements& measured, MachineProfile& profile) {
+  TileModel& tiles = profile.tiles;
+  if (measured.units > 0) tiles.units = measured.units;
+  const Kernels products = of_kind(measured, MeasuredKind::Product);
+  if (products.empty() || tiles.units == 0) return;
+  std::map<DType, double> fastest;
+  for (const MeasuredKernel* kernel : products) {
+    const OpCost::Products& p = kernel->products;
+    const double rate = 2 * p.count * p.m * p.k * p.n / kernel->seconds * 1e-12;
+    fastest[kernel->dtype] = std::max(fastest[kernel->dtype], rate);
+  }
+  std::vector<Parameter> parameters = {{&tiles.launch_us, 0.01, 1e4},
+                                       {&tiles.small_share, 0.02, 1},
+                                       {&tiles.last_wave, 0.01, 1},
+                                       {&tiles.odd_rows, 1, 20}};
+  for (const auto& [dtype, rate] : fastest) {
+    tiles.tflops[dtype] = rate;
+    parameters.push_back({&tiles.tflops[dtype], rate * 0.5, rate * 3});
+  }
+  search(parameters, products, profile);
+  // Types that the same units compute, if they were not measured.
+  if (fastest.contains(DType::BF16) && !fastest.contains(DType::F16))
+    tiles.tflops[DType::F16] = tiles.tflops[DType::BF16];
+  search({{&tiles.convolution_share, 0.01, 2}}, of_kind(measured, MeasuredKind::Convolution),
+         profile);
+}
+
+// One line for every kind inside a node; across nodes, what the fastest protocol of the base says.
+// All_reduce comes first: it bounds what a reduce_scatter takes.
+void fit_links(const DeviceMeasurements& measured, MachineProfile& profile) {
+  for (CollectiveKind kind :
+       {CollectiveKind::AllReduce, CollectiveKind::AllGather, CollectiveKind::ReduceScatter,
+        CollectiveKind::AllToAll, CollectiveKind::Permute}) {
+    std::vector<const CollectiveTiming*> timings;
+    for (const CollectiveTiming& timing : measured.collectives)
+      if (timing.kind == kind) timings.push_back(&timing);
+    if (timings.empty()) continue;
+    std::vector<CollectiveProtocol>& protocols = profile.collectives[static_cast<size_t>(kind)];
+    CollectiveProtocol protocol;
+    for (const CollectiveProtocol& known : protocols)
+      if (known.across_gbps > protocol.across_gbps) protocol = known;
+    protocol.name = "measured";
+    protocol.shared_memory = false;
+    protocol.inside_us = 0;
+    const CollectiveTiming& largest =
+        **std::ranges::max_element(timings, {}, [](const auto* t) { return t->bytes; });
+    const CollectiveTiming& smallest =
+        **std::ranges::min_element(timings, {}, [](const auto* t) { return t->bytes; });
+    protocol.base_us = smallest.seconds * 1e6;
+    protocol.ring_us = 0.1;
+    protocol.inside_gbps =
+        largest.bytes * collective_traffic(kind, largest.ranks, false) / largest.seconds * 1e-9;
+    protocols = {protocol};
+    auto error = [&] {
+      double sum = 0;
+      for (const CollectiveTiming* timing : timings)
+        sum += std::pow(std::log(predicted_seconds(*timing, profile) / timing->seconds), 2);
+      return sum;
+    };
+    double best = error();
+    for (double step : {2.0, 1.4, 1.15, 1.05, 1.02, 1.005})
+      for (int sweep = 0; sweep < 50; ++sweep)
+        for (double* value :
+             {&protocols[0].base_us, &protocols[0].ring_us, &protocols[0].inside_gbps})
+          for (double factor : {step, 1 / step}) {
+            const double before = *value;
+            *value *= factor;
+            if (const double now = error(); now < best - 1e-12)
+              best = now;
+            else
+              *value = before;
+          }
+  }
+}
+
+}  // namespace
+
+MachineProfile fit_device(const DeviceMeasurements& measured, const MachineProfile& base) {
+  MachineProfile profile = base;
+  profile.name = measured.device;
+  if (measured.memory_bytes > 0) profile.memory_bytes = measured.memory_bytes;
+  profile.executor = builtin_executor(measured.executor);
+  fit_launch(measured, profile);
+  fit_argument_time(measured, profile);
+  fit_bandwidth(measured, profile);
+  fit_products(measured, profile);
+  fit_links(measured, profile);
+  return profile;
+}
+
+}  // namespace cleave
