@@ -84,6 +84,7 @@ TransferCost user_collective_cost(const Graph& graph, const Node& node, Collecti
   cost.axes = fmt::format("groups of {}", links.ranks);
   cost.bytes = static_cast<int64_t>(bytes);
   cost.seconds = collective_cost(kind, links, profile).seconds(bytes);
+  cost.nodes = links.nodes;
   return cost;
 }
 
@@ -322,6 +323,7 @@ TransferCost transfer_cost(const Program& program, NodeId id, const MachineProfi
   if (cost.bytes > 0)
     cost.seconds = collective_seconds(CollectiveKind::Permute, static_cast<double>(cost.bytes),
                                       *from.spec.mesh, sharding_axes(from.spec), profile);
+  cost.nodes = group_links(*from.spec.mesh, sharding_axes(from.spec), profile).nodes;
   return cost;
 }
 

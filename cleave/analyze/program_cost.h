@@ -27,6 +27,7 @@ struct TransferCost {
   std::string axes;   // "x", "y":(1)2
   int64_t bytes = 0;  // received by one device, at most
   double seconds = 0;
+  int64_t nodes = 1;  // of the machine, that one of its groups spans
 };
 TransferCost transfer_cost(const Program& program, NodeId transfer, const MachineProfile& profile);
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <sstream>
 
+#include "cleave/analyze/schedule.h"
 #include "cleave/cli/annotated_mesh.h"
 #include "cleave/cli/commands.h"
 #include "cleave/cli/files.h"
@@ -28,7 +29,7 @@ namespace {
 
 struct PlanArguments {
   std::string file, mesh, machine = "h100", memory, out, solver = "cleave", entry = "main";
-  std::string given, format;
+  std::string given, format, timeline;
   std::vector<std::string> pins, forbid, replicate, compare;
   int64_t devices = 0, trips = 1;
   int axes = 2;
@@ -66,8 +67,7 @@ void print_summary(const plan::Plan& plan, const plan::PlannerStats& stats) {
              to_string(*plan.mesh), plan.machine);
   const double total = plan.totals.seconds;
   auto share = [&](double seconds) { return total > 0 ? 100 * seconds / total : 0; };
-  fmt::print("step {}{}\n", duration(total),
-             to_string(plan.bound, duration(plan.bound.lower_bound)));
+  fmt::print("step {}\n", step_text(plan, 3));
   fmt::print("  {:<34} {:>12} {:>6.1f}%\n", "compute", duration(plan.totals.compute_seconds),
              share(plan.totals.compute_seconds));
   for (const plan::CollectiveTotal& c : plan.totals.collectives)
@@ -90,6 +90,14 @@ void print_summary(const plan::Plan& plan, const plan::PlannerStats& stats) {
 std::string source_of(const std::string& file) {
   if (file == "-" || models::is_model_name(file)) return file == "-" ? "" : file;
   return std::filesystem::absolute(file).lexically_normal().string();
+}
+
+// The predicted schedule, for Perfetto.
+void write_timeline(const plan::Plan& plan, const Graph& graph, const MachineProfile& profile,
+                    const std::string& path) {
+  const Program program = plan::partition_planned(plan, graph, profile);
+  write_file(path,
+             analyze::timeline(analyze::schedule(program, profile, plan.trips), program) + "\n");
 }
 
 void print_as(const std::string& format, const plan::Plan& plan, const Graph& graph) {
@@ -118,9 +126,10 @@ void search_shapes(const Graph& graph, const PlanArguments& arguments, plan::Pla
   const auto candidates = plan::search_meshes(
       graph, meshes, limits, options, [](const plan::MeshCandidate& c, size_t done, size_t all) {
         const std::string found =
-            c.result.plan ? fmt::format("{} (gap {:.3f}%)", duration(c.result.plan->totals.seconds),
-                                        100 * c.result.plan->bound.gap)
-                          : "no plan";
+            c.result.plan
+                ? fmt::format("{} (gap {:.3f}%)", duration(c.result.plan->totals.step_seconds),
+                              100 * c.result.plan->bound.step_gap)
+                : "no plan";
         fmt::print(stderr, "[{}/{}] {} within {}: {} in {:.2f} s\n", done, all, to_string(*c.mesh),
                    c.limit ? size(static_cast<double>(*c.limit)) : "any memory", found,
                    c.result.stats.total_seconds);
@@ -135,8 +144,8 @@ void search_shapes(const Graph& graph, const PlanArguments& arguments, plan::Pla
     }
     const plan::Plan& p = *c.result.plan;
     fmt::print("{:<28} {:>12} {:>12} {:>12} {:>7.3f}% {:>12}\n", to_string(*c.mesh), limit,
-               duration(p.totals.seconds), duration(p.bound.lower_bound), 100 * p.bound.gap,
-               size(static_cast<double>(p.memory.peak)));
+               duration(p.totals.step_seconds), duration(p.bound.step_bound),
+               100 * p.bound.step_gap, size(static_cast<double>(p.memory.peak)));
   }
   const std::vector<int> fastest = plan::fastest_by_limit(candidates, limits);
   for (size_t i = 0; i < limits.size(); ++i) {
@@ -147,7 +156,7 @@ void search_shapes(const Graph& graph, const PlanArguments& arguments, plan::Pla
     }
     plan::Plan p = *candidates[fastest[i]].result.plan;
     p.source = source_of(arguments.file);
-    fmt::print("within {}: {} on {}\n", limit, duration(p.totals.seconds), to_string(*p.mesh));
+    fmt::print("within {}: {} on {}\n", limit, duration(p.totals.step_seconds), to_string(*p.mesh));
     if (i + 1 == limits.size() && !arguments.out.empty()) plan::write_plan(p, arguments.out);
   }
 }
@@ -241,6 +250,9 @@ void plan_module(const Graph& graph, const PlanArguments& arguments) {
           "{}: it prints one plan, and several meshes or limits give several; --out FILE keeps the "
           "fastest plan within the last limit",
           arguments.json ? "--json" : "--export " + arguments.format);
+    if (!arguments.timeline.empty())
+      throw_user("--timeline {}: it is that of one plan; give one --mesh and one limit",
+                 arguments.timeline);
     return search_shapes(graph, arguments, options, limits);
   }
   plan::PlannerResult result = plan_once(graph, arguments.solver, options);
@@ -251,6 +263,7 @@ void plan_module(const Graph& graph, const PlanArguments& arguments) {
   result.plan->source = source_of(arguments.file);
   result.plan->figures = plan::plan_figures(*result.plan, graph, profile);
   if (!arguments.out.empty()) plan::write_plan(*result.plan, arguments.out);
+  if (!arguments.timeline.empty()) write_timeline(*result.plan, graph, profile, arguments.timeline);
   if (arguments.json)
     fmt::print("{}\n", plan::to_json(*result.plan));
   else if (!arguments.format.empty())
@@ -273,6 +286,7 @@ void run(const PlanArguments& arguments) {
   if (arguments.mesh.empty() == (arguments.devices == 0))
     throw_user("either --mesh data=8,model=8 or --devices 64 is needed");
   if (!arguments.out.empty()) check_writable(arguments.out);
+  if (!arguments.timeline.empty()) check_writable(arguments.timeline);
   plan_module(graph, arguments);
 }
 
@@ -331,6 +345,9 @@ void add_plan_command(CLI::App& app) {
                    "(pins alone)")
       ->capture_default_str();
   command->add_option("--out", a->out, "where the plan goes, as JSON");
+  command->add_option("--timeline", a->timeline,
+                      "where the predicted schedule goes: a Chrome/Perfetto timeline, with a track "
+                      "for computation and for communication inside a node and across nodes");
   command->add_option("--export", a->format,
                       "print the plan as sdy (the module with it), jax or dtensor");
   command->add_option("--plan", a->given, "do not plan; export this plan of the module");

@@ -8,6 +8,7 @@
 #include "cleave/analyze/kernels.h"
 #include "cleave/analyze/program_cost.h"
 #include "cleave/analyze/program_memory.h"
+#include "cleave/analyze/schedule.h"
 #include "cleave/core/error.h"
 #include "cleave/core/near_names.h"
 #include "cleave/core/units.h"
@@ -208,10 +209,9 @@ std::vector<Alternative> alternatives(const Plan& plan, const Graph& graph,
 
 std::string explain_totals(const Plan& plan) {
   const double total = plan.totals.seconds > 0 ? plan.totals.seconds : 1;
-  std::string text = fmt::format(
-      "@{} on {} of {}: a step takes {}{}\n", plan.module.empty() ? plan.entry : plan.module,
-      to_string(*plan.mesh), plan.machine, seconds_text(plan.totals.seconds),
-      to_string(plan.bound, seconds_text(plan.bound.lower_bound)));
+  std::string text = fmt::format("@{} on {} of {}: a step takes {}\n",
+                                 plan.module.empty() ? plan.entry : plan.module,
+                                 to_string(*plan.mesh), plan.machine, step_text(plan));
   auto row = [&](const std::string& what, double seconds, const std::string& more) {
     text += fmt::format("  {:<34} {:>10} {:>5.1f}%  {}\n", what, seconds_text(seconds),
                         100 * seconds / total, more);
@@ -248,12 +248,13 @@ std::string explain_plan(const Plan& plan, const Graph& graph, const MachineProf
   const Graph flat = flatten(graph, plan.entry, profile);
   const BoundPlan bound = bind(plan, flat);
   const Program program = partition_planned(bound, profile);
-  std::string text =
-      fmt::format("@{} on {} of {}: a step takes {}{}\n\ntime\n",
-                  plan.module.empty() ? plan.entry : plan.module, to_string(*plan.mesh),
-                  plan.machine, seconds_text(plan.totals.seconds),
-                  to_string(plan.bound, seconds_text(plan.bound.lower_bound)));
-  text += to_string(analyze::program_cost(program, profile, plan.trips), program, 0);
+  std::string text = fmt::format("@{} on {} of {}: a step takes {}\n\ntime\n",
+                                 plan.module.empty() ? plan.entry : plan.module,
+                                 to_string(*plan.mesh), plan.machine, step_text(plan));
+  const analyze::ProgramCost cost = analyze::program_cost(program, profile, plan.trips);
+  const analyze::Schedule schedule = analyze::schedule(program, cost, profile, plan.trips);
+  if (schedule.hidden() > 0) text += to_string(schedule) + "\n";
+  text += to_string(cost, program, 0);
   text += "the ten dearest:\n";
   const std::vector<CostGroup> groups = cost_groups(bound, profile);
   for (size_t i = 0; i < groups.size() && i < 10; ++i) {

@@ -305,7 +305,7 @@ StepLimits step_limits(const BoundPlan& bound, const MachineProfile& profile) {
   }
   limits.host =
       analyze::step_seconds(flat, bound.body(), shared_by(profile, plan.mesh->num_devices()));
-  limits.communication = std::max(0.0, plan.totals.seconds - plan.totals.compute_seconds);
+  limits.communication = std::max(0.0, plan.totals.step_seconds - plan.totals.compute_seconds);
   // The rest is what broken kernels write and read, unless there are ops that are not looked into.
   const double rest = std::max(0.0, plan.totals.compute_seconds - compute - limits.host);
   (has_manual ? limits.manual : limits.memory) += rest;
@@ -325,7 +325,7 @@ PlanFigures plan_figures(const Plan& plan, const Graph& graph, const MachineProf
   figures.dtype = name(dtype);
   if (const auto peak = profile.peak_tflops.find(dtype); peak != profile.peak_tflops.end())
     figures.peak_flops = peak->second * 1e12 * static_cast<double>(plan.mesh->num_devices());
-  const double seconds = plan.totals.seconds;
+  const double seconds = plan.totals.step_seconds;
   if (figures.peak_flops > 0 && seconds > 0)
     figures.utilization = model.flops / seconds / figures.peak_flops;
   if (const std::optional<StepItems> items = step_items(flat, plan.entry); items && seconds > 0) {

@@ -94,6 +94,7 @@ void take_plan(MeshCandidate& candidate, const Plan& plan) {
   PlanBound bound = plan.bound;
   // What is known of this limit: a bound of its own, or none but what any plan takes.
   bound.lower_bound = result.plan ? result.plan->bound.lower_bound : 0;
+  bound.step_bound = result.plan ? result.plan->bound.step_bound : 0;
   bound.alike = result.plan ? result.plan->bound.alike : plan.bound.alike;
   bound.cut = result.plan ? result.plan->bound.cut : true;
   result.plan = plan;
@@ -108,6 +109,9 @@ void update_gap(Plan& plan) {
   bound.proven = bound.lower_bound >= seconds * (1 - kRounding);
   bound.lower_bound = std::min(bound.lower_bound, seconds);
   bound.gap = bound.proven ? 0 : 1 - bound.lower_bound / std::max(1e-30, seconds);
+  const double step = plan.totals.step_seconds;
+  bound.step_bound = std::min(bound.step_bound, step);
+  bound.step_gap = 1 - bound.step_bound / std::max(1e-30, step);
 }
 
 }  // namespace
@@ -125,7 +129,7 @@ void share_between_limits(std::vector<MeshCandidate>& candidates) {
     for (size_t j = 0; j < i; ++j) {
       const std::optional<Plan>& other = order[j]->result.plan;
       if (!is_same_mesh(j) || !other) continue;
-      if (plan && plan->totals.seconds <= other->totals.seconds) continue;
+      if (plan && plan->totals.step_seconds <= other->totals.step_seconds) continue;
       take_plan(*order[i], *other);
       update_gap(*plan);
     }
@@ -150,7 +154,7 @@ std::vector<int> fastest_by_limit(const std::vector<MeshCandidate>& candidates,
     for (size_t i = 0; i < candidates.size(); ++i) {
       const auto& plan = candidates[i].result.plan;
       if (!plan || plan->memory.peak > limit) continue;
-      if (best < 0 || plan->totals.seconds < candidates[best].result.plan->totals.seconds)
+      if (best < 0 || plan->totals.step_seconds < candidates[best].result.plan->totals.step_seconds)
         best = static_cast<int>(i);
     }
     fastest.push_back(best);

@@ -24,6 +24,9 @@ ShardingSpec spec_of(const std::string& text, const MeshPtr& mesh) {
 Json json_of(const PlanTotals& totals) {
   Json json = {{"seconds", totals.seconds},
                {"compute_seconds", totals.compute_seconds},
+               {"step_seconds", totals.step_seconds},
+               {"communication_seconds", totals.communication_seconds},
+               {"exposed_seconds", totals.exposed_seconds},
                {"collectives", Json::array()}};
   for (const CollectiveTotal& c : totals.collectives)
     json["collectives"].push_back({{"kind", c.kind},
@@ -50,6 +53,11 @@ PlanTotals totals_from(const Json& json) {
   for (const Json& c : json.at("collectives"))
     totals.collectives.push_back(
         {c.at("kind"), c.at("axes"), amount(c, "count"), amount(c, "bytes"), amount(c, "seconds")});
+  // Plans of earlier versions overlap nothing.
+  const double sent = std::max(0.0, totals.seconds - totals.compute_seconds);
+  totals.step_seconds = amount(json, "step_seconds", totals.seconds);
+  totals.communication_seconds = amount(json, "communication_seconds", sent);
+  totals.exposed_seconds = amount(json, "exposed_seconds", sent);
   return totals;
 }
 
@@ -132,6 +140,8 @@ Plan plan_of(const Json& json) {
   if (plan.bound.exists) {
     plan.bound.lower_bound = bound.at("lower_bound");
     plan.bound.gap = bound.at("gap");
+    plan.bound.step_bound = bound.value("step_bound", plan.bound.lower_bound);
+    plan.bound.step_gap = bound.value("step_gap", plan.bound.gap);
   }
   plan.bound.proven = bound.at("proven");
   plan.bound.cut = bound.at("cut");
@@ -234,6 +244,7 @@ PlanBound PlanBound::none(std::string solver) {
   bound.solver = std::move(solver);
   bound.exists = false;
   bound.gap = 1;
+  bound.step_gap = 1;
   return bound;
 }
 
@@ -242,6 +253,22 @@ std::string to_string(const PlanBound& bound, const std::string& least) {
   return fmt::format(", at least {}{} (gap {:.3f}%{}{})", least,
                      bound.alike ? " with layers alike" : "", 100 * bound.gap,
                      bound.proven ? ", optimal" : "", bound.cut ? ", cut short" : "");
+}
+
+std::string step_text(const Plan& plan, int decimals) {
+  const PlanTotals& totals = plan.totals;
+  const PlanBound& bound = plan.bound;
+  const auto text = [&](double seconds) { return seconds_text(seconds, decimals); };
+  const std::string sum = text(totals.seconds) + to_string(bound, text(bound.lower_bound));
+  if (totals.step_seconds == totals.seconds) return sum;
+  const std::string least =
+      bound.exists ? fmt::format(", at least {}{} (gap {:.3f}%)", text(bound.step_bound),
+                                 bound.alike ? " with layers alike" : "", 100 * bound.step_gap)
+                   : std::string();
+  return fmt::format(
+      "{}{}\n  {} compute, {} communication of which {} exposed\n  without overlap {}",
+      text(totals.step_seconds), least, text(totals.step_seconds - totals.exposed_seconds),
+      text(totals.communication_seconds), text(totals.exposed_seconds), sum);
 }
 
 const PlannedValue* Plan::find_value(std::string_view name) const {
@@ -266,7 +293,9 @@ std::string to_json(const Plan& plan, int indent) {
                  {"gap", plan.bound.exists ? Json(plan.bound.gap) : Json(nullptr)},
                  {"proven", plan.bound.proven},
                  {"cut", plan.bound.cut},
-                 {"alike", plan.bound.alike}}},
+                 {"alike", plan.bound.alike},
+                 {"step_bound", plan.bound.exists ? Json(plan.bound.step_bound) : Json(nullptr)},
+                 {"step_gap", plan.bound.exists ? Json(plan.bound.step_gap) : Json(nullptr)}}},
                {"memory",
                 {{"limit", plan.memory.limit ? Json(*plan.memory.limit) : Json(nullptr)},
                  {"peak", plan.memory.peak},
@@ -335,7 +364,9 @@ std::vector<std::string> diff(const Plan& before, const Plan& after) {
                              : std::string("none");
   };
   field("memory limit", limit(before), limit(after));
-  diff_times("step", before.totals.seconds, after.totals.seconds, lines);
+  diff_times("step", before.totals.step_seconds, after.totals.step_seconds, lines);
+  diff_times("exposed", before.totals.exposed_seconds, after.totals.exposed_seconds, lines);
+  diff_times("without overlap", before.totals.seconds, after.totals.seconds, lines);
   diff_times("compute", before.totals.compute_seconds, after.totals.compute_seconds, lines);
   diff_collectives(before.totals, after.totals, lines);
   field("memory peak", bytes_text(before.memory.peak, BytesStyle::Limit),

@@ -10,7 +10,10 @@
 #include "cleave/core/error.h"
 #include "cleave/core/parallel.h"
 #include "cleave/core/units.h"
+#include "cleave/plan/apply.h"
 #include "cleave/plan/axis_parts.h"
+#include "cleave/plan/bound_plan.h"
+#include "cleave/plan/choice_schedule.h"
 #include "cleave/plan/extract.h"
 #include "cleave/plan/lazy_solver.h"
 #include "cleave/plan/tables.h"
@@ -60,10 +63,14 @@ class Planning {
       solve();
     else
       solve_with_branches();
-    if (solution_.feasible)
+    if (solution_.feasible) {
+      schedules_.emplace(module_.flat, module_.entry, formulation_, layouts_, options_.trips);
+      schedule_ = schedules_->lay_out(choice_);
+      shorten();
       result_.plan = plan();
-    else
+    } else {
       say_why_not();
+    }
     result_.proven = solution_.proven;
     stats().total_seconds = clock_.seconds();
     return std::move(result_);
@@ -232,6 +239,46 @@ class Planning {
     return seconds;
   }
 
+  // The solution is the one with the least sum. Reshards that the schedule hides get cheaper, those
+  // that it exposes stay dear, and so on with each new solution; the one with the shortest schedule
+  // is kept. Its bound as a sum remains that of the first.
+  void shorten() {
+    constexpr int kRounds = 3;
+    constexpr double kEffort = 0.1;  // seconds of two present-day cores, of each round
+    const bool worth = options_.overlap && options_.profile->executor.overlaps &&
+                       options_.solver == PlanSolver::Cleave && formulation_.groups.empty();
+    if (!worth || schedule_.communication() <= 0) return;
+    PlannerOptions how = options_;
+    how.effort = solver::default_effort(kEffort);
+    if (options_.effort) how.effort = std::min(how.effort, options_.effort);
+    std::vector<int> now = choice_;
+    analyze::StreamSchedule laid = schedule_;
+    trace(
+        fmt::format("the least sum takes {:.6g} s, {:.6g} s exposed", laid.seconds, laid.exposed));
+    std::vector<double> weights(formulation_.demands.size(), 1.0);
+    std::set<std::vector<int>> tried{now};
+    for (int round = 0; round < kRounds && !is_late(); ++round) {
+      const std::vector<double> exposed = schedules_->exposure(now, laid);
+      // Half of what was assumed before keeps the rounds from going back and forth.
+      for (size_t d = 0; d < weights.size(); ++d)
+        weights[d] = round == 0 ? exposed[d] : (weights[d] + exposed[d]) / 2;
+      tables_->weigh(weights);
+      std::vector<int> by_class(tables_->classes().count);
+      for (size_t d = 0; d < now.size(); ++d) by_class[tables_->classes().of[d]] = now[d];
+      const solver::Solution found =
+          LazySolver(*tables_, how, clock_, stats()).run(options_.memory, by_class, now);
+      if (!found.feasible || !tried.insert(now).second) break;
+      laid = schedules_->lay_out(now);
+      trace(fmt::format("round {} of overlap: {:.6g} s, {:.6g} s exposed", round + 1, laid.seconds,
+                        laid.exposed));
+      if (laid.seconds >= schedule_.seconds) continue;
+      choice_ = now;
+      schedule_ = laid;
+      is_first_ = false;
+    }
+    tables_->weigh(std::vector<double>(weights.size(), 1.0));
+  }
+
   bool is_late() const {
     return options_.stop.stop_requested() || clock_.seconds() > options_.time_limit;
   }
@@ -250,13 +297,13 @@ class Planning {
     plan.bound.solver = options_.solver == PlanSolver::Mip ? "mip" : "cleave";
     plan.trips = options_.trips;
     const double slack = rounding_slack();
+    const bool proven = solution_.proven && is_first_;
     plan.bound.lower_bound =
         std::min(plan.totals.seconds,
                  std::max(0.0, static_cast<double>(solution_.lower_bound) * kCostUnit - slack));
-    if (solution_.proven) plan.bound.lower_bound = std::max(0.0, plan.totals.seconds - slack);
-    plan.bound.gap =
-        solution_.proven ? 0 : 1 - plan.bound.lower_bound / std::max(1e-30, plan.totals.seconds);
-    plan.bound.proven = solution_.proven;
+    if (proven) plan.bound.lower_bound = std::max(0.0, plan.totals.seconds - slack);
+    plan.bound.gap = proven ? 0 : 1 - plan.bound.lower_bound / std::max(1e-30, plan.totals.seconds);
+    plan.bound.proven = proven;
     plan.bound.alike = is_alike_ && !is_cut_;
     plan.bound.cut = solution_.effort_cut && !solution_.proven;
     plan.memory.limit = options_.memory;
@@ -267,7 +314,32 @@ class Planning {
     for (int version : formulation_.argument_versions)
       plan.memory.arguments +=
           layouts_.bytes(formulation_.spec(version, choice_), formulation_.type(version));
+    add_schedule(plan);
     return plan;
+  }
+
+  // What the schedule says. If nothing overlaps, that is what the sum says.
+  void add_schedule(Plan& plan) const {
+    PlanTotals& totals = plan.totals;
+    PlanBound& bound = plan.bound;
+    const bool overlaps = options_.profile->executor.overlaps;
+    analyze::StreamSchedule own = schedule_;
+    if (overlaps && !schedules_->is_exact()) {
+      // Annotations may have been added to the module since it was named.
+      Plan of_this = plan;
+      of_this.fingerprint = fingerprint(module_.flat, module_.entry);
+      const Program program = partition_planned(bind(of_this, module_.flat), *options_.profile);
+      own = analyze::schedule(program, *options_.profile, plan.trips);
+    }
+    totals.step_seconds = overlaps ? own.seconds : totals.seconds;
+    totals.communication_seconds = own.communication();
+    totals.exposed_seconds = own.exposed;
+    bound.step_bound = bound.lower_bound;
+    bound.step_gap = bound.gap;
+    if (!overlaps) return;
+    // All computation is on one stream, so that no schedule is shorter than it.
+    bound.step_bound = std::clamp(tables_->least_compute(), 0.0, totals.step_seconds);
+    bound.step_gap = 1 - bound.step_bound / std::max(1e-30, totals.step_seconds);
   }
 
   void say_why_not() {
@@ -300,9 +372,12 @@ class Planning {
   Formulation formulation_;
   std::vector<int> heavy_;  // by group of branches: the one that has most of the weight
   bool is_exact_ = false;   // or all of it
-  std::unique_ptr<const Tables> tables_;
+  std::unique_ptr<Tables> tables_;
   solver::Solution solution_;
-  std::vector<int> choice_;  // by decision
+  std::optional<ChoiceSchedules> schedules_;
+  analyze::StreamSchedule schedule_;  // of choice_
+  bool is_first_ = true;              // choice_ is that of solution_
+  std::vector<int> choice_;           // by decision
   bool is_cut_ = false;
   bool is_alike_ = false;  // the solution has one choice for all layers that look alike
   PlannerResult result_;
@@ -310,7 +385,8 @@ class Planning {
 
 // The cheaper of two plannings of the same module, with a bound for both.
 PlannerResult cheaper(PlannerResult a, PlannerResult b) {
-  if (!a.plan || (b.plan && b.plan->totals.seconds < a.plan->totals.seconds)) std::swap(a, b);
+  if (!a.plan || (b.plan && b.plan->totals.step_seconds < a.plan->totals.step_seconds))
+    std::swap(a, b);
   for (double PlannerStats::*time : {&PlannerStats::formulate_seconds, &PlannerStats::table_seconds,
                                      &PlannerStats::solve_seconds, &PlannerStats::total_seconds})
     a.stats.*time += b.stats.*time;
@@ -328,6 +404,8 @@ PlannerResult cheaper(PlannerResult a, PlannerResult b) {
   bound.cut = bound.cut || b.plan->bound.cut;
   bound.alike = bound.alike || b.plan->bound.alike;
   if (!bound.proven) bound.gap = 1 - bound.lower_bound / std::max(1e-30, a.plan->totals.seconds);
+  bound.step_bound = std::min(bound.step_bound, b.plan->bound.step_bound);
+  bound.step_gap = 1 - bound.step_bound / std::max(1e-30, a.plan->totals.step_seconds);
   return a;
 }
 

@@ -31,6 +31,8 @@ struct PlannerOptions {
   bool sub_axes = false;
   bool apart = false;  // every layer for itself, instead of one choice for all that look alike
   int64_t trips = 1;   // of loops whose number of trips is not known
+  // The shortest schedule, if the machine's executor overlaps; false: the least sum of all costs.
+  bool overlap = true;
   PlanSolver solver = PlanSolver::Cleave;
   // A cap on the planning, in seconds. What has to be done for any plan at all (strategies, prices,
   // one look at layers that are alike) is done in any case; everything else ends at the cap with
@@ -72,6 +74,11 @@ struct PlannerResult {
 // Strategies of all ops and the reshards between them become a Problem (see formulation.h); its
 // memory rows are those times at which an earlier solution did not fit, until one does at all
 // times. The bound of the last Problem is therefore a bound for all.
+//
+// A Problem's cost is a sum, as if nothing overlapped. If the executor overlaps, the solution is
+// laid out on the streams of a device (choice_schedule.h), reshards count with the share that is
+// exposed there, and the Problem is solved again, a few times; the plan is the one with the
+// shortest schedule.
 PlannerResult make_plan(const Graph& graph, const PlannerOptions& options);
 
 // What every planning of one module begins with, for callers that plan it several times: on many

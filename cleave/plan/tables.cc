@@ -31,6 +31,7 @@ Tables::Tables(const Formulation& formulation, Layouts& layouts, Classes classes
     counts_[classes_.of[d]] = formulation.decisions[d].count;
   for (int count : counts_) unary_.emplace_back(count, 0.0);
   add_ops();
+  unary_ops_ = unary_;
   number_types();
   add_demands();
   price();
@@ -101,8 +102,34 @@ double Tables::weak_bound() const {
   return bound;
 }
 
+double Tables::least_compute() const {
+  double least = 0;
+  for (const std::vector<double>& unary : unary_ops_)
+    least += *std::min_element(unary.begin(), unary.end());
+  return least;
+}
+
+void Tables::weigh(const std::vector<double>& by_demand) {
+  for (Edge& edge : edges_)
+    for (Part& part : edge.parts) part.times = 0;
+  for (size_t d = 0; d < places_.size(); ++d) {
+    const auto [edge, part] = places_[d];
+    if (part < 0) continue;
+    const Demand& demand = formulation_.demands[d];
+    const double times = demand.times * formulation_.weight(demand.branch) * by_demand[d];
+    if (edge >= 0)
+      edges_[edge].parts[part].times += times;
+    else
+      unary_parts_[part].times = times;
+  }
+  unary_ = unary_ops_;
+  add_unary_demands();
+}
+
 void Tables::add_demands() {
-  for (const Demand& demand : formulation_.demands) {
+  places_.resize(formulation_.demands.size());
+  for (size_t d = 0; d < formulation_.demands.size(); ++d) {
+    const Demand& demand = formulation_.demands[d];
     const Version& version = formulation_.versions[demand.version];
     if (version.decision == demand.decision && version.list == demand.list) continue;
     const int table = reshards(demand);
@@ -110,6 +137,7 @@ void Tables::add_demands() {
     const int a = classes_.of[version.decision], b = classes_.of[demand.decision];
     const size_t ka = counts_[a], kb = counts_[b];
     if (a == b || ka == 1 || kb == 1) {
+      places_[d] = {-1, static_cast<int>(unary_parts_.size())};
       unary_parts_.push_back({ka == 1 ? b : a, table, a == b ? ka + 1 : 1, times});
       continue;
     }
@@ -121,6 +149,7 @@ void Tables::add_demands() {
     const auto same = std::find_if(parts.begin(), parts.end(), [&](const Part& part) {
       return part.reshards == table && part.swapped == (a > b);
     });
+    places_[d] = {static_cast<int>(it->second), static_cast<int>(same - parts.begin())};
     if (same == parts.end())
       parts.push_back({table, a > b, times});
     else

@@ -57,6 +57,12 @@ class Tables {
   std::vector<int64_t> memory(const std::vector<int>& choice) const;
   // At every position, the sum of the least that each class can take there.
   std::vector<int64_t> least_memory() const;
+  // Counts the reshards of each demand with a weight above 0 from now on; all have 1 at first.
+  void weigh(const std::vector<double>& by_demand);
+  // Seconds of ops that every choice takes at least: each decision at its cheapest, changes of
+  // layout for nothing.
+  double least_compute() const;
+
   // Exact seconds of a choice by decision.
   double seconds(const std::vector<int>& choice) const;
 
@@ -111,8 +117,9 @@ class Tables {
   Classes classes_;
   TableOptions options_;
   bool is_complete_ = true;
-  std::vector<int> counts_;                 // choices by class
-  std::vector<std::vector<double>> unary_;  // seconds by class and choice
+  std::vector<int> counts_;                     // choices by class
+  std::vector<std::vector<double>> unary_;      // seconds by class and choice
+  std::vector<std::vector<double>> unary_ops_;  // of which ops
   std::vector<Edge> edges_;
   std::unordered_map<uint64_t, size_t> edge_of_;
   std::vector<Reshards> reshards_;
@@ -124,6 +131,12 @@ class Tables {
     double times;
   };
   std::vector<UnaryPart> unary_parts_;
+  // By demand: where its times are counted, in a part of an edge or among those of one class.
+  struct Place {
+    int edge = -1;
+    int part = -1;  // -1: nowhere
+  };
+  std::vector<Place> places_;
   std::vector<int> type_of_;                      // by version; equal types, equal numbers
   std::vector<std::vector<int64_t>> byte_lists_;  // by choice
   std::vector<int> bytes_of_;                     // by version: which of those

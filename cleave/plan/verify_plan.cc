@@ -8,6 +8,7 @@
 
 #include "cleave/analyze/program_cost.h"
 #include "cleave/analyze/program_memory.h"
+#include "cleave/analyze/schedule.h"
 #include "cleave/core/shard_layout.h"
 #include "cleave/core/units.h"
 #include "cleave/graph/rewrite.h"
@@ -248,6 +249,10 @@ bool PlanVerification::seconds_good() const {
   return std::abs(planned_seconds - program_seconds) <= 1e-6 * std::max(planned_seconds, 1e-12);
 }
 
+bool PlanVerification::step_good() const {
+  return std::abs(planned_step - program_step) <= 1e-6 * std::max(planned_step, 1e-12);
+}
+
 bool PlanVerification::collectives_good() const {
   return std::all_of(collectives.begin(), collectives.end(),
                      [](const CollectiveCheck& check) { return check.good(); });
@@ -269,6 +274,8 @@ PlanVerification verify_plan(const Plan& plan, const Graph& graph, const Machine
   collectives.plan(plan, cost);
   result.planned_seconds = plan.totals.seconds;
   result.program_seconds = cost.seconds;
+  result.planned_step = plan.totals.step_seconds;
+  result.program_step = analyze::schedule(program, cost, profile, plan.trips).seconds;
 
   Graph whole = without_transfers(program);
   const Graph module = without_layout_ops(flat);
@@ -333,6 +340,10 @@ std::string to_string(const PlanVerification& v) {
   text += fmt::format("{} the plan's {} are the sum over the program's nodes, {}\n",
                       verdict(v.seconds_good()), seconds_text(v.planned_seconds),
                       seconds_text(v.program_seconds));
+  if (v.planned_step != v.planned_seconds)
+    text += fmt::format("{} the plan's step of {} is the length of the program's schedule, {}\n",
+                        verdict(v.step_good()), seconds_text(v.planned_step),
+                        seconds_text(v.program_step));
   double executed = 0;
   for (const CollectiveCheck& check : v.collectives) executed += check.executed;
   text += fmt::format(

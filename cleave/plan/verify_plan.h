@@ -44,7 +44,9 @@ struct PlanVerification {
   std::vector<std::string> changes;  // of sizes, empty: it ran as it is
   bool same_program = false;         // without its communication, the program is the module
   double planned_seconds = 0,
-         program_seconds = 0;            // the plan's total, and the sum over the program
+         program_seconds = 0;  // the plan's total, and the sum over the program
+  // The same of the schedule, in which collectives may overlap with computation.
+  double planned_step = 0, program_step = 0;
   std::vector<std::string> differences;  // results that differ, in words
   std::string unsteady;  // numbers that roundings move as far as they differ (compare_runs.h)
   size_t num_results = 0;
@@ -57,10 +59,12 @@ struct PlanVerification {
 
   bool results_good() const { return differences.empty(); }
   bool seconds_good() const;
+  bool step_good() const;
   bool collectives_good() const;
   bool memory_good() const;  // within 5% and a few KiB of libraries
   bool good() const {
-    return same_program && results_good() && seconds_good() && collectives_good() && memory_good();
+    return same_program && results_good() && seconds_good() && step_good() && collectives_good() &&
+           memory_good();
   }
 };
 

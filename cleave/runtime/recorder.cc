@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "cleave/runtime/chrome_trace.h"
+
 namespace cleave {
 namespace {
 
@@ -17,17 +19,11 @@ std::string types_text(const Graph& graph, const Node& node) {
   return text;
 }
 
-// Changes of layout by what they are: cleave.all_reduce.
-std::string name_of(const Node& node) {
-  if (!node.attrs.has("cleave.step")) return node.name();
-  return "cleave." + std::string(node.attrs.get_string("cleave.step"));
-}
-
 }  // namespace
 
 Recorder::Event Recorder::event_of(const Node& node, int64_t device, double begin,
                                    double end) const {
-  Event event{name_of(node), device, begin - start_, end - start_, 0, {}, {}};
+  Event event{traced_name(node), device, begin - start_, end - start_, 0, {}, {}};
   if (node.attrs.has("cleave.step")) {
     event.axes = node.attrs.get_string("cleave.axes");
     event.asked_by = node.attrs.get_string("cleave.for");
@@ -141,44 +137,20 @@ std::string Recorder::stats() const {
 }
 
 std::string Recorder::timeline() const {
-  nlohmann::json events = nlohmann::json::array();
+  ChromeTrace trace;
   std::set<int64_t> devices;
   for (const Event& event : events_) devices.insert(event.device);
-  for (int64_t device : devices)
-    events.push_back({{"name", "thread_name"},
-                      {"ph", "M"},
-                      {"pid", 0},
-                      {"tid", device},
-                      {"args", {{"name", fmt::format("device {}", device)}}}});
-  int64_t flight = 0;
+  for (int64_t device : devices) trace.tracks.push_back({device, fmt::format("device {}", device)});
   for (const Event& event : events_) {
-    nlohmann::json args{{"bytes", event.bytes}};
+    TraceEvent drawn{event.op, event.device, event.begin, event.end, {}, event.beside};
+    drawn.args.emplace_back("bytes", event.bytes);
     if (!event.asked_by.empty()) {
-      args["axes"] = event.axes;
-      args["for"] = event.asked_by;
+      drawn.args.emplace_back("axes", event.axes);
+      drawn.args.emplace_back("for", event.asked_by);
     }
-    if (event.beside) {
-      ++flight;
-      for (const bool begins : {true, false})
-        events.push_back({{"name", event.op},
-                          {"cat", "collective"},
-                          {"ph", begins ? "b" : "e"},
-                          {"id", flight},
-                          {"pid", 0},
-                          {"tid", event.device},
-                          {"ts", (begins ? event.begin : event.end) * 1e6},
-                          {"args", args}});
-      continue;
-    }
-    events.push_back({{"name", event.op},
-                      {"ph", "X"},
-                      {"pid", 0},
-                      {"tid", event.device},
-                      {"ts", event.begin * 1e6},
-                      {"dur", (event.end - event.begin) * 1e6},
-                      {"args", std::move(args)}});
+    trace.events.push_back(std::move(drawn));
   }
-  return nlohmann::json{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}}.dump();
+  return to_json(trace);
 }
 
 }  // namespace cleave

@@ -78,7 +78,8 @@ TEST_F(CommandOutput, FilesThatCannotBeWrittenAreErrors) {
        {"opt m.mlir -o /dev/full", "plan m.mlir --mesh x=2 --out /dev/full",
         "run m.mlir --arg '*=ones' --quiet --timeline /dev/full",
         "run m.mlir --arg '*=ones' --quiet --timeline folder", "opt m.mlir -o folder",
-        "plan m.mlir --mesh x=2 --out folder", "opt m.mlir -o nowhere/m.mlir",
+        "plan m.mlir --mesh x=2 --out folder", "plan m.mlir --mesh x=2 --timeline /dev/full",
+        "plan m.mlir --mesh x=2 --timeline folder", "opt m.mlir -o nowhere/m.mlir",
         "run m.mlir --arg '*=ones' --quiet --out m.mlir"}) {
     fs::create_directory(folder_ / "folder");
     const Outcome outcome = shell(std::string("cleave ") + command + " > out");

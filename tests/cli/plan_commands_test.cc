@@ -61,6 +61,24 @@ TEST_F(PlanCommands, VerifyRunsThePlan) {
   EXPECT_EQ(cleave("verify " + other + " --plan " + plan_).status, 1);
 }
 
+TEST_F(PlanCommands, TimelineIsThePredictedSchedule) {
+  const std::string file = temp_path("plan_commands_timeline.json");
+  const std::string plan = "plan " + module_ + " --machine h100 --timeline " + file;
+  const Outcome made = cleave(plan +
+                              " --mesh data=2,model=2 --pin 'x=[{\"data\"}, {}]' --pin "
+                              "'w=[{}, {\"model\"}]' --pin 'v=[{\"model\"}, {}]'");
+  ASSERT_EQ(made.status, 0) << made.text;
+  std::ifstream in(file);
+  const std::string text((std::istreambuf_iterator<char>(in)), {});
+  EXPECT_THAT(text, HasSubstr("\"traceEvents\""));
+  EXPECT_THAT(text, HasSubstr("inside a node"));
+  EXPECT_THAT(text, HasSubstr("stablehlo.dot"));
+  const Outcome several = cleave(plan + " --devices 4");
+  EXPECT_EQ(several.status, 1);
+  EXPECT_THAT(several.text, HasSubstr("--timeline"));
+  EXPECT_THAT(several.text, HasSubstr("give one --mesh"));
+}
+
 TEST_F(PlanCommands, ExplainSaysWhatAndWhy) {
   // The plan knows where its module is; while it is somewhere else, it has to be told.
   EXPECT_THAT(cleave("explain " + plan_).text, HasSubstr("how arguments lie"));

@@ -14,6 +14,7 @@ MeshCandidate candidate(const MeshPtr& mesh, int64_t limit, double seconds, doub
   if (seconds == 0) return c;
   c.result.plan.emplace();
   c.result.plan->totals.seconds = seconds;
+  c.result.plan->totals.step_seconds = seconds;
   c.result.plan->bound.lower_bound = bound;
   c.result.plan->bound.gap = 1 - bound / seconds;
   c.result.plan->memory.limit = limit;

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "cleave/core/error.h"
 #include "cleave/plan/apply.h"
 #include "cleave/plan/bound_plan.h"
@@ -35,6 +37,28 @@ TEST(PlanFile, SurvivesJson) {
   EXPECT_TRUE(diff(plan, back).empty());
 }
 
+// Files of before there were schedules: nothing overlapped.
+TEST(PlanFile, WithoutAScheduleNothingOverlaps) {
+  const Plan plan = plan_of(parse_module(mlp(512, 256, 1024, 256)), options_for("x=4"));
+  nlohmann::ordered_json json = nlohmann::ordered_json::parse(to_json(plan));
+  for (const char* field : {"step_seconds", "communication_seconds", "exposed_seconds"})
+    ASSERT_EQ(json["totals"].erase(field), 1u) << field;
+  for (const char* field : {"step_bound", "step_gap"})
+    ASSERT_EQ(json["bound"].erase(field), 1u) << field;
+  const Plan old = plan_from_json(json.dump());
+  EXPECT_EQ(old.totals.step_seconds, plan.totals.seconds);
+  EXPECT_EQ(old.totals.exposed_seconds, plan.totals.seconds - plan.totals.compute_seconds);
+  EXPECT_EQ(old.bound.step_bound, plan.bound.lower_bound);
+  EXPECT_EQ(old.bound.step_gap, plan.bound.gap);
+  json["totals"]["step_seconds"] = -1;
+  try {
+    plan_from_json(json.dump());
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("step_seconds"));
+  }
+}
+
 TEST(PlanFile, ErrorsNameTheField) {
   try {
     plan_from_json(R"({"format": "cleave-plan", "version": 1})");
@@ -56,12 +80,14 @@ TEST(PlanFile, DiffNamesWhatChanged) {
   EXPECT_THAT(diff(a, b), ::testing::Contains(R"(w1: [{}, {"x"}] -> [{"x"}, {}])"));
   Plan c = a;
   c.totals.seconds = a.totals.seconds * 1.5;
+  c.totals.step_seconds = a.totals.step_seconds * 1.25;
   c.totals.collectives.push_back({"all_to_all", "\"x\"", 2, 1024, 1e-3});
   c.memory.limit = int64_t{3} << 20;
   const std::vector<std::string> lines = diff(a, c);
   EXPECT_THAT(lines, ::testing::Contains("memory limit: none -> 3.00 MiB"));
   EXPECT_THAT(lines, ::testing::Contains("all_to_all \"x\": none -> x2, 1 ms"));
   EXPECT_THAT(lines, ::testing::Contains(HasSubstr("(+50.0%)")));
+  EXPECT_THAT(lines, ::testing::Contains(::testing::MatchesRegex("step: .*[(][+]25.0%[)]")));
   EXPECT_TRUE(diff(a, a).empty());
 }
 

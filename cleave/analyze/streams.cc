@@ -1,0 +1,320 @@
+#include "cleave/analyze/streams.h"
+
+#include <algorithm>
+#include <limits>
+#include <queue>
+#include <set>
+
+namespace cleave::analyze {
+namespace {
+
+constexpr double kNoTime = std::numeric_limits<double>::infinity();
+
+// One stretch on streams that are free at time 0.
+class StretchLayer {
+ public:
+  StretchLayer(const std::vector<Task>& tasks, const std::vector<LikeCollectives>& like,
+               const StreamOptions& options, int window)
+      : tasks_(tasks), like_(like), options_(options), window_(window) {}
+
+  StreamSchedule run() {
+    prepare();
+    for (size_t i = 0; i < tasks_.size(); ++i)
+      if (waits_[i] == 0 && tasks_[i].after.empty()) release(static_cast<int>(i));
+    double now = 0;
+    while (left_ > 0) {
+      start_compute(now);
+      start_collective(Stream::Inside, now);
+      start_collective(Stream::Across, now);
+      double next = kNoTime;
+      for (const Running& running : running_)
+        if (!running.tasks.empty()) next = std::min(next, running.end);
+      now = next;
+      for (Running& running : running_)
+        if (!running.tasks.empty() && running.end <= now) {
+          const std::vector<int> done = std::move(running.tasks);
+          running.tasks.clear();
+          for (int task : done) finish(task);
+        }
+    }
+    result_.seconds = now;
+    return std::move(result_);
+  }
+
+ private:
+  struct Running {
+    std::vector<int> tasks;
+    double end = 0;
+  };
+  // Collectives that could start, by first use and place.
+  using Ready = std::set<std::pair<int, int>>;
+
+  void prepare() {
+    const size_t n = tasks_.size();
+    waits_.assign(n, 0);
+    users_.resize(n);
+    ordinal_.assign(n, -1);
+    for (size_t i = 0; i < n; ++i) {
+      waits_[i] = static_cast<int>(tasks_[i].after.size());
+      for (int before : tasks_[i].after) users_[before].push_back(static_cast<int>(i));
+      if (computes(tasks_[i])) ordinal_[i] = computing_++;
+    }
+    begun_.assign(computing_, false);
+    given_back_.assign(computing_ + 1, 0.0);
+    chain_.assign(n, 0.0);
+    first_use_.assign(n, computing_);
+    for (size_t i = n; i-- > 0;) {
+      for (int user : users_[i]) {
+        chain_[i] = std::max(chain_[i], chain_[user]);
+        const int use = ordinal_[user] >= 0 ? ordinal_[user] : first_use_[user];
+        first_use_[i] = std::min(first_use_[i], use);
+      }
+      chain_[i] += tasks_[i].seconds;
+    }
+    left_ = static_cast<int>(n);
+  }
+
+  static bool computes(const Task& task) {
+    return task.stream == Stream::Compute && task.seconds > 0;
+  }
+
+  // Everything that it waits for has ended.
+  void release(int id) {
+    const Task& task = tasks_[id];
+    if (task.seconds <= 0)
+      finish(id);
+    else if (task.stream == Stream::Compute)
+      later_.insert({ordinal_[id], id});
+    else
+      (grows(id) ? growing_ : steady_)[static_cast<size_t>(task.stream)].insert(
+          {first_use_[id], id});
+  }
+
+  // What nothing computes with is a result: it is held to the end in any case.
+  bool grows(int id) const { return tasks_[id].grows > 0 && first_use_[id] < computing_; }
+
+  // Chains of tasks that take no time may be as long as the program.
+  void finish(int id) {
+    std::vector<int> done{id};
+    while (!done.empty()) {
+      const int task = done.back();
+      done.pop_back();
+      --left_;
+      for (int user : users_[task]) {
+        if (--waits_[user] > 0) continue;
+        if (tasks_[user].seconds <= 0)
+          done.push_back(user);
+        else
+          release(user);
+      }
+    }
+  }
+
+  void start_compute(double now) {
+    Running& running = running_[static_cast<size_t>(Stream::Compute)];
+    if (!running.tasks.empty()) return;
+    while (!later_.empty() && later_.begin()->first < front_ + window_) {
+      const int id = later_.begin()->second;
+      later_.erase(later_.begin());
+      near_.insert({-chain_[id], id});
+    }
+    if (near_.empty()) return;
+    const int id = near_.begin()->second;
+    near_.erase(near_.begin());
+    begun_[ordinal_[id]] = true;
+    while (front_ < computing_ && begun_[front_]) ahead_ -= given_back_[front_++];
+    start({id}, tasks_[id].seconds, now);
+  }
+
+  // Whether it may begin now, for all that it holds until it is used.
+  bool may_grow(int id) const {
+    return first_use_[id] <= front_ || ahead_ == 0 ||
+           ahead_ + tasks_[id].grows <= options_.prefetch_bytes;
+  }
+
+  void start_collective(Stream stream, double now) {
+    if (!running_[static_cast<size_t>(stream)].tasks.empty()) return;
+    Ready &growing = growing_[static_cast<size_t>(stream)],
+          &steady = steady_[static_cast<size_t>(stream)];
+    Ready* from = nullptr;
+    if (!growing.empty() && may_grow(growing.begin()->second)) from = &growing;
+    if (!steady.empty() && (!from || *steady.begin() < *growing.begin())) from = &steady;
+    if (!from) return;
+    const int first = from->begin()->second;
+    std::vector<int> together{first};
+    take(*from, from->begin());
+    const int like = tasks_[first].like;
+    double bytes = tasks_[first].bytes;
+    const double limit = like >= 0 ? like_[like].limit : 0;
+    // Others that are ready, as long as all of them are small.
+    for (auto it = from->begin(); bytes < limit && it != from->end();) {
+      const Task& task = tasks_[it->second];
+      if (from == &growing && !may_grow(it->second)) break;
+      const auto next = std::next(it);
+      if (task.like == like && bytes + task.bytes <= limit) {
+        bytes += task.bytes;
+        together.push_back(it->second);
+        take(*from, it);
+      }
+      it = next;
+    }
+    start(together, together.size() > 1 ? like_[like].cost.seconds(bytes) : tasks_[first].seconds,
+          now);
+  }
+
+  void take(Ready& from, Ready::iterator it) {
+    const int id = it->second;
+    from.erase(it);
+    if (!grows(id) || first_use_[id] < front_) return;
+    ahead_ += tasks_[id].grows;
+    given_back_[first_use_[id]] += tasks_[id].grows;
+  }
+
+  void start(std::vector<int> tasks, double seconds, double now) {
+    const Stream stream = tasks_[tasks[0]].stream;
+    double apart = 0;
+    for (int id : tasks) apart += tasks_[id].seconds;
+    double at = now;
+    for (size_t i = 0; i < tasks.size(); ++i) {
+      const double end =
+          i + 1 == tasks.size()
+              ? now + seconds
+              : std::min(now + seconds, at + seconds * tasks_[tasks[i]].seconds / apart);
+      result_.events.push_back({tasks_[tasks[i]].tag, stream, at, end, 1, 0});
+      at = end;
+    }
+    result_.busy[static_cast<size_t>(stream)] += seconds;
+    running_[static_cast<size_t>(stream)] = {std::move(tasks), now + seconds};
+  }
+
+  const std::vector<Task>& tasks_;
+  const std::vector<LikeCollectives>& like_;
+  const StreamOptions& options_;
+  const int window_;
+  std::vector<int> waits_;               // by task: how many others it waits for
+  std::vector<std::vector<int>> users_;  // by task
+  std::vector<int> ordinal_;             // by task that computes: its number among those
+  std::vector<int> first_use_;           // by task: the first number that needs it
+  std::vector<double> chain_;            // by task: the longest chain that begins with it
+  int computing_ = 0;
+  int left_ = 0;
+  std::vector<bool> begun_;              // by number
+  int front_ = 0;                        // the first number that has not begun
+  double ahead_ = 0;                     // bytes that were made larger for ops that have not begun
+  std::vector<double> given_back_;       // by number: bytes that are not ahead once it begins
+  std::set<std::pair<int, int>> later_;  // ready, by number
+  std::set<std::pair<double, int>> near_;  // ready within the window, the longest chain first
+  std::array<Ready, kNumStreams> growing_, steady_;
+  std::array<Running, kNumStreams> running_;
+  StreamSchedule result_;
+};
+
+// How long collectives run while nothing is computed, by a sweep over all starts and ends.
+void find_exposed(StreamSchedule& schedule) {
+  struct Edge {
+    double time;
+    size_t event;
+    bool begins;
+  };
+  std::vector<Edge> edges;
+  for (size_t e = 0; e < schedule.events.size(); ++e) {
+    edges.push_back({schedule.events[e].start, e, true});
+    edges.push_back({schedule.events[e].end, e, false});
+  }
+  std::stable_sort(edges.begin(), edges.end(),
+                   [](const Edge& a, const Edge& b) { return a.time < b.time; });
+  std::vector<size_t> running;
+  int computing = 0;
+  double last = 0;
+  for (const Edge& edge : edges) {
+    const double passed = edge.time - last;
+    last = edge.time;
+    if (passed > 0 && computing == 0 && !running.empty())
+      for (size_t e : running)
+        schedule.events[e].exposed += passed / static_cast<double>(running.size());
+    if (schedule.events[edge.event].stream == Stream::Compute)
+      computing += edge.begins ? 1 : -1;
+    else if (edge.begins)
+      running.push_back(edge.event);
+    else
+      std::erase(running, edge.event);
+  }
+}
+
+StreamSchedule one_after_the_other(const std::vector<Task>& tasks) {
+  StreamSchedule schedule;
+  for (const Task& task : tasks) {
+    if (task.seconds <= 0) continue;
+    const double end = schedule.seconds + task.seconds;
+    schedule.events.push_back({task.tag, task.stream, schedule.seconds, end, 1, 0});
+    schedule.busy[static_cast<size_t>(task.stream)] += task.seconds;
+    schedule.seconds = end;
+  }
+  return schedule;
+}
+
+StreamSchedule lay_out_stretch(const std::vector<Task>& tasks,
+                               const std::vector<LikeCollectives>& like,
+                               const StreamOptions& options) {
+  StreamSchedule schedule =
+      options.overlaps ? StretchLayer(tasks, like, options, 1).run() : one_after_the_other(tasks);
+  if (options.overlaps && options.window > 1 && schedule.communication() > 0) {
+    StreamSchedule ahead = StretchLayer(tasks, like, options, options.window).run();
+    if (ahead.seconds < schedule.seconds) schedule = std::move(ahead);
+  }
+  find_exposed(schedule);
+  schedule.exposed = 0;
+  for (const StreamEvent& event : schedule.events) schedule.exposed += event.exposed;
+  return schedule;
+}
+
+void append(StreamSchedule& to, const StreamSchedule& more, double times) {
+  for (StreamEvent event : more.events) {
+    event.start += to.seconds;
+    event.end += to.seconds;
+    event.executions *= times;
+    to.events.push_back(event);
+  }
+  for (MoreTrips again : more.more_trips) {
+    again.start += to.seconds;
+    again.end += to.seconds;
+    to.more_trips.push_back(again);
+  }
+  if (times > 1)
+    to.more_trips.push_back(
+        {to.seconds + more.seconds, to.seconds + more.seconds * times, times - 1});
+  to.seconds += more.seconds * times;
+  to.exposed += more.exposed * times;
+  for (int s = 0; s < kNumStreams; ++s) to.busy[s] += more.busy[s] * times;
+}
+
+StreamSchedule lay_out_work(const Work& work, const std::vector<LikeCollectives>& like,
+                            const StreamOptions& options) {
+  StreamSchedule whole;
+  for (const Work::Stretch& stretch : work.stretches) {
+    if (!stretch.tasks.empty()) append(whole, lay_out_stretch(stretch.tasks, like, options), 1);
+    if (stretch.inner >= 0 && stretch.times > 0)
+      append(whole, lay_out_work(work.inners[stretch.inner], like, options), stretch.times);
+  }
+  return whole;
+}
+
+}  // namespace
+
+std::string_view name(Stream stream) {
+  constexpr std::string_view kNames[] = {"compute", "inside a node", "across nodes"};
+  return kNames[static_cast<size_t>(stream)];
+}
+
+bool takes_time(const Work& work) {
+  return std::any_of(work.stretches.begin(), work.stretches.end(), [](const auto& stretch) {
+    return stretch.inner >= 0 || std::any_of(stretch.tasks.begin(), stretch.tasks.end(),
+                                             [](const Task& task) { return task.seconds > 0; });
+  });
+}
+
+StreamSchedule lay_out(const Work& work, const StreamOptions& options) {
+  return lay_out_work(work, work.like, options);
+}
+
+}  // namespace cleave::analyze

@@ -1,0 +1,275 @@
+#include "cleave/plan/choice_schedule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include "cleave/graph/flow.h"
+#include "cleave/ops/control/trip_count.h"
+
+namespace cleave::plan {
+
+using analyze::Stream;
+using analyze::Task;
+using analyze::Work;
+
+ChoiceSchedules::ChoiceSchedules(const Graph& flat, const std::string& entry,
+                                 const Formulation& formulation, Layouts& layouts, int64_t trips)
+    : flat_(flat),
+      body_(flat.find_function(entry)->body),
+      formulation_(formulation),
+      layouts_(layouts),
+      trips_(trips),
+      op_of_(flat.num_nodes(), -1),
+      demands_of_(formulation.ops.size()),
+      copies_before_(flat.num_nodes()),
+      copies_after_(flat.num_nodes()),
+      collectives_(layouts.mesh(), layouts.profile(), groups_),
+      made_by_(formulation.versions.size()) {
+  for (size_t o = 0; o < formulation.ops.size(); ++o) {
+    const FormulatedOp& op = formulation.ops[o];
+    op_of_[op.node.index] = static_cast<int>(o);
+    demands_of_[o].assign(op.operands.size(), -1);
+    const Node& node = flat.node(op.node);
+    const bool is_flow = flow_of(node) == Flow::Loop || flow_of(node) == Flow::Branches;
+    is_exact_ = is_exact_ && flow_of(node) != Flow::Manual &&
+                (is_flow || captured_values(flat, node.regions).empty());
+  }
+  for (size_t d = 0; d < formulation.demands.size(); ++d) {
+    const Demand& demand = formulation.demands[d];
+    const int id = static_cast<int>(d);
+    if (demand.op >= 0) {
+      demands_of_[demand.op][demand.operand] = id;
+      continue;
+    }
+    const Version& copy = formulation.versions[demand.copy];
+    const Value& value = flat.value(copy.value);
+    if (copy.before.valid())
+      copies_before_[copy.before.index].push_back(id);
+    else if (value.producer.valid())
+      copies_after_[value.producer.index].push_back(id);
+    else
+      at_start_[value.region.index].push_back(id);
+  }
+  // In the order in which a plan lists them.
+  auto sort = [&](std::vector<int>& list) {
+    std::sort(list.begin(), list.end(), [&](int a, int b) {
+      return formulation_.demands[a].copy < formulation_.demands[b].copy;
+    });
+  };
+  for (std::vector<int>& list : copies_before_) sort(list);
+  for (std::vector<int>& list : copies_after_) sort(list);
+  for (auto& [region, list] : at_start_) sort(list);
+  std::unordered_map<std::string, int> numbers;
+  for (size_t v = 0; v < formulation.versions.size(); ++v) {
+    const Type& type = formulation.type(static_cast<int>(v));
+    std::string key(reinterpret_cast<const char*>(type.shape.data()),
+                    type.shape.size() * sizeof(int64_t));
+    key += static_cast<char>(type.dtype);
+    type_of_.push_back(numbers.try_emplace(key, static_cast<int>(numbers.size())).first->second);
+  }
+}
+
+const std::vector<Task>& ChoiceSchedules::steps(SpecId from, SpecId to, int version) {
+  auto [it, is_new] = steps_.try_emplace({from, to, type_of_[version]});
+  if (!is_new) return it->second;
+  const Type& type = formulation_.type(version);
+  double before = static_cast<double>(layouts_.bytes(from, type));
+  for (const ReshardStep& step : layouts_.plan(from, to, type).steps) {
+    const double after = static_cast<double>(layouts_.bytes(layouts_.intern(step.after), type));
+    it->second.push_back(
+        collectives_.task(name(step.kind), analyze::axes_of(step), step.seconds, before, after));
+    before = after;
+  }
+  return it->second;
+}
+
+analyze::StreamSchedule ChoiceSchedules::lay_out(const std::vector<int>& choice) {
+  choice_ = &choice;
+  std::fill(made_by_.begin(), made_by_.end(), std::pair(-1, -1));
+  Work work;
+  work_ = &work;
+  begin_stretch();
+  region(body_);
+  work.like = groups_.like;
+  return analyze::lay_out(work, analyze::stream_options(layouts_.profile()));
+}
+
+void ChoiceSchedules::begin_stretch() {
+  work_->stretches.emplace_back();
+  stretch_ = ++stretches_;
+}
+
+void ChoiceSchedules::region(RegionId id) {
+  if (const auto it = at_start_.find(id.index); it != at_start_.end()) add_copies(it->second);
+  for (NodeId node : flat_.region(id).nodes) visit(node);
+}
+
+void ChoiceSchedules::visit(NodeId id) {
+  const Node& node = flat_.node(id);
+  add_copies(copies_before_[id.index]);
+  if (op_of_[id.index] >= 0) add_op(op_of_[id.index]);
+  if (flow_of(node) == Flow::Loop) {
+    const LoopRegions parts = *loop_of(node);
+    const auto trips = static_cast<double>(trip_count(flat_, node).value_or(trips_));
+    between(id, {{parts.condition, trips + 1}, {parts.body, trips}});
+  } else if (flow_of(node) == Flow::Branches) {
+    std::vector<std::pair<RegionId, double>> parts;
+    for (RegionId branch : node.regions) parts.emplace_back(branch, 1);
+    between(id, parts);
+  }
+  add_copies(copies_after_[id.index]);
+}
+
+// As in analyze/schedule.cc: regions that take time stand between stretches.
+void ChoiceSchedules::between(NodeId id, const std::vector<std::pair<RegionId, double>>& parts) {
+  bool takes_time = false;
+  for (const auto& [part, times] : parts) {
+    if (times <= 0) continue;
+    Work* const outer = work_;
+    const int stretch = stretch_;
+    Work inner;
+    work_ = &inner;
+    begin_stretch();
+    region(part);
+    work_ = outer;
+    stretch_ = stretch;
+    if (!analyze::takes_time(inner)) continue;
+    takes_time = true;
+    work_->stretches.back().inner = static_cast<int>(work_->inners.size());
+    work_->stretches.back().times = times;
+    work_->inners.push_back(std::move(inner));
+    begin_stretch();
+  }
+  if (!takes_time) return;
+  for (ValueId result : flat_.node(id).results)
+    if (const int version = formulation_.definitions[result.index]; version >= 0)
+      made_by_[version] = {-1, -1};
+}
+
+int ChoiceSchedules::maker(int version) const {
+  const auto [stretch, task] = made_by_[version];
+  return stretch == stretch_ ? task : -1;
+}
+
+int ChoiceSchedules::add(Task task) {
+  std::sort(task.after.begin(), task.after.end());
+  task.after.erase(std::unique(task.after.begin(), task.after.end()), task.after.end());
+  if (!task.after.empty() && task.after.front() < 0) task.after.erase(task.after.begin());
+  std::vector<Task>& tasks = work_->stretches.back().tasks;
+  tasks.push_back(std::move(task));
+  return static_cast<int>(tasks.size()) - 1;
+}
+
+int ChoiceSchedules::add_reshard(int id, SpecId to, double weight) {
+  const Demand& demand = formulation_.demands[id];
+  const SpecId from = spec(demand.version);
+  int last = maker(demand.version);
+  if (from == to || from == kNoSpec || to == kNoSpec || weight == 0) return last;
+  const double spill = formulation_.spill_seconds(
+      demand.version, (*choice_)[formulation_.versions[demand.version].decision], layouts_);
+  if (spill > 0) {
+    Task task;
+    task.seconds = spill;
+    task.tag = id;
+    task.after = {last};
+    last = add(std::move(task));
+  }
+  for (Task task : steps(from, to, demand.version)) {
+    task.tag = id;
+    task.after = {last};
+    last = add(std::move(task));
+  }
+  return last;
+}
+
+void ChoiceSchedules::add_copies(const std::vector<int>& demands) {
+  for (int id : demands) {
+    const Demand& demand = formulation_.demands[id];
+    const int task = add_reshard(id, spec(demand.copy), formulation_.weight(demand.branch));
+    made_by_[demand.copy] = {stretch_, task};
+  }
+}
+
+double ChoiceSchedules::seconds_of(const FormulatedOp& op) const {
+  return op.set ? op.set->list[op.pick[(*choice_)[op.decision]]].seconds : op.fixed.compute_seconds;
+}
+
+void ChoiceSchedules::add_op(int id) {
+  const FormulatedOp& op = formulation_.ops[id];
+  const Node& node = flat_.node(op.node);
+  const double weight = formulation_.weight(op.branch);
+  const Strategy* strategy = op.set ? &op.set->list[op.pick[(*choice_)[op.decision]]] : nullptr;
+  Task task;
+  for (size_t i = 0; i < op.operands.size(); ++i) {
+    const int version = op.operands[i];
+    SpecId wanted = spec(version);
+    if (strategy)
+      wanted = strategy->operands[i];
+    else if (i < op.wants.size() && op.wants[i].decision >= 0)
+      wanted = formulation_.list(op.wants[i].list)[(*choice_)[op.wants[i].decision]];
+    const int demand = demands_of_[id][i];
+    task.after.push_back(demand >= 0 ? add_reshard(demand, wanted, weight) : maker(version));
+  }
+  if (weight > 0) task.seconds = seconds_of(op);
+  double sent = 0;
+  for (const CollectiveTotal& total : op.fixed.collectives)
+    if (weight > 0) sent += total.seconds;
+  int last = add(std::move(task));
+  if (sent > 0) {
+    Task communication;
+    communication.seconds = sent;
+    communication.stream = Stream::Inside;
+    communication.after = {last};
+    last = add(std::move(communication));
+  }
+  for (ValueId result : node.results)
+    if (const int version = formulation_.definitions[result.index]; version >= 0)
+      made_by_[version] = {stretch_, last};
+}
+
+std::vector<double> ChoiceSchedules::exposure(const std::vector<int>& choice,
+                                              const analyze::StreamSchedule& schedule) const {
+  // A stream that is busy all the time hides nothing, whatever is computed beside it.
+  constexpr double kLeast = 0.02;
+  double used = 0;
+  for (Stream stream : {Stream::Inside, Stream::Across})
+    used = std::max(used, schedule.busy[static_cast<size_t>(stream)]);
+  const double busy = schedule.seconds > 0 ? used / schedule.seconds : 0;
+  const double least = std::max(kLeast, std::pow(busy, 4));
+  std::vector<double> exposed(formulation_.demands.size(), 0.0), all(exposed), share(exposed);
+  double sent = 0;
+  int count = 0;
+  for (const analyze::StreamEvent& event : schedule.events) {
+    if (event.tag < 0) continue;
+    const double seconds = event.end - event.start;
+    all[event.tag] += seconds;
+    exposed[event.tag] += event.stream == Stream::Compute ? seconds : event.exposed;
+    sent += seconds;
+    ++count;
+  }
+  const double typical = count > 0 ? sent / count : 0;
+  // Seconds that are computed before each position.
+  std::vector<double> until(formulation_.end() + 2, 0.0);
+  for (const FormulatedOp& op : formulation_.ops) {
+    const double once =
+        op.set ? op.set->list[op.pick[choice[op.decision]]].seconds : op.fixed.compute_seconds;
+    until[op.position + 1] += once;
+  }
+  for (size_t p = 1; p < until.size(); ++p) until[p] += until[p - 1];
+  for (size_t d = 0; d < share.size(); ++d) {
+    const Demand& demand = formulation_.demands[d];
+    if (all[d] > 0) {
+      share[d] = std::clamp(exposed[d] / all[d], least, 1.0);
+      continue;
+    }
+    const Version& version = formulation_.versions[demand.version];
+    const int wanted = demand.op >= 0 ? formulation_.ops[demand.op].position
+                                      : formulation_.versions[demand.copy].first;
+    const double between = until[std::max(wanted, version.first)] - until[version.first + 1];
+    share[d] = std::clamp(typical > 0 ? 1 - between / typical : 1, least, 1.0);
+  }
+  return share;
+}
+
+}  // namespace cleave::plan
