@@ -3,6 +3,7 @@
 #include <limits>
 #include <random>
 
+#include "cleave/analyze/kernels.h"
 #include "cleave/plan/planner.h"
 #include "cleave/plan/tables.h"
 #include "models.h"
