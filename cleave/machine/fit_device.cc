@@ -146,54 +146,71 @@ void fit_products(const DeviceMeasurements& measured, MachineProfile& profile) {
          profile);
 }
 
-// One line for every kind inside a node; across nodes, what the fastest protocol of the base says.
-// All_reduce comes first: it bounds what a reduce_scatter takes.
+using Timings = std::vector<const CollectiveTiming*>;
+
+Timings of_kind(const DeviceMeasurements& measured, CollectiveKind kind) {
+  Timings found;
+  for (const CollectiveTiming& timing : measured.collectives)
+    if (timing.kind == kind) found.push_back(&timing);
+  return found;
+}
+
+// A line through the smallest and the largest; across nodes, what the fastest protocol says.
+CollectiveProtocol first_line(const Timings& timings,
+                              const std::vector<CollectiveProtocol>& protocols) {
+  CollectiveProtocol line;
+  line.name = "measured";
+  for (const CollectiveProtocol& known : protocols)
+    if (known.across_gbps > line.across_gbps) {
+      line.across_us = known.across_us;
+      line.across_log2_us = known.across_log2_us;
+      line.across_gbps = known.across_gbps;
+    }
+  const auto by_bytes = [](const CollectiveTiming* timing) { return timing->bytes; };
+  const CollectiveTiming& smallest = **std::ranges::min_element(timings, {}, by_bytes);
+  const CollectiveTiming& largest = **std::ranges::max_element(timings, {}, by_bytes);
+  line.base_us = smallest.seconds * 1e6;
+  line.ring_us = 0.1;
+  line.inside_gbps = largest.bytes * collective_traffic(largest.kind, largest.ranks, false) /
+                     largest.seconds * 1e-9;
+  return line;
+}
+
+void improve_line(CollectiveProtocol& line, const Timings& timings, const MachineProfile& profile) {
+  auto error = [&] {
+    double sum = 0;
+    for (const CollectiveTiming* timing : timings)
+      sum += std::pow(std::log(predicted_seconds(*timing, profile) / timing->seconds), 2);
+    return sum;
+  };
+  double best = error();
+  for (double step : {2.0, 1.4, 1.15, 1.05, 1.02, 1.005})
+    for (int sweep = 0; sweep < 50; ++sweep)
+      for (double* value : {&line.base_us, &line.ring_us, &line.inside_gbps})
+        for (double factor : {step, 1 / step}) {
+          const double before = *value;
+          *value *= factor;
+          if (const double now = error(); now < best - 1e-12)
+            best = now;
+          else
+            *value = before;
+        }
+}
+
+// One line for every kind. Kinds bound each other, as an all_reduce takes no longer than its two
+// halves, so that all of them are improved in turns.
 void fit_links(const DeviceMeasurements& measured, MachineProfile& profile) {
-  for (CollectiveKind kind :
-       {CollectiveKind::AllReduce, CollectiveKind::AllGather, CollectiveKind::ReduceScatter,
-        CollectiveKind::AllToAll, CollectiveKind::Permute}) {
-    std::vector<const CollectiveTiming*> timings;
-    for (const CollectiveTiming& timing : measured.collectives)
-      if (timing.kind == kind) timings.push_back(&timing);
-    if (timings.empty()) continue;
-    std::vector<CollectiveProtocol>& protocols = profile.collectives[static_cast<size_t>(kind)];
-    CollectiveProtocol protocol;
-    protocol.name = "measured";
-    for (const CollectiveProtocol& known : protocols)
-      if (known.across_gbps > protocol.across_gbps) {
-        protocol.across_us = known.across_us;
-        protocol.across_log2_us = known.across_log2_us;
-        protocol.across_gbps = known.across_gbps;
-      }
-    const CollectiveTiming& largest =
-        **std::ranges::max_element(timings, {}, [](const auto* t) { return t->bytes; });
-    const CollectiveTiming& smallest =
-        **std::ranges::min_element(timings, {}, [](const auto* t) { return t->bytes; });
-    protocol.base_us = smallest.seconds * 1e6;
-    protocol.ring_us = 0.1;
-    protocol.inside_gbps =
-        largest.bytes * collective_traffic(kind, largest.ranks, false) / largest.seconds * 1e-9;
-    protocols = {protocol};
-    auto error = [&] {
-      double sum = 0;
-      for (const CollectiveTiming* timing : timings)
-        sum += std::pow(std::log(predicted_seconds(*timing, profile) / timing->seconds), 2);
-      return sum;
-    };
-    double best = error();
-    for (double step : {2.0, 1.4, 1.15, 1.05, 1.02, 1.005})
-      for (int sweep = 0; sweep < 50; ++sweep)
-        for (double* value :
-             {&protocols[0].base_us, &protocols[0].ring_us, &protocols[0].inside_gbps})
-          for (double factor : {step, 1 / step}) {
-            const double before = *value;
-            *value *= factor;
-            if (const double now = error(); now < best - 1e-12)
-              best = now;
-            else
-              *value = before;
-          }
-  }
+  constexpr int kRounds = 3;
+  for (int round = 0; round <= kRounds; ++round)
+    for (int k = 0; k < kNumCollectiveKinds; ++k) {
+      const Timings timings = of_kind(measured, static_cast<CollectiveKind>(k));
+      std::vector<CollectiveProtocol>& protocols = profile.collectives[static_cast<size_t>(k)];
+      if (timings.empty()) continue;
+      if (round == 0)
+        protocols = {first_line(timings, protocols)};
+      else
+        improve_line(protocols[0], timings, profile);
+    }
 }
 
 }  // namespace

@@ -23,6 +23,18 @@ namespace {
 
 constexpr std::string_view kLimitNames[] = {"nothing", "arithmetic", "memory", "launch"};
 
+// Before anything prints them: axes go by their numbers in the mesh.
+void check_axes(const ShardingSpec& spec, const std::string& what) {
+  const auto known = static_cast<int64_t>(spec.mesh->axes.size());
+  std::vector<const AxisList*> lists = {&spec.replicated, &spec.partial};
+  for (const DimSpec& dim : spec.dims) lists.push_back(&dim.axes);
+  for (const AxisList* list : lists)
+    for (const AxisRef& ref : *list)
+      if (ref.axis < 0 || ref.axis >= known)
+        throw_user("{}: its layout uses axis {} of the mesh {}, which has {}", what, ref.axis,
+                   to_string(*spec.mesh), known);
+}
+
 void check_spec(const ShardingSpec& spec, const Type& type, const MeshPtr& mesh,
                 const std::string& what) {
   if (!is_ranked_tensor(type)) {
@@ -33,6 +45,7 @@ void check_spec(const ShardingSpec& spec, const Type& type, const MeshPtr& mesh,
   if (spec.mesh != mesh && spec.mesh->axes != mesh->axes)
     throw_user("{} lies on the mesh {}, and others lie on {}; one mesh is needed", what,
                to_string(*spec.mesh), to_string(*mesh));
+  check_axes(spec, what);
   if (spec.rank() != type.rank())
     throw_user("{} is {}, and its layout {} has {} dimensions", what, to_string(type),
                to_string(spec), spec.rank());

@@ -207,7 +207,7 @@ std::string error_of(std::string_view name) {
 TEST(Models, SayWhichNameOrOptionDoesNotExist) {
   using testing::HasSubstr;
   EXPECT_THAT(error_of("model:gpd"), HasSubstr("there is no model 'gpd'; there are encoder, gpt"));
-  EXPECT_THAT(error_of("model:gpt?depth=3"), HasSubstr("has no option 'depth'; it has layers=2"));
+  EXPECT_THAT(error_of("model:gpt?depth=3"), HasSubstr("has no option 'depth'; it has size=none"));
   EXPECT_THAT(error_of("model:gpt?layers=x"), HasSubstr("layers='x' is not an integer"));
   EXPECT_THAT(error_of("model:gpt?layers"), HasSubstr("'layers' is not option=value"));
   EXPECT_THAT(error_of("model:gpt?heads=3"), HasSubstr("3 heads do not divide the width d=128"));
