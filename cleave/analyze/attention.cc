@@ -25,7 +25,7 @@ bool is_made_of_nothing(const Node& node) {
   return node.def->has(kConstantLike) || is<op::Iota>(node);
 }
 
-bool is_exponential(const Node& node) { return node.name() == "stablehlo.exponential"; }
+bool is_exponential(const Node& node) { return is<op::Exponential>(node); }
 
 // Values that follow from positions and constants alone, such as a mask. Layers may share them.
 class Positions {
@@ -118,14 +118,14 @@ class Gatherer {
   // Whether an op on rows leads to rows or back to the scores.
   bool stays(const Node& node) const {
     const int64_t rows_of = element_count(graph_, node.results[0]);
-    return rows_of == size_ || is<op::Reshape, op::BroadcastInDim, op::Convert>(node) ||
+    return rows_of == size_ || is<op::Reshape, op::Convert>(node) || node.def->has(kRepeats) ||
            node.def->has(kElementwise);
   }
 
   bool is_member(const Node& node) const {
     return node.results.size() == 1 && graph_.type(node.results[0]).is_tensor() &&
            (node.def->has(kElementwise) || is_view(node) || is_made_of_nothing(node) ||
-            is<op::Reduce, op::BroadcastInDim, op::Softmax>(node));
+            is<op::Reduce, op::Softmax>(node) || node.def->has(kRepeats));
   }
 
   // An op of the kernel: its result and its operands are inside as well, unless they are numbers or
@@ -161,9 +161,10 @@ class Gatherer {
 
 // Gives products their roles. Dimensions of values inside are labelled: b for batch, q and k for
 // what came from the two sides of the scores.
-class Classifier {
+class TensorClassifier {
  public:
-  Classifier(const Graph& graph, const Gatherer& all, Positions& positions, NodeId exponential)
+  TensorClassifier(const Graph& graph, const Gatherer& all, Positions& positions,
+                   NodeId exponential)
       : graph_(graph), all_(all), positions_(positions), exponential_(exponential) {}
 
   std::optional<Attention> run(const std::vector<NodeId>& order) {
@@ -390,7 +391,7 @@ std::vector<Attention> find_attention(const Graph& graph, RegionId region) {
     const bool closed = all.run();
     seen.insert(all.inner.begin(), all.inner.end());
     std::optional<Attention> made;
-    if (closed) made = Classifier(graph, all, positions, id).run(order);
+    if (closed) made = TensorClassifier(graph, all, positions, id).run(order);
     if (!made) continue;
     inside.insert(made->inner.begin(), made->inner.end());
     found.push_back(std::move(*made));

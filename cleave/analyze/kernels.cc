@@ -121,7 +121,7 @@ class Fuser {
       return is_product_with_vector(node) ? Role::Reduce : Role::Library;
     if (is<op::Reshape, op::BitcastConvert>(node)) return Role::View;
     if (def.has(kElementwise) || def.has(kViewLike) || def.has(kRepeats) || def.has(kWindow) ||
-        is<op::Gather, op::Pad, op::Concatenate, op::DynamicUpdateSlice>(node))
+        def.has(kAssembles) || is<op::Gather>(node))
       return node.results.size() == 1 ? Role::Inside : Role::Own;
     return Role::Own;
   }
@@ -333,6 +333,13 @@ class Fuser {
     for (NodeId id : nodes_) count_spills(id);
   }
 
+  double spill_of(ValueId value) const {
+    const Value& made = graph_.value(value);
+    if (!made.producer.valid() || node(made.producer).parent != region_) return 0;
+    const std::vector<double>& spills = uses_[made.producer.index].spills;
+    return made.index < spills.size() ? spills[made.index] : 0;
+  }
+
   // A value that is computed in its users' kernels is written and read instead; a reduction that
   // was inside a kernel makes it read everything twice.
   void count_spills(NodeId id) {
@@ -342,7 +349,11 @@ class Fuser {
     if (roles_[id.index] == Role::Known) return;
     for (size_t i = 0; i < node.results.size(); ++i) {
       const ValueId result = node.results[i];
-      if (written_[result.index] || roles_[id.index] == Role::View) continue;
+      if (written_[result.index]) continue;
+      if (roles_[id.index] == Role::View) {  // what the bytes that it shows would take
+        use.spills[i] = spill_of(node.operands[std::min(i, node.operands.size() - 1)]);
+        continue;
+      }
       use.spills[i] = 2 * bytes(result);
       if (roles_[id.index] == Role::Reduce) use.spills[i] += total(inside_[result.index]);
     }

@@ -68,8 +68,7 @@ class Orders {
   }
 
   bool keeps_rank(const Node& node) const {
-    return (node.def->has(kViewLike) ||
-            is<op::Pad, op::Concatenate, op::DynamicUpdateSlice>(node)) &&
+    return (node.def->has(kViewLike) || node.def->has(kAssembles)) &&
            graph_.operand_type(node, 0).rank() == graph_.result_type(node).rank();
   }
 

@@ -49,8 +49,9 @@ enum Trait : uint32_t {
   // The result is operand 0 in another element type, shape or order of dimensions: convert,
   // reshape, transpose.
   kRelabels = 1 << 22,
-  kWindow = 1 << 23,   // the result is a window of operand 0: slice, dynamic_slice
-  kRepeats = 1 << 24,  // elements of operand 0 stand in several places: broadcast_in_dim
+  kWindow = 1 << 23,     // the result is a window of operand 0: slice, dynamic_slice
+  kRepeats = 1 << 24,    // elements of operand 0 stand in several places: broadcast_in_dim
+  kAssembles = 1 << 26,  // puts operands together, computes nothing: pad, concatenate, updates
   // It steers propagation and says nothing else: a program does without it. Barriers, edges.
   kSteersPropagation = 1 << 25,
 };

@@ -26,6 +26,7 @@ CLEAVE_OP(Call, "func.call");
 CLEAVE_OP(Composite, "stablehlo.composite");
 CLEAVE_OP(FuncReturn, "func.return");
 CLEAVE_OP(OptimizationBarrier, "stablehlo.optimization_barrier");
+CLEAVE_OP(Exponential, "stablehlo.exponential");
 CLEAVE_OP(Tuple, "stablehlo.tuple");
 CLEAVE_OP(GetTupleElement, "stablehlo.get_tuple_element");
 CLEAVE_OP(CustomCall, "stablehlo.custom_call");

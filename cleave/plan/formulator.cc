@@ -263,6 +263,10 @@ int Formulator::join(NodeId id, const StrategySet& set, const std::vector<int>& 
       lead_operand = static_cast<int>(i);
     }
   }
+  // A reshard of what is in memory costs less than one of what is computed from it in a kernel.
+  if (lead >= 0 && out_.versions[lead].spill_bytes == 0 &&
+      analyze::spill_bytes(graph_, node.results[0]) > 0 && !is_free(lead))
+    return -1;
   if (lead < 0 || bound.size() > 1 || (view && bound.size() + free.size() != 1)) return -1;
   const int target = out_.versions[lead].decision;
   const ListId list = out_.versions[lead].list;

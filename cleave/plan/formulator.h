@@ -83,8 +83,8 @@ class Formulator {
   std::vector<SpecId> matching(const ShardingSpec& spec, const Type& type) const;
   // The annotation of the value and what the caller said of it.
   std::vector<Pin> pins_on(ValueId value) const;
-  // Which values an executor holds, and how long: what is in no memory is computed where it is used,
-  // from what it is made of, and some results take the place of an operand.
+  // Which values an executor holds, and how long: what is in no memory is computed where it is
+  // used, from what it is made of, and some results take the place of an operand.
   void hold_as_executed();
   void compact();
 

@@ -146,6 +146,7 @@ TEST(SubAxes, GroupedHeadsShareAnAxis) {
   PlannerOptions options = options_for("model=8", true);
   options.pins.push_back(
       parse_pin(R"(dot_general.3=[{"model":(1)2}, {}, {"model":(2)4}, {}])", options.mesh));
+  options.pins.push_back(parse_pin(R"(dot_general.4=[{"model":(1)2}, {}, {}, {?}])", options.mesh));
   const Plan plan = plan_of(small, options);
   EXPECT_EQ(to_string(plan.find_value("dot_general.4")->spec.dims[0].axes, *plan.mesh),
             R"("model":(1)2)");

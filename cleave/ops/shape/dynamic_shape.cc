@@ -341,7 +341,7 @@ void register_dynamic_shape_ops(OpRegistry& r) {
          .alias = alias_dynamic_slice,
          .propagation_class = always<PropagationClass::DynamicSlice>});
   r.add({.name = "stablehlo.dynamic_update_slice",
-         .traits = kPure,
+         .traits = kPure | kAssembles,
          .infer = infer_dynamic_update_slice,
          .rule = dynamic_update_slice_rule,
          .partial = dynamic_update_slice_partial,

@@ -433,13 +433,13 @@ void register_shape_ops(OpRegistry& r) {
          .partial = view_partial,
          .eval = eval_reverse});
   r.add({.name = "stablehlo.pad",
-         .traits = kPure,
+         .traits = kPure | kAssembles,
          .infer = infer_pad,
          .rule = slice_rule,
          .partial = pad_partial,
          .eval = eval_pad});
   r.add({.name = "stablehlo.concatenate",
-         .traits = kPure,
+         .traits = kPure | kAssembles,
          .infer = infer_concatenate,
          .rule = concatenate_rule,
          .partial = concatenate_partial,
