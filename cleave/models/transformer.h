@@ -38,9 +38,9 @@ struct GptConfig {
   NormKind norm = NormKind::Rms;
   FeedForwardKind feed_forward = FeedForwardKind::Gated;
   Positions positions = Positions::Rotary;
-  bool bias = false;             // of products; layer norms have one too
-  bool tied = false;             // the head is the embedding
-  std::optional<DType> compute;  // weights are converted to it before use
+  bool bias = false;                            // of products; layer norms have one too
+  bool tied = false;                            // the head is the embedding
+  std::optional<DType> compute = std::nullopt;  // weights are converted to it before use
   Remat remat = Remat::None;
   int64_t remat_every = 1;  // of so many layers the first is subject to `remat`
   // Scores and probabilities of the attention are computed again for the derivative, as flash
