@@ -229,8 +229,11 @@ CollectiveCost collective_cost(CollectiveKind kind, const GroupLinks& links,
   return CollectiveCost(least_lines(std::move(lines)));
 }
 
-CollectiveCost collective_cost(CollectiveKind kind, const Mesh& mesh, const AxisList& axes,
-                               const MachineProfile& profile) {
+namespace {
+
+// Without its launch.
+CollectiveCost cost_over_axes(CollectiveKind kind, const Mesh& mesh, const AxisList& axes,
+                              const MachineProfile& profile) {
   if (profile.axis_links.empty())
     return collective_cost(kind, group_links(mesh, axes, profile), profile);
   struct Phase {
@@ -263,6 +266,18 @@ CollectiveCost collective_cost(CollectiveKind kind, const Mesh& mesh, const Axis
     }
     if (phases_shrink(kind)) share /= static_cast<double>(phase.size);
   }
+  return CollectiveCost(std::move(lines));
+}
+
+}  // namespace
+
+CollectiveCost collective_cost(CollectiveKind kind, const Mesh& mesh, const AxisList& axes,
+                               const MachineProfile& profile) {
+  const CollectiveCost alone = cost_over_axes(kind, mesh, axes, profile);
+  std::vector<CostLine> lines = alone.lines();
+  // A measured collective follows another one of its kind; in a program it is launched.
+  if (total_size(axes) > 1)
+    for (CostLine& line : lines) line.latency += profile.executor.launch_us * 1e-6;
   return CollectiveCost(std::move(lines));
 }
 

@@ -46,8 +46,8 @@ double collective_traffic(CollectiveKind kind, int64_t ranks, bool shared_memory
 // reduce_scatter, the buffer of the others. Free for a group of one.
 CollectiveCost collective_cost(CollectiveKind kind, const GroupLinks& links,
                                const MachineProfile& profile);
-// Over mesh axes; axes with links of their own in the profile are run as phases of a hierarchy, the
-// slower ones on what the faster ones have left.
+// Over mesh axes, with the launch by the profile's executor; axes with links of their own in the
+// profile are run as phases of a hierarchy, the slower ones on what the faster ones have left.
 CollectiveCost collective_cost(CollectiveKind kind, const Mesh& mesh, const AxisList& axes,
                                const MachineProfile& profile);
 double collective_seconds(CollectiveKind kind, double bytes, const Mesh& mesh, const AxisList& axes,
