@@ -35,13 +35,13 @@ TEST(Scenarios, sharded_with_replicated_unsharded_and_another_axis_needs_nothing
 }
 
 TEST(Scenarios, one_axis_on_different_dimensions_moves_one_operand) {
-  const Tensor a = random({256, 512}, 1), b = random({256, 512}, 2);
+  const Tensor a = random({1024, 2048}, 1), b = random({1024, 2048}, 2);
   CommLog log;
   expect_same(a.shard(kMesh, P("model", {})) * b.shard(kMesh, P({}, "model")), a * b);
   EXPECT_EQ(log.count(), 1) << to_string(log);
   EXPECT_EQ(log.count("all_to_all"), 1) << to_string(log);
-  // A device has 256 x 128 elements and gets what it lacks of its 64 x 512.
-  EXPECT_EQ(log.bytes(), 64 * 384 * 4);
+  // A device has 1024 x 512 elements and gets what it lacks of its 256 x 2048.
+  EXPECT_EQ(log.bytes(), 256 * 1536 * 4);
 }
 
 TEST(Scenarios, elementwise_on_equal_layouts_is_local) {

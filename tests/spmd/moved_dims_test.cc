@@ -31,6 +31,7 @@ std::string sort_of(const std::string& size, const std::string& from, const std:
 // Links whose time is a matter of bytes, or of starting at all.
 MachineProfile profile_of(double latency_us) {
   MachineProfile profile = default_profile();
+  profile.executor.launch_us = 0;
   AxisLinks links;
   links.fill({latency_us, 1});
   profile.axis_links["x"] = links;

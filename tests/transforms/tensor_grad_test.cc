@@ -191,8 +191,8 @@ TEST(Marks, KeepSparesAProductOfACheckpoint) {
   expect_near(kx, gx);
   expect_near(kw, gw);
   // Forward, and one product for each of two cotangents; without `keep` the forward one again.
-  const std::string again = trace(grad<0, 1>(all))(x, w).text();
-  const std::string kept = trace(grad<0, 1>(some))(x, w).text();
+  const std::string again = trace(value_and_grad<0, 1>(all))(x, w).text();
+  const std::string kept = trace(value_and_grad<0, 1>(some))(x, w).text();
   EXPECT_EQ(count(kept, "cleave.keep"), 0u);
   EXPECT_EQ(count(kept, "stablehlo.optimization_barrier"), 1u);
   EXPECT_GE(count(again, "stablehlo.dot_general"), 4u);
