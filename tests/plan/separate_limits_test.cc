@@ -43,7 +43,7 @@ void expect_monotone(const std::string& model, const char* mesh, const std::vect
 // Where memory hardly matters any more, and limits are close to each other: any of the plans would
 // do for all, and which one a search finds is luck.
 TEST(SeparateLimits, OfResnetAreMonotone) {
-  expect_monotone("model:resnet?step=train&blocks=1,1", "x=2,y=2", {0.2, 0.55, 0.6, 0.65}, 3000);
+  expect_monotone("model:resnet?step=train&blocks=1,1", "x=2,y=2", {0.2, 0.55, 0.6, 0.65}, 1000);
 }
 
 TEST(SeparateLimits, OfAUnetAreMonotone) {
