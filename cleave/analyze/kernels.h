@@ -39,7 +39,6 @@ std::optional<KernelUse> kernel_use(const Node& node);  // nothing if the node h
 // Marks every node of a flat function and of the regions inside with what the profile's executor
 // makes of it. Nothing is marked for an executor without a name.
 void mark_kernels(Graph& graph, std::string_view entry, const MachineProfile& profile);
-void unmark_kernels(Graph& graph);
 bool is_marked(const Graph& graph, RegionId body);  // of a function
 
 bool is_donated_argument(const AttrDict& attrs);  // its memory may become a result's

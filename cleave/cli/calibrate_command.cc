@@ -12,6 +12,7 @@
 #include "cleave/cli/measure_scripts.h"
 #include "cleave/compile/measure_host.h"
 #include "cleave/core/error.h"
+#include "cleave/core/input_file.h"
 #include "cleave/core/output_file.h"
 #include "cleave/core/units.h"
 #include "cleave/machine/fit.h"
@@ -119,7 +120,7 @@ void fit_from(const CalibrateCommand& command) {
   if (!command.out.empty()) check_writable(command.out);
   DeviceMeasurements measured;
   try {
-    measured = measurements_from_json(read_text(command.from));
+    measured = measurements_from_json(read_input_file(command.from));
   } catch (const UserError& error) {
     throw_user("{}: {}", command.from, error.what());
   }

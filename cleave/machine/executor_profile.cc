@@ -11,7 +11,6 @@ ExecutorProfile xla_gpu() {
   return {.name = "xla-gpu",
           .fuses = true,
           .recomputes = true,
-          .chooses_order = true,
           .merges_siblings = true,
           .tf32 = true,
           .overlaps = true,
@@ -25,8 +24,7 @@ ExecutorProfile xla_gpu() {
           .short_row = 16,
           .longest_row = 16384,
           .most_reads = 24,
-          .vector_tops = 14,
-          .memory_share = 0.75};
+          .vector_tops = 14};
 }
 
 // XLA's rules; a TPU launches no kernels one by one.
@@ -37,7 +35,6 @@ ExecutorProfile xla_tpu() {
   executor.launch_us = 0.5;
   executor.step_us = 50;
   executor.argument_us = 0.5;
-  executor.memory_share = 0.9;
   return executor;
 }
 
@@ -51,8 +48,7 @@ ExecutorProfile eager() {
           .transpose_share = 0.85,
           .strided_share = 0.21,
           .short_row = 16,
-          .vector_tops = 14,
-          .memory_share = 0.9};
+          .vector_tops = 14};
 }
 
 ExecutorProfile inductor() {
@@ -61,7 +57,6 @@ ExecutorProfile inductor() {
   executor.flash_attention = true;
   executor.tf32 = false;
   executor.step_us = executor.argument_us = 0;
-  executor.memory_share = 0.9;
   return executor;
 }
 

@@ -14,7 +14,6 @@ struct ExecutorProfile {
   std::string name;              // empty: every op is a kernel of its own, as it was measured alone
   bool fuses = false;            // elementwise ops, views and reductions become kernels together
   bool recomputes = false;       // what has several users is computed in each if that moves less
-  bool chooses_order = false;    // dimensions lie in memory as products and kernels like them
   bool merges_siblings = false;  // kernels over the same large operand become one
   bool flash_attention = false;  // scores of attention are never written
   bool tf32 = false;             // products of f32 run in tf32 unless the program forbids it
@@ -30,7 +29,6 @@ struct ExecutorProfile {
   int64_t longest_row = 0;       // a row reduction that is fused with what uses it
   int64_t most_reads = 0;        // operands of a kernel
   double vector_tops = 0;        // elementwise ops, 1e12 per second
-  double memory_share = 1;       // of the device's memory, what a program gets of it
   bool operator==(const ExecutorProfile&) const = default;
 };
 

@@ -206,7 +206,7 @@ std::vector<MachineProfile> make_builtins() {
   constexpr double kReached = 920.0 / 989, kReachedTf32 = 340.0 / 495;
   set_tiles(all[0], 108, 312 * kReached, 156 * kReachedTf32, 16, 624 * kReached);
   for (size_t i : {1, 2}) set_tiles(all[i], 132, 920, 340, 51.5, 1800);
-  // FlashAttention-2 (arXiv 2307.08691, figures 4 and 7: forward and backward, heads of 128).
+  // Our estimates for FlashAttention-2, forward and backward, heads of 128: not measured.
   all[0].attention_tflops = 190;
   for (size_t i : {1, 2}) all[i].attention_tflops = 330;
   set_tiles(all[3], 148, 2250 * kReached, 1100 * kReachedTf32, 65, 4500 * kReached);

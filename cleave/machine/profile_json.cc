@@ -40,7 +40,6 @@ struct Member {
 constexpr Member<ExecutorProfile> kExecutorMembers[] = {
     {"fuses", &ExecutorProfile::fuses},
     {"recomputes", &ExecutorProfile::recomputes},
-    {"chooses_order", &ExecutorProfile::chooses_order},
     {"merges_siblings", &ExecutorProfile::merges_siblings},
     {"flash_attention", &ExecutorProfile::flash_attention},
     {"tf32", &ExecutorProfile::tf32},
@@ -56,7 +55,6 @@ constexpr Member<ExecutorProfile> kExecutorMembers[] = {
     {"longest_row", &ExecutorProfile::longest_row},
     {"most_reads", &ExecutorProfile::most_reads},
     {"vector_tops", &ExecutorProfile::vector_tops},
-    {"memory_share", &ExecutorProfile::memory_share},
 };
 constexpr Member<TileModel> kTileMembers[] = {
     {"units", &TileModel::units},
