@@ -290,7 +290,7 @@ class Fuser {
       }
     }
     const double once = total(mine) + bytes(result) * (1.0 + static_cast<double>(users.size()));
-    return once < again;
+    return once <= again;
   }
 
   void count_kernels() {

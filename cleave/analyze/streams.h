@@ -67,6 +67,7 @@ struct StreamEvent {
   double executions = 1;
   double exposed = 0;  // seconds of [start, end) in which nothing is computed, shared between
                        // collectives of different streams; 0 for what computes
+  bool is_critical = false;  // on the chain of tasks without a gap that makes the schedule as long
 };
 
 // The trips of a loop after the first one, whose events are there.

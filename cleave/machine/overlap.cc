@@ -15,4 +15,11 @@ OverlapRules overlap_rules(const ExecutorProfile& executor) {
   return {true, 1, kPrefetchShare, kDdpBucketBytes};
 }
 
+double combine_limit(CollectiveKind kind, int64_t ranks, const ExecutorProfile& executor) {
+  const bool is_combined = kind == CollectiveKind::AllGather || kind == CollectiveKind::AllReduce ||
+                           kind == CollectiveKind::ReduceScatter;
+  const double most = overlap_rules(executor).combine_bytes;
+  return is_combined && most > 0 ? combine_limit(kind, most, ranks) : 0;
+}
+
 }  // namespace cleave

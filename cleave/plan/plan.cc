@@ -142,6 +142,7 @@ Plan plan_of(const Json& json) {
     plan.bound.gap = bound.at("gap");
     plan.bound.step_bound = bound.value("step_bound", plan.bound.lower_bound);
     plan.bound.step_gap = bound.value("step_gap", plan.bound.gap);
+    plan.bound.model_gap = bound.value("model_gap", plan.bound.gap);
   }
   plan.bound.proven = bound.at("proven");
   plan.bound.cut = bound.at("cut");
@@ -244,7 +245,7 @@ PlanBound PlanBound::none(std::string solver) {
   bound.solver = std::move(solver);
   bound.exists = false;
   bound.gap = 1;
-  bound.step_gap = 1;
+  bound.step_gap = bound.model_gap = 1;
   return bound;
 }
 
@@ -259,16 +260,22 @@ std::string step_text(const Plan& plan, int decimals) {
   const PlanTotals& totals = plan.totals;
   const PlanBound& bound = plan.bound;
   const auto text = [&](double seconds) { return seconds_text(seconds, decimals); };
-  const std::string sum = text(totals.seconds) + to_string(bound, text(bound.lower_bound));
-  if (totals.step_seconds == totals.seconds) return sum;
-  const std::string least =
-      bound.exists ? fmt::format(", at least {}{} (gap {:.3f}%)", text(bound.step_bound),
-                                 bound.alike ? " with layers alike" : "", 100 * bound.step_gap)
-                   : std::string();
+  if (totals.step_seconds == totals.seconds)
+    return text(totals.seconds) + to_string(bound, text(bound.lower_bound));
+  const char* alike = bound.alike ? " with layers alike" : "";
+  const std::string least = bound.exists ? fmt::format(", at least {}{} (gap {:.3f}%)",
+                                                       text(bound.step_bound), alike,
+                                                       100 * bound.step_gap)
+                                         : std::string();
+  const std::string model =
+      bound.exists ? fmt::format("; the additive model that chose it has a gap of {:.3f}%{}{}",
+                                 100 * bound.model_gap, alike, bound.cut ? ", cut short" : "")
+                   : fmt::format("; {} gives no bound", bound.solver);
   return fmt::format(
-      "{}{}\n  {} compute, {} communication of which {} exposed\n  without overlap {}",
+      "{}{}\n  {} compute, {} communication of which {} exposed\n  without overlap {}{}",
       text(totals.step_seconds), least, text(totals.step_seconds - totals.exposed_seconds),
-      text(totals.communication_seconds), text(totals.exposed_seconds), sum);
+      text(totals.communication_seconds), text(totals.exposed_seconds), text(totals.seconds),
+      model);
 }
 
 const PlannedValue* Plan::find_value(std::string_view name) const {
@@ -295,7 +302,8 @@ std::string to_json(const Plan& plan, int indent) {
                  {"cut", plan.bound.cut},
                  {"alike", plan.bound.alike},
                  {"step_bound", plan.bound.exists ? Json(plan.bound.step_bound) : Json(nullptr)},
-                 {"step_gap", plan.bound.exists ? Json(plan.bound.step_gap) : Json(nullptr)}}},
+                 {"step_gap", plan.bound.exists ? Json(plan.bound.step_gap) : Json(nullptr)},
+                 {"model_gap", plan.bound.exists ? Json(plan.bound.model_gap) : Json(nullptr)}}},
                {"memory",
                 {{"limit", plan.memory.limit ? Json(*plan.memory.limit) : Json(nullptr)},
                  {"peak", plan.memory.peak},
