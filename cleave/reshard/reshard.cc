@@ -317,11 +317,14 @@ double Resharder::seconds(const ShardingSpec& from, const ShardingSpec& to, cons
 
 ReshardPrice Resharder::price(const ShardingSpec& from, const ShardingSpec& to, const Shape& shape,
                               DType dtype) {
-  if (from.same_layout(to) || (from.is_fully_replicated() && to.is_fully_replicated())) return {};
-  if (EvenReshards* all = impl_->even_on(from.mesh))
+  const bool is_single = Impl::involves_single_device(from, to);
+  if (!is_single &&
+      (from.same_layout(to) || (from.is_fully_replicated() && to.is_fully_replicated())))
+    return {};
+  if (EvenReshards* all = is_single ? nullptr : impl_->even_on(from.mesh))
     if (const auto price = all->price(from, to, shape, dtype)) return *price;
-  check_arguments(from, to, shape, /*trusted=*/true);
-  if (!impl_->options.whole_axes || Impl::involves_single_device(from, to))
+  check_arguments(from, to, shape, /*trusted=*/!is_single);
+  if (!impl_->options.whole_axes || is_single)
     return impl_->price_of(impl_->plan(from, to, shape, dtype), from.mesh);
   // Who asks by whole axes asks for all pairs, and often for the same.
   const auto [known, is_new] = impl_->searched.try_emplace(
