@@ -219,9 +219,7 @@ bool is_sent(std::string_view kind) {
 
 }  // namespace
 
-AxisList axes_of(const ReshardStep& step) {
-  return step.links.empty() ? step.axes : step.links;
-}
+AxisList axes_of(const ReshardStep& step) { return step.links.empty() ? step.axes : step.links; }
 
 Stream stream_of(std::string_view kind, int64_t nodes) {
   if (!is_sent(kind)) return Stream::Compute;

@@ -11,7 +11,8 @@
 namespace cleave::plan {
 
 // The schedules of choices (analyze/schedule.h), straight from a formulation: what the Program of
-// the choice is laid out as, without making the Program. Everything that it is given must outlive it.
+// the choice is laid out as, without making the Program. Everything that it is given must outlive
+// it.
 class ChoiceSchedules {
  public:
   ChoiceSchedules(const Graph& flat, const std::string& entry, const Formulation& formulation,

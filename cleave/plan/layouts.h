@@ -98,8 +98,8 @@ class Layouts {
   std::unordered_map<std::string, SpecId> ids_;
   std::unordered_map<std::string, std::vector<SpecId>> candidates_;
   std::unordered_map<std::string, int> types_;
-  std::vector<int> pricer_of_;                           // by type
-  std::unordered_map<int64_t, int> pricer_of_size_;      // by bytes
+  std::vector<int> pricer_of_;                                 // by type
+  std::unordered_map<int64_t, int> pricer_of_size_;            // by bytes
   std::vector<std::vector<std::vector<ReshardPrice>>> known_;  // by type, from, to
   std::string key_;
 };

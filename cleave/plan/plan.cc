@@ -263,10 +263,10 @@ std::string step_text(const Plan& plan, int decimals) {
   if (totals.step_seconds == totals.seconds)
     return text(totals.seconds) + to_string(bound, text(bound.lower_bound));
   const char* alike = bound.alike ? " with layers alike" : "";
-  const std::string least = bound.exists ? fmt::format(", at least {}{} (gap {:.3f}%)",
-                                                       text(bound.step_bound), alike,
-                                                       100 * bound.step_gap)
-                                         : std::string();
+  const std::string least = bound.exists
+                                ? fmt::format(", at least {}{} (gap {:.3f}%)",
+                                              text(bound.step_bound), alike, 100 * bound.step_gap)
+                                : std::string();
   const std::string model =
       bound.exists ? fmt::format("; the additive model that chose it has a gap of {:.3f}%{}{}",
                                  100 * bound.model_gap, alike, bound.cut ? ", cut short" : "")

@@ -266,7 +266,7 @@ class Planning {
       std::vector<ReshardWeights> weights;
       for (double c : critical) weights.push_back({c, 1 - c, inside * (1 - c), across * (1 - c)});
       tables_->weigh(weights);
-      const solver::Solution solution = solve_again(now);
+      const solver::Solution solution = solve_again(now, options_.memory);
       if (!solution.feasible || !tried.insert(now).second) break;
       laid = schedules_->lay_out(now);
       trace(fmt::format("round {}: {}", round, to_string(laid)));
@@ -291,14 +291,14 @@ class Planning {
   }
 
   // With the weights that the tables have, from `choice`.
-  solver::Solution solve_again(std::vector<int>& choice) {
-    constexpr double kEffort = 0.1;  // seconds of two present-day cores
+  solver::Solution solve_again(std::vector<int>& choice, std::optional<int64_t> limit) {
+    constexpr double kEffort = 0.05;  // seconds of two present-day cores
     PlannerOptions how = options_;
     how.effort = solver::default_effort(kEffort);
     if (options_.effort) how.effort = std::min(how.effort, options_.effort);
     std::vector<int> by_class(tables_->classes().count);
     for (size_t d = 0; d < choice.size(); ++d) by_class[tables_->classes().of[d]] = choice[d];
-    return LazySolver(*tables_, how, clock_, stats()).run(options_.memory, by_class, choice);
+    return LazySolver(*tables_, how, clock_, stats()).run(limit, by_class, choice);
   }
 
   // No schedule is shorter than the work of any of its streams, nor than a mean of them.
@@ -307,14 +307,15 @@ class Planning {
     constexpr double kWeight = 4;  // of the busiest stream, beside computation
     using analyze::Stream;
     const auto busy = [&](Stream stream) { return schedule_.busy[static_cast<size_t>(stream)]; };
-    const Stream stream = busy(Stream::Inside) > busy(Stream::Across) ? Stream::Inside
-                                                                      : Stream::Across;
+    const Stream stream =
+        busy(Stream::Inside) > busy(Stream::Across) ? Stream::Inside : Stream::Across;
     if (is_late() || busy(stream) <= busy(Stream::Compute)) return;
     ReshardWeights weights{0, 1, 0, 0};
     (stream == Stream::Inside ? weights.inside : weights.across) = kWeight;
     tables_->weigh(std::vector<ReshardWeights>(formulation_.demands.size(), weights));
     std::vector<int> choice = choice_;
-    const solver::Solution solution = solve_again(choice);
+    // A bound for all memory is one for less.
+    const solver::Solution solution = solve_again(choice, std::nullopt);
     stream_bound_ =
         (static_cast<double>(solution.lower_bound) * kCostUnit - rounding_slack()) / (1 + kWeight);
     trace(fmt::format("streams take at least {:.6g} s", stream_bound_));
@@ -380,8 +381,8 @@ class Planning {
     bound.model_gap = overlaps ? model_gap_ : bound.gap;
     if (!overlaps) return;
     // All computation is on one stream, so that no schedule is shorter than it.
-    bound.step_bound = std::clamp(std::max(tables_->least_compute(), stream_bound_), 0.0,
-                                  totals.step_seconds);
+    bound.step_bound =
+        std::clamp(std::max(tables_->least_compute(), stream_bound_), 0.0, totals.step_seconds);
     bound.step_gap = 1 - bound.step_bound / std::max(1e-30, totals.step_seconds);
   }
 

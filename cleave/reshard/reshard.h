@@ -66,7 +66,7 @@ struct ReshardStep {
   // By dimension: AllGather, AllSlice, ReduceScatter, ShardedToPartial. Empty for the others.
   std::vector<AxisList> dim_axes;
   std::vector<AllToAllMove> moves;  // AllToAll; no dimension appears twice
-  AxisList axes;  // every axis that the step works on, in mesh order; empty for CollectivePermute
+  AxisList axes;   // every axis that the step works on, in mesh order; empty for CollectivePermute
   AxisList links;  // the axes along which devices exchange something; empty for local steps
   double buffer = 0;  // of a collective: bytes of the larger side of a device's buffer
   ShardingSpec after;
@@ -137,8 +137,8 @@ class Resharder {
                      DType dtype);
   // The same from each of a list to each of another, row by row.
   std::vector<ReshardPrice> table(const std::vector<const ShardingSpec*>& from,
-                            const std::vector<const ShardingSpec*>& to, const Shape& shape,
-                            DType dtype);
+                                  const std::vector<const ShardingSpec*>& to, const Shape& shape,
+                                  DType dtype);
   const MachineProfile& profile() const;
 
  private:

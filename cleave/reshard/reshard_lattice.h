@@ -95,8 +95,8 @@ class EvenReshards {
                                     const Shape& shape, DType dtype);
   // From each of a list to each of another, row by row; seconds are NaN if it has no answer.
   std::vector<ReshardPrice> table(const std::vector<const ShardingSpec*>& from,
-                            const std::vector<const ShardingSpec*>& to, const Shape& shape,
-                            DType dtype);
+                                  const std::vector<const ShardingSpec*>& to, const Shape& shape,
+                                  DType dtype);
   // The specs after each step; the last one is `to`.
   struct Stop {
     StepKind kind;

@@ -52,8 +52,8 @@ const LinkCache::Group& LinkCache::group(AxisList axes) {
   for (int k = 0; k < kNumCollectiveKinds; ++k) {
     const auto kind = static_cast<CollectiveKind>(k);
     entry->alone[k] = collective_cost(kind, *mesh_, axes, *profile_);
-    entry->shares[k] = share_of_combined(entry->alone[k],
-                                         combine_limit(kind, links.ranks, profile_->executor));
+    entry->shares[k] =
+        share_of_combined(entry->alone[k], combine_limit(kind, links.ranks, profile_->executor));
   }
   return *entry;
 }
