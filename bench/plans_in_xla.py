@@ -24,6 +24,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 
 import jax
 import numpy as np
@@ -40,8 +41,10 @@ MESHES = {"x=8": {"x": 8}, "x=2,y=4": {"x": 2, "y": 4}}
 MODELS = {"old": {"version": 1, "base": "h100", "name": "old", "executor": "",
                   "matmul": {"f32": {"tflops": 340, "ramp_us": 0.47, "ramp_exponent": 0.29}}},
           "new": {"version": 1, "base": "h100", "name": "new"}}
-# The third opinion, at published rates of an H100 SXM: dense tf32, HBM3, and NVLink in one direction.
+# The third opinion, at published rates of an H100 SXM: dense tf32, HBM3, NVLink in one direction, and what a collective
+# over 2, 4 and 8 GPUs of a node takes however small it is (NCCL, from the tables of meta-pytorch/autoparallel).
 FLOPS, HBM, NVLINK = 495e12, 3.35e12, 450e9
+LATENCY = {1: 0, 2: 8e-6, 4: 17e-6, 8: 30e-6}
 MIB = 1 << 20
 
 
@@ -56,7 +59,7 @@ class Planned:
 @dataclasses.dataclass
 class Compiled:
     received: int        # bytes
-    kinds: dict          # of collectives: how often, and bytes received
+    kinds: dict          # of collectives, by kind and group: how often, and bytes received
     memory: int
     flops: float
     accessed: float      # bytes, by kernels
@@ -64,7 +67,8 @@ class Compiled:
 
     def seconds(self):
         """Of kernels, of copies into another order, and of links, each by itself."""
-        return max(self.flops / FLOPS, self.accessed / HBM), self.copied / HBM, self.received / NVLINK
+        links = sum(count * LATENCY[n] + size / NVLINK for (_, n), (count, size) in self.kinds.items())
+        return max(self.flops / FLOPS, self.accessed / HBM), self.copied / HBM, links
 
 
 class Case:
@@ -95,13 +99,15 @@ class Case:
         file = self.folder / "-".join([self.name, self.mesh, model, str(limit)])
         options = ["--mesh", self.mesh, "--memory-share", 1, "--time", self.seconds]
         bound = ["--memory", limit] if limit else []
-        self.run("plan", self.module, "--machine", self.machine(model), *options, *bound, "--out", f"{file}.json")
+        if not pathlib.Path(f"{file}.json").exists():
+            self.run("plan", self.module, "--machine", self.machine(model), *options, *bound, "--out", f"{file}.json")
         pathlib.Path(f"{file}.mlir").write_text(self.run("plan", self.module, "--plan", f"{file}.json", "--export", "sdy"))
         plan = json.loads(pathlib.Path(f"{file}.json").read_text())
         seconds = {}
         for by in MODELS:  # the module with the plan in it, priced by both
             again = f"{file}-by-{by}.json"
-            self.run("plan", f"{file}.mlir", "--machine", self.machine(by), *options, "--memory", "1000GiB", "--out", again)
+            if not pathlib.Path(again).exists():
+                self.run("plan", f"{file}.mlir", "--machine", self.machine(by), *options, "--memory", "1000GiB", "--out", again)
             seconds[by] = json.loads(pathlib.Path(again).read_text())["totals"]["step_seconds"]
         layouts = {name: value for part in ("values", "ops") for name, value in named(plan[part])}
         return Planned(seconds, plan["memory"]["peak"],
@@ -110,6 +116,9 @@ class Case:
     def tight(self):
         """A limit that binds, and that both models can plan for: halfway between what is enough for both and what they
         hold without a limit, if there is room between; else just what is enough."""
+        kept = self.folder / f"{self.name}-{self.mesh}-limit"
+        if kept.exists():
+            return int(kept.read_text())
         least, free = 0, []
         for model in MODELS:
             done = subprocess.run([self.cleave, "plan", self.module, "--mesh", self.mesh, "--machine", self.machine(model),
@@ -117,7 +126,9 @@ class Case:
             amount, unit = re.search(r"([\d.]+) (bytes|MiB|GiB) is enough", done.stdout).groups()
             least = max(least, float(amount) * {"bytes": 1, "MiB": MIB, "GiB": 1024 * MIB}[unit])
             free.append(self.plan(model, None)[0].memory)
-        return int(max(1.02 * least, (least + min(free)) / 2))
+        limit = int(max(1.02 * least, (least + min(free)) / 2))
+        kept.write_text(str(limit))
+        return limit
 
     def lower(self, file):
         """The step as one manual computation, jitted with the plan's layouts."""
@@ -242,7 +253,7 @@ def verdict(built):
 
 def row(name, mesh, limit, model, plan, built):
     kernels, copies, links = (1e3 * seconds for seconds in built.seconds())
-    kinds = ", ".join(f"{kind} {count}x" for kind, (count, _) in built.kinds.items())
+    kinds = ", ".join(f"{kind}/{n} {count}x" for (kind, n), (count, _) in built.kinds.items())
     return (f"| {name} {mesh} | {size(limit)} | {model} | {1e3 * plan.seconds['old']:.2f} | {1e3 * plan.seconds['new']:.2f} "
             f"| {plan.received / MIB:.1f} | {built.received / MIB:.1f} | {plan.memory / MIB:.0f} | {built.memory / MIB:.0f} "
             f"| {kernels:.2f} + {copies:.2f} + {links:.2f} | {kinds} |")
@@ -265,23 +276,23 @@ def report(found):
         lines += [row(name, mesh, limit, model, plans[model], built[model]) for model in MODELS]
         which, ratios = verdict(built)
         verdicts[which].append((name, mesh, limit, ratios))
-    lines += ["", "Plan of the new model over that of the old one, by XLA's count: kernels, with copies, with copies and links:", ""]
+    lines += ["", "Plan of the new model over that of the old one, by XLA's count: kernels, with copies, with links as well:", ""]
     for which, said in (("new", "the plan of the new model takes less"), ("old", "the plan of the old model takes less"),
                         ("either", "it depends on which of them count")):
         for name, mesh, limit, ratios in verdicts[which]:
             lines.append(f"- {name} on {mesh} within {size(limit)}: {', '.join(f'{r:.3f}' for r in ratios)}; {said}")
-    lines.append("")
+    notes = []
     for model in MODELS:
         bytes_off = [abs(b[model].received / p[model].received - 1) for *_, p, b in found if p[model].received]
         held = [p[model].memory / b[model].memory for *_, p, b in found]
-        lines.append(f"Plans of the {model} model: bytes received as planned within 0.1% in "
+        notes.append(f"Plans of the {model} model: bytes received as planned within 0.1% in "
                      f"{sum(off <= 1e-3 for off in bytes_off)} of {len(bytes_off)} modules; memory planned over compiled "
                      f"{median(held):.2f} at the median, {min(held):.2f} to {max(held):.2f}.")
     within = {model: sum(b[model].memory <= limit for _, _, limit, _, b in found if limit) for model in MODELS}
     tight = sum(limit is not None for _, _, limit, _, _ in found)
-    lines.append(f"Of {tight} pairs within a limit that binds, XLA for CPUs holds no more than the limit in {within['old']} "
+    notes.append(f"Of {tight} pairs within a limit that binds, XLA for CPUs holds no more than the limit in {within['old']} "
                  f"plans of the old model and {within['new']} of the new one.")
-    return "\n".join(lines)
+    return "\n".join(lines) + "\n\n" + "\n\n".join(textwrap.fill(note, 120) for note in notes)
 
 
 def main():
@@ -290,7 +301,7 @@ def main():
     parser.add_argument("--models", default=",".join(steps.SIZES))
     parser.add_argument("--check", action="store_true", help="execute small versions instead")
     parser.add_argument("--markdown", type=pathlib.Path, help="a page to write the table into, between its marks")
-    parser.add_argument("--keep", type=pathlib.Path, help="a folder for modules and plans")
+    parser.add_argument("--keep", type=pathlib.Path, help="a folder for modules and plans; plans that are in it are not made again")
     options = parser.parse_args()
     names = options.models.split(",")
     with tempfile.TemporaryDirectory() as scratch:

@@ -106,8 +106,8 @@ def only_reorders(bodies, rest):
 
 
 def collectives(text, devices=8):
-    """By kind: how often it runs, and the bytes that one device receives. A loop whose trips are not known, and a
-    branch, are errors: these steps have none."""
+    """By kind and size of the group: how often it runs, and the bytes that one device receives. A loop whose trips are
+    not known, and a branch, are errors: these steps have none."""
     bodies, entry = computations(text)
     found = collections.defaultdict(lambda: [0, 0.0])
 
@@ -126,8 +126,8 @@ def collectives(text, devices=8):
                     n = 2 if any(a != b for a, b in pairs) else 1
                 else:
                     n = group_size(rest, devices)
-                found[kind][0] += times
-                found[kind][1] += times * (received(kind, byte_count(types), n) if n > 1 else 0)
+                found[kind, n][0] += times
+                found[kind, n][1] += times * (received(kind, byte_count(types), n) if n > 1 else 0)
             elif op == "while":
                 trips = re.search(r'"known_trip_count":\{"n":"(\d+)"\}', rest)
                 body = re.search(r"body=%?([\w.\-]+)", rest).group(1)
@@ -140,7 +140,7 @@ def collectives(text, devices=8):
                 raise ValueError("branches are not read")
 
     visit(entry, 1)
-    return {kind: (count, round(size)) for kind, (count, size) in sorted(found.items())}
+    return {key: (count, round(size)) for key, (count, size) in sorted(found.items())}
 
 
 def memory(compiled):
