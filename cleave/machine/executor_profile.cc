@@ -24,7 +24,8 @@ ExecutorProfile xla_gpu() {
           .short_row = 16,
           .longest_row = 16384,
           .most_reads = 24,
-          .vector_tops = 14};
+          .vector_tops = 14,
+          .memory_share = 0.75};
 }
 
 // XLA's rules; a TPU launches no kernels one by one.
@@ -35,6 +36,7 @@ ExecutorProfile xla_tpu() {
   executor.launch_us = 0.5;
   executor.step_us = 50;
   executor.argument_us = 0.5;
+  executor.memory_share = 0.96;
   return executor;
 }
 
@@ -48,7 +50,8 @@ ExecutorProfile eager() {
           .transpose_share = 0.85,
           .strided_share = 0.21,
           .short_row = 16,
-          .vector_tops = 14};
+          .vector_tops = 14,
+          .memory_share = 0.9};
 }
 
 ExecutorProfile inductor() {
@@ -57,6 +60,7 @@ ExecutorProfile inductor() {
   executor.flash_attention = true;
   executor.tf32 = false;
   executor.step_us = executor.argument_us = 0;
+  executor.memory_share = 0.9;
   return executor;
 }
 

@@ -29,6 +29,7 @@ struct ExecutorProfile {
   int64_t longest_row = 0;       // a row reduction that is fused with what uses it
   int64_t most_reads = 0;        // operands of a kernel
   double vector_tops = 0;        // elementwise ops, 1e12 per second
+  double memory_share = 1;       // of the device's memory, what programs can use
   bool operator==(const ExecutorProfile&) const = default;
 };
 

@@ -55,6 +55,7 @@ constexpr Member<ExecutorProfile> kExecutorMembers[] = {
     {"longest_row", &ExecutorProfile::longest_row},
     {"most_reads", &ExecutorProfile::most_reads},
     {"vector_tops", &ExecutorProfile::vector_tops},
+    {"memory_share", &ExecutorProfile::memory_share},
 };
 constexpr Member<TileModel> kTileMembers[] = {
     {"units", &TileModel::units},

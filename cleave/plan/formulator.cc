@@ -39,7 +39,8 @@ void Formulator::run() {
   arguments();
   region(function.body);
   finish_function(graph_.terminator(function.body));
-  if (analyze::is_marked(graph_, function.body)) hold_as_executed();
+  out_.is_marked = analyze::is_marked(graph_, function.body);
+  if (out_.is_marked) hold_as_executed();
   compact();
 }
 

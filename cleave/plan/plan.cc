@@ -150,6 +150,9 @@ Plan plan_of(const Json& json) {
   const Json& memory = json.at("memory");
   if (!memory.at("limit").is_null())
     plan.memory.limit = static_cast<int64_t>(amount(memory, "limit"));
+  plan.memory.share = memory.contains("share") ? amount(memory, "share") : 1;
+  if (plan.memory.share <= 0 || plan.memory.share > 1)
+    throw_user("plan: memory.share is {:g}; it must be above 0 and at most 1", plan.memory.share);
   plan.memory.peak = static_cast<int64_t>(amount(memory, "peak"));
   plan.memory.peak_at = memory.at("peak_at");
   plan.memory.arguments = static_cast<int64_t>(amount(memory, "arguments"));
@@ -306,6 +309,7 @@ std::string to_json(const Plan& plan, int indent) {
                  {"model_gap", plan.bound.exists ? Json(plan.bound.model_gap) : Json(nullptr)}}},
                {"memory",
                 {{"limit", plan.memory.limit ? Json(*plan.memory.limit) : Json(nullptr)},
+                 {"share", plan.memory.share},
                  {"peak", plan.memory.peak},
                  {"peak_at", plan.memory.peak_at},
                  {"arguments", plan.memory.arguments}}},
@@ -359,6 +363,13 @@ void write_plan(const Plan& plan, const std::string& path) {
   write_file(path, to_json(plan) + "\n");
 }
 
+std::string limit_text(int64_t limit, double share, BytesStyle style) {
+  const std::string usable = bytes_text(static_cast<double>(limit), style);
+  if (share >= 1) return usable;
+  return fmt::format("{}, of which programs can use {}",
+                     bytes_text(static_cast<double>(limit) / share, style), usable);
+}
+
 std::vector<std::string> diff(const Plan& before, const Plan& after) {
   std::vector<std::string> lines;
   auto field = [&](const char* name, const auto& a, const auto& b) {
@@ -368,7 +379,7 @@ std::vector<std::string> diff(const Plan& before, const Plan& after) {
   field("mesh", to_string(*before.mesh), to_string(*after.mesh));
   field("machine", before.machine, after.machine);
   auto limit = [](const Plan& plan) {
-    return plan.memory.limit ? bytes_text(*plan.memory.limit, BytesStyle::Limit)
+    return plan.memory.limit ? limit_text(*plan.memory.limit, plan.memory.share, BytesStyle::Limit)
                              : std::string("none");
   };
   field("memory limit", limit(before), limit(after));

@@ -349,6 +349,7 @@ class Planning {
     plan.bound.alike = is_alike_ && !is_cut_;
     plan.bound.cut = solution_.effort_cut && !solution_.proven;
     plan.memory.limit = options_.memory;
+    plan.memory.share = options_.memory_share;
     const std::vector<int64_t> memory = tables_->memory(choice_);
     const auto peak = std::max_element(memory.begin(), memory.end());
     plan.memory.peak = *peak;

@@ -6,6 +6,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/core/parallel.h"
+#include "cleave/reshard/reordered_bytes.h"
 
 namespace cleave::plan {
 namespace {
@@ -256,8 +257,14 @@ int64_t Tables::temporary(const Demand& demand, SpecId from, SpecId to) const {
   const Type& type = formulation_.type(demand.version);
   const bool ends = version.takes_memory && version.alias.empty() &&
                     version.last == formulation_.ops[demand.op].position;
-  const int64_t replaced = ends ? layouts_.bytes(from, type) : 0;
-  return std::max<int64_t>(0, layouts_.bytes(to, type) - replaced);
+  const int64_t held = layouts_.bytes(from, type), made = layouts_.bytes(to, type);
+  if (!formulation_.is_marked) return std::max<int64_t>(0, made - (ends ? held : 0));
+  // A value that no kernel writes is written for the reshard.
+  const bool spills = !version.takes_memory && version.alias.empty();
+  const int64_t copy =
+      reordered_bytes(layouts_.spec(from), layouts_.spec(to), type.shape, type.dtype);
+  const int64_t beside = std::max(copy, copy + made - (ends || spills ? held : 0));
+  return beside + (spills ? held : 0);
 }
 
 void Tables::add_temporaries(int position, int64_t time, solver::Problem& problem) const {
