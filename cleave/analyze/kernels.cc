@@ -6,6 +6,8 @@
 #include <unordered_map>
 
 #include "cleave/analyze/attention.h"
+#include "cleave/analyze/kernel_roles.h"
+#include "cleave/analyze/library_ops.h"
 #include "cleave/analyze/storage_order.h"
 #include "cleave/core/error.h"
 #include "cleave/core/kernel_classes.h"
@@ -18,19 +20,6 @@
 
 namespace cleave::analyze {
 namespace {
-
-// What an op is to a compiler that fuses.
-enum class Role : uint8_t {
-  Known,    // a constant: written into the kernels that use it
-  View,     // other names for the same bytes
-  Inside,   // can be computed in the kernel of whatever uses it
-  Reduce,   // ends a kernel; a reduction of rows may be inside
-  Library,  // products and convolutions: operands and results in memory
-  Own,      // a kernel or several of its own: operands and results in memory
-  Mixing,   // a product of a kernel of attention
-  Hidden,   // inside a kernel of attention
-  End,
-};
 
 // Bytes that a kernel reads of written values.
 using Reads = std::map<ValueId, double>;
@@ -61,14 +50,16 @@ class Fuser {
     orders_ = storage_orders(graph_, id, executor_);
     nodes_ = graph_.region(id).nodes;
     for (NodeId node : nodes_) {
-      roles_[node.index] = role(graph_.node(node));
+      roles_[node.index] = kernel_role(graph_, graph_.node(node), executor_);
       for (ValueId operand : graph_.node(node).operands)
         if (users_[operand.index].empty() || users_[operand.index].back() != node)
           users_[operand.index].push_back(node);
     }
     for (ValueId arg : graph_.region(id).args) written_[arg.index] = true;
     if (executor_.flash_attention) hide_attention();
+    if (executor_.updates_together) find_updates();
     force();
+    if (executor_.runs_library_ops) force_library_ops();
     for (int sweep = 0; sweep < 3; ++sweep) decide();
     count_kernels();
   }
@@ -85,14 +76,67 @@ class Fuser {
       for (NodeId id : attention.inner) roles_[id.index] = Role::Hidden;
       for (const AttentionProduct& product : attention.products) {
         roles_[product.node.index] = Role::Mixing;
-        uses_[product.node.index].attention = product.share;
+        KernelUse& use = uses_[product.node.index];
+        use.attention = product.share * share_of_tiles(graph_, attention);
+        use.is_backward = !attention.has_forward() || !is_forward(product.role);
       }
       for (ValueId value : attention.unwritten) hidden_.insert(value);
       for (ValueId value : attention.reads) forced_[behind(value).index] = true;
-      // One kernel forward; backward there is another.
-      const size_t kernels = attention.has_forward() && attention.has_backward() ? 2 : 1;
-      uses_[attention.products.back().node.index].launches = static_cast<double>(kernels);
+      // Backward there are three: products of rows come first, and sums are rounded at the end.
+      uses_[attention.products.back().node.index].launches =
+          (attention.has_forward() ? 1 : 0) + (attention.has_backward() ? 3 : 0);
     }
+  }
+
+  // One kernel makes the new values of all arguments that are given away; what it takes, such as
+  // gradients, is in memory.
+  void find_updates() {
+    updates_ = update_ops(graph_, region_, is_donated_);
+    for (NodeId id : nodes_)
+      if (updates_[id.index])
+        for (ValueId operand : node(id).operands)
+          if (const NodeId producer = graph_.value(operand).producer;
+              producer.valid() && !updates_[producer.index] && !is_small(operand))
+            forced_[behind(operand).index] = true;
+  }
+  bool is_update(ValueId value) const {
+    const NodeId producer = graph_.value(value).producer;
+    return !updates_.empty() && producer.valid() && updates_[producer.index];
+  }
+
+  // Values that ops of a library take and return.
+  void force_library_ops() {
+    for (NodeId id : nodes_)
+      if (roles_[id.index] == Role::Inside && !is_update(node(id).results[0]))
+        for (ValueId value : values_of_library_op(graph_, node(id), users_))
+          if (!is_small(value)) forced_[value.index] = true;
+  }
+
+  bool ends_library_op(const Node& node, const Reads& mine) {
+    const auto tensors = [&](const Reads& reads) {
+      return std::count_if(reads.begin(), reads.end(), [&](const auto& read) {
+        return !is_vector_or_statistic(graph_, behind(read.first));
+      });
+    };
+    if (tensors(mine) > kLibraryTensors)
+      for (ValueId operand : node.operands)
+        if (!written_[operand.index] && tensors(inside_[operand.index]) > 1) {
+          forced_[operand.index] = true;
+          write(operand, true, {});
+        }
+    if (tensors(mine) < 2 || users_[node.results[0].index].size() < 2) return false;
+    return std::any_of(users_[node.results[0].index].begin(), users_[node.results[0].index].end(),
+                       [&](NodeId user) { return takes_more(user, node.results[0], mine); });
+  }
+  // Whether a user of a value reads anything that the value was not computed from.
+  bool takes_more(NodeId user, ValueId value, const Reads& known) const {
+    const std::vector<ValueId>& operands = graph_.node(user).operands;
+    return std::any_of(operands.begin(), operands.end(), [&](ValueId other) {
+      if (other == value || is_small(other)) return false;
+      if (written_[other.index]) return !known.contains(other);
+      return std::any_of(inside_[other.index].begin(), inside_[other.index].end(),
+                         [&](const auto& read) { return !known.contains(read.first); });
+    });
   }
 
   const Node& node(NodeId id) const { return graph_.node(id); }
@@ -105,45 +149,6 @@ class Fuser {
     return type.is_tensor() && type.has_static_shape()
                ? static_cast<double>(num_elements(type.shape))
                : 0;
-  }
-
-  Role role(const Node& node) const {
-    const OpDef& def = *node.def;
-    if (def.has(kTerminator)) return Role::End;
-    if (def.has(kConstantLike)) return Role::Known;
-    if (flow_of(node) == Flow::Barrier || def.has(kSameValue)) return Role::View;
-    if (flow_of(node) != Flow::None) return Role::Own;
-    if (is_same_bytes(node)) return Role::View;
-    if (is<op::Reduce>(node) || (is<op::Scatter>(node) && node.results.size() == 1))
-      return Role::Reduce;
-    const KernelClass kernel = op_cost(graph_, node).kernel;
-    if (kernel == KernelClass::Matmul || kernel == kConvolutionClass)
-      return is_product_with_vector(node) ? Role::Reduce : Role::Library;
-    if (is<op::Reshape, op::BitcastConvert>(node)) return Role::View;
-    if (def.has(kElementwise) || def.has(kViewLike) || def.has(kRepeats) || def.has(kWindow) ||
-        def.has(kAssembles) || is<op::Gather>(node))
-      return node.results.size() == 1 ? Role::Inside : Role::Own;
-    return Role::Own;
-  }
-
-  // A reduction over dimensions of size 1, a conversion to the type that the value has.
-  bool is_same_bytes(const Node& node) const {
-    if (node.results.size() != 1 || node.operands.empty()) return false;
-    if (is<op::Convert>(node))
-      return graph_.operand_type(node, 0).dtype == graph_.result_type(node).dtype;
-    return is<op::Reduce>(node) && elements(node.operands[0]) == elements(node.results[0]);
-  }
-
-  // A compiler writes it as a multiplication and a sum.
-  bool is_product_with_vector(const Node& node) const {
-    const std::optional<DotDims> dims = dot_dims_of(graph_, node);
-    if (!dims) return false;
-    double shared = 1;
-    for (int64_t dim : dims->lhs_batch)
-      shared *= static_cast<double>(graph_.operand_type(node, 0).shape[dim]);
-    for (int64_t dim : dims->lhs_contract)
-      shared *= static_cast<double>(graph_.operand_type(node, 0).shape[dim]);
-    return elements(node.operands[0]) == shared || elements(node.operands[1]) == shared;
   }
 
   bool reduces_rows(const Node& node) const {
@@ -272,8 +277,10 @@ class Fuser {
   }
 
   // Whether writing a value once moves fewer bytes than reading its inputs again in every user.
-  bool is_cheaper_written(const Node& node, const Reads& mine) const {
+  bool is_cheaper_written(const Node& node, const Reads& mine) {
     const ValueId result = node.results[0];
+    if (is_update(result)) return false;
+    if (executor_.runs_library_ops) return ends_library_op(node, mine);
     const std::vector<NodeId>& users = users_[result.index];
     if (static_cast<int64_t>(mine.size()) > executor_.most_reads) return true;
     if (users.size() <= 1 && !is<op::Reduce>(node)) return false;
@@ -425,6 +432,16 @@ class Fuser {
                   std::map<std::pair<uint32_t, double>, size_t>& by_operand) {
     const Node& node = graph_.node(id);
     Reads reads = needs(node);
+    if (is_update(node.results[0])) {
+      std::erase_if(reads, [&](const auto& read) { return is_update(read.first); });
+      for (const auto& [value, count] : reads)
+        if (const auto [it, is_new] = by_operand.try_emplace({value.index, 0}, kernels.size());
+            !is_new) {
+          kernels[it->second].reads.insert(reads.begin(), reads.end());
+          return kernels[it->second].roots.push_back(id);
+        }
+      return kernels.push_back({std::move(reads), {id}});
+    }
     auto largest = std::max_element(reads.begin(), reads.end(), [](const auto& a, const auto& b) {
       return a.second < b.second;
     });
@@ -492,12 +509,15 @@ class Fuser {
       if (computes(id)) ops += elements(node(id).results[0]);
     }
     const bool reduces = is<op::Reduce>(first);
-    double share = reduces ? executor_.reduction_share : rows ? executor_.rows_share : 1;
+    double share = reduces ? executor_.reduction_share
+                   : rows  ? executor_.rows_share
+                           : executor_.elementwise_share;
     if (mixed) share = std::min(share, executor_.transpose_share);
     double moved = total(kernel.reads);
     for (NodeId root : kernel.roots) moved += bytes(node(root).results[0]);
     const bool is_large_column_sum = reduces && moved > 4e6 && !reduces_rows(first);
-    uses_[kernel.roots[0].index].launches += is_large_column_sum ? 2 : 1;
+    if (!is_update(first.results[0]))
+      uses_[kernel.roots[0].index].launches += is_large_column_sum ? 2 : 1;
     const bool works =
         executor_.vector_tops > 0 &&
         ops / (executor_.vector_tops * 1e12) > moved / (profile_.memory_gbps * 1e9 * share);
@@ -532,6 +552,7 @@ class Fuser {
   std::vector<std::vector<NodeId>> users_;  // by value, each once
   std::vector<bool> forced_, written_;      // by value
   std::set<ValueId> hidden_;                // in kernels of attention
+  std::vector<bool> updates_;               // by node: of an optimizer, if that is one kernel
   std::vector<Reads> inside_;               // by value that is not written: what its kernel reads
 };
 
@@ -557,7 +578,7 @@ void mark_kernels(Graph& graph, std::string_view entry, const MachineProfile& pr
   std::vector<KernelUse> uses(graph.num_nodes());
   // What is computed twice is computed once; the ops that are left keep their numbers.
   Graph merged = graph;
-  if (profile.executor.fuses) merge_common(merged);
+  if (profile.executor.fuses && !profile.executor.runs_library_ops) merge_common(merged);
   // What a loop carries may be written as well: only arguments that are not donated must stay.
   std::vector<bool> is_donated(graph.num_values(), true);
   const std::vector<ValueId>& arguments = graph.region(function->body).args;
@@ -567,16 +588,12 @@ void mark_kernels(Graph& graph, std::string_view entry, const MachineProfile& pr
   mark_region(merged, function->body, profile, is_donated, uses);
   graph.walk(function->body, [&](NodeId id) {
     KernelUse& use = uses[id.index];
-    Node& node = graph.node(id);
-    use.reads.resize(node.operands.size());
-    use.writes.resize(node.results.size());
-    use.spills.resize(node.results.size());
-    DenseArrayAttr array{
-        DType::F64, {}, {use.launches, use.works, use.is_library ? 1.0 : 0.0, use.attention}};
-    for (const std::vector<double>* list : {&use.reads, &use.writes, &use.spills})
-      array.floats.insert(array.floats.end(), list->begin(), list->end());
-    node.attrs.set(kKernelAttr, std::move(array));
+    use.reads.resize(graph.node(id).operands.size());
+    use.writes.resize(graph.node(id).results.size());
+    use.spills.resize(graph.node(id).results.size());
   });
+  if (profile.executor.host_us > 0) wait_for_host(graph, function->body, profile, uses);
+  graph.walk(function->body, [&](NodeId id) { set_kernel_use(graph.node(id), uses[id.index]); });
 }
 
 bool is_in_place(const Node& node) { return is<op::Scatter, op::DynamicUpdateSlice>(node); }

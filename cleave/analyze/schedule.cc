@@ -242,11 +242,13 @@ const CollectiveTasks::Group& CollectiveTasks::group(std::string_view kind, cons
   const bool is_combined = collective && (*collective == CollectiveKind::AllGather ||
                                           *collective == CollectiveKind::ReduceScatter ||
                                           *collective == CollectiveKind::AllReduce);
-  const double most = overlap_rules(profile_.executor).combine_bytes;
-  if (is_combined && most > 0) {
+  const OverlapRules rules = overlap_rules(profile_.executor);
+  if (is_combined && rules.combine_bytes > 0) {
+    const bool is_layer = rules.layer_bytes > 0 && *collective != CollectiveKind::AllReduce;
     it->second.like = static_cast<int>(work_.like.size());
     work_.like.push_back({collective_cost(*collective, *mesh_, axes, profile_),
-                          combine_limit(*collective, most, links.ranks)});
+                          is_layer ? rules.layer_bytes
+                                   : combine_limit(*collective, rules.combine_bytes, links.ranks)});
   }
   return it->second;
 }

@@ -15,20 +15,25 @@ struct ExecutorProfile {
   bool fuses = false;            // elementwise ops, views and reductions become kernels together
   bool recomputes = false;       // what has several users is computed in each if that moves less
   bool merges_siblings = false;  // kernels over the same large operand become one
-  bool flash_attention = false;  // scores of attention are never written
-  bool tf32 = false;             // products of f32 run in tf32 unless the program forbids it
-  bool overlaps = false;         // collectives run beside computation
-  double launch_us = 0;          // of a kernel, the gap before it included
-  double step_us = 0;            // of the host, once a step
-  double argument_us = 0;        // of the host, by argument of a step
-  double reduction_share = 1;    // of the bandwidth: kernels that end in a reduction
-  double rows_share = 1;         // kernels with a reduction of rows inside: softmax, norms
-  double transpose_share = 1;    // kernels that read one operand in another order
-  double strided_share = 1;      // the same if rows of one order are short
-  int64_t short_row = 0;         // elements
-  int64_t longest_row = 0;       // a row reduction that is fused with what uses it
-  int64_t most_reads = 0;        // operands of a kernel
-  double vector_tops = 0;        // elementwise ops, 1e12 per second
+  bool runs_library_ops = false;  // what one op of a framework's library does is one kernel
+  bool updates_together = false;  // one kernel for all updates of donated arguments: an optimizer
+  bool adds_bias = false;         // a product adds a vector to its result in its own kernel
+  bool flash_attention = false;   // scores of attention are never written
+  bool tf32 = false;              // products of f32 run in tf32 unless the program forbids it
+  bool overlaps = false;          // collectives run beside computation
+  double launch_us = 0;           // of a kernel, the gap before it included
+  double host_us = 0;             // of the host, by kernel, while the device runs earlier ones
+  double step_us = 0;             // of the host, once a step
+  double argument_us = 0;         // of the host, by argument of a step
+  double elementwise_share = 1;   // of the bandwidth: kernels without what follows
+  double reduction_share = 1;     // kernels that end in a reduction
+  double rows_share = 1;          // kernels with a reduction of rows inside: softmax, norms
+  double transpose_share = 1;     // kernels that read one operand in another order
+  double strided_share = 1;       // the same if rows of one order are short
+  int64_t short_row = 0;          // elements
+  int64_t longest_row = 0;        // a row reduction that is fused with what uses it
+  int64_t most_reads = 0;         // operands of a kernel
+  double vector_tops = 0;         // elementwise ops, 1e12 per second
   bool operator==(const ExecutorProfile&) const = default;
 };
 

@@ -12,7 +12,10 @@ OverlapRules overlap_rules(const ExecutorProfile& executor) {
   // XLA's scheduler moves kernels, about as far as a layer of a transformer is long. PyTorch
   // launches them in the order of the program.
   if (executor.name.starts_with("xla")) return {true, 64, kPrefetchShare, kXlaCombineBytes};
-  return {true, 1, kPrefetchShare, kDdpBucketBytes};
+  // FSDP gathers all parameters of a layer at once, and scatters their gradients at once: 400 MB in
+  // bf16 for a layer of a 7B model.
+  constexpr double kLayerBytes = 512.0 * 1024 * 1024;
+  return {true, 1, kPrefetchShare, kDdpBucketBytes, kLayerBytes};
 }
 
 }  // namespace cleave

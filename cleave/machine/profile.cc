@@ -191,6 +191,12 @@ void set_tiles(MachineProfile& profile, int64_t units, double bf16_tflops, doubl
     profile.tiles.tflops[dtype] = f8_tflops;
 }
 
+void set_attention(MachineProfile& profile, double forward, double backward, double small_heads) {
+  profile.attention_tflops = forward;
+  profile.attention_backward_tflops = backward;
+  profile.attention_small_heads = small_heads;
+}
+
 std::vector<MachineProfile> make_builtins() {
   // InfiniBand with 200 Gb/s for each GPU, its latency that of NCCL's tuning model; and EFA with
   // 400 Gb/s, as measured on AWS p5.
@@ -206,9 +212,11 @@ std::vector<MachineProfile> make_builtins() {
   constexpr double kReached = 920.0 / 989, kReachedTf32 = 340.0 / 495;
   set_tiles(all[0], 108, 312 * kReached, 156 * kReachedTf32, 16, 624 * kReached);
   for (size_t i : {1, 2}) set_tiles(all[i], 132, 920, 340, 51.5, 1800);
-  // Our estimates for FlashAttention-2, forward and backward, heads of 128: not measured.
-  all[0].attention_tflops = 190;
-  for (size_t i : {1, 2}) all[i].attention_tflops = 330;
+  // What PyTorch runs: on an A100 FlashAttention-2, which reaches 73% and 63% of the peak by its
+  // paper (arXiv 2307.08691); on the others cuDNN, as measured on an H200.
+  set_attention(all[0], 228, 197, 0.9);
+  for (size_t i : {1, 2}) set_attention(all[i], 670, 560, 0.75);
+  set_attention(all[3], 670 * 2250.0 / 989, 560 * 2250.0 / 989, 0.75);
   set_tiles(all[3], 148, 2250 * kReached, 1100 * kReachedTf32, 65, 4500 * kReached);
   all.push_back(tpu("tpu-v4", 4096, 275, 32, 1228, 90, 6));
   all.push_back(tpu("tpu-v5p", 8960, 459, 95, 2765, 180, 12));
@@ -306,7 +314,8 @@ MachineProfile shared_by(MachineProfile profile, int64_t devices) {
   profile.concurrent_devices = profile.concurrent_memory = 0;
   if (memory_share <= 1) return profile;
   profile.memory_gbps /= memory_share;
-  for (double* rate : {&profile.cache_gbps, &profile.vector_tflops, &profile.attention_tflops})
+  for (double* rate : {&profile.cache_gbps, &profile.vector_tflops, &profile.attention_tflops,
+                       &profile.attention_backward_tflops})
     *rate /= share;
   profile.executor.vector_tops /= share;
   for (double* time : {&profile.launch_us, &profile.matmul_launch_us}) *time *= share;

@@ -147,9 +147,12 @@ struct MachineProfile {
   double launch_us = 0;  // floor of any op
   double matmul_launch_us = 0;
   double vector_tflops = 0;  // of ops that are not matmuls, in f32
-  // Of the products inside a kernel of attention, in 16 bits, forward and backward together. 0: as
-  // other products.
+  // Of the products inside a kernel of attention, in 16 bits: its forward part, and its backward
+  // part (0: as forward), for heads of 128; heads of at most 64 reach a share of it. 0: as other
+  // products.
   double attention_tflops = 0;
+  double attention_backward_tflops = 0;
+  double attention_small_heads = 1;
   std::map<DType, MatmulRate> matmul;
   std::map<DType, MatmulRate> convolution;  // empty: as matmuls
   // What the data sheet promises for products without sparsity, 1e12 FLOP/s: only the utilization

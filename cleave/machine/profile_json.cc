@@ -28,6 +28,8 @@ constexpr Field kFields[] = {
     {"matmul_launch_us", &MachineProfile::matmul_launch_us},
     {"vector_tflops", &MachineProfile::vector_tflops},
     {"attention_tflops", &MachineProfile::attention_tflops},
+    {"attention_backward_tflops", &MachineProfile::attention_backward_tflops},
+    {"attention_small_heads", &MachineProfile::attention_small_heads},
 };
 constexpr int kVersion = 1;
 
@@ -41,12 +43,17 @@ constexpr Member<ExecutorProfile> kExecutorMembers[] = {
     {"fuses", &ExecutorProfile::fuses},
     {"recomputes", &ExecutorProfile::recomputes},
     {"merges_siblings", &ExecutorProfile::merges_siblings},
+    {"runs_library_ops", &ExecutorProfile::runs_library_ops},
+    {"updates_together", &ExecutorProfile::updates_together},
+    {"adds_bias", &ExecutorProfile::adds_bias},
     {"flash_attention", &ExecutorProfile::flash_attention},
     {"tf32", &ExecutorProfile::tf32},
     {"overlaps", &ExecutorProfile::overlaps},
     {"launch_us", &ExecutorProfile::launch_us},
+    {"host_us", &ExecutorProfile::host_us},
     {"step_us", &ExecutorProfile::step_us},
     {"argument_us", &ExecutorProfile::argument_us},
+    {"elementwise_share", &ExecutorProfile::elementwise_share},
     {"reduction_share", &ExecutorProfile::reduction_share},
     {"rows_share", &ExecutorProfile::rows_share},
     {"transpose_share", &ExecutorProfile::transpose_share},
