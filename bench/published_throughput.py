@@ -206,20 +206,26 @@ class Module:
 
     def __init__(self, plan, text):
         self.ops, self.values = plan["ops"], plan["values"]
-        self.types, count = {}, collections.Counter()
+        self.types, self.forward, count = {}, set(), collections.Counter()
         for line in text.splitlines():
             found = re.match(r'    %[\w:]+ = "?\w+\.(\w+)"?', line)
             if not found:
                 continue
             types = re.findall(r"tensor<([^>]*)>", line.split(" -> ")[-1])
-            self.types[f"{found[1]}.{count[found[1]]}"] = types[-1].split("x") if types else []
+            # A barrier has the types of all its results, other ops end with that of their one result.
+            kept = types if found[1] == "optimization_barrier" else types[-1:]
+            self.types[f"{found[1]}.{count[found[1]]}"] = [text.split("x")[:-1] for text in kept]
+            if "contracting_dims = [2] x [0]" in line:  # rows of a weight; its derivative takes columns
+                self.forward.add(f"{found[1]}.{count[found[1]]}")
             count[found[1]] += 1
 
     def kind(self, name):
         return self.ops[name]["op"].split(".")[-1] if name in self.ops else ""
 
     def shape(self, name):
-        return [int(size) for size in self.types.get(name, ["?"])[:-1]]
+        name, _, number = name.partition("#")
+        types = self.types.get(name)
+        return [int(size) for size in types[int(number or 0)]] if types else []
 
     def root(self, value):
         """The argument that a value is but for its type and order, and whether it is transposed; or None."""
@@ -238,7 +244,7 @@ class Module:
         return found if found and found[0].startswith("[0].") else None
 
     def products(self):
-        """For every weight, the products with it, in order: forward, and the derivative at the end."""
+        """For every weight, the products with it: forward, computed again, and the derivative by what enters."""
         found = collections.defaultdict(list)
         for name, op in self.ops.items():
             if not op["op"].endswith("dot_general"):
@@ -255,7 +261,8 @@ def rank_of(text):
 
 
 def pins_of_weights(layout, module):
-    """Arguments and results as they are kept; converted weights lie the same, and are gathered for use."""
+    """Arguments and results as they are kept; converted weights lie the same and are gathered for use, or with tensor
+    parallelism, where an op could otherwise gather them over both axes, as they are used."""
     arguments = [name for name in module.values if name.startswith("[")]
     weights = [name for name in arguments if name.startswith("[0].")]
     for name in arguments:
@@ -271,7 +278,7 @@ def pins_of_weights(layout, module):
     for name, op in module.ops.items():
         found = module.weight(name) if op["op"] == "stablehlo.convert" else None
         if found:
-            dims = layout.weight(found[0], rank_of(op["results"][0]), layout.shard)
+            dims = layout.weight(found[0], rank_of(op["results"][0]), [] if layout.tp else layout.shard)
             yield name, spec(*(reversed(dims) if found[1] else dims))
 
 
@@ -280,9 +287,8 @@ def pins_of_products(layout, module):
     be completed if the weight is split by rows. A sum of such sums is completed once."""
     pending = set()
     for weight, products in module.products().items():
-        for i, name in enumerate(products):
-            is_forward = i + 1 < len(products) or len(products) == 1
-            if (weight.rsplit(".", 1)[-1] in ROWS) == is_forward:
+        for name in products:
+            if (weight.rsplit(".", 1)[-1] in ROWS) == (name in module.forward):
                 pending.add(name)
             else:
                 yield name, spec(layout.batch, [], layout.tp)
@@ -313,14 +319,40 @@ def pins_of_stream(layout, module, width):
             yield name, spec(layout.batch, layout.sequence, [])
 
 
+def pins_of_barriers(layout, module, width, pins):
+    """What is computed again for the derivative goes through a barrier, with the weights and what comes back: of a whole
+    layer, or of one product if FSDP gathers its weight again. What is kept lies as it lay; heads are split."""
+    for name, op in module.ops.items():
+        if module.kind(name) != "optimization_barrier" or len(op["operands"]) < 2:
+            continue
+        found = [module.weight(operand[0]) for operand in op["operands"]]
+        leaves = [weight[0].rsplit(".", 1)[-1] for weight in found if weight]
+        for i, weight in enumerate(found):
+            each = f"{name}#{i}"
+            shape = module.shape(each)
+            if weight:
+                dims = layout.weight(weight[0], len(shape), layout.shard)
+                yield each, spec(*(reversed(dims) if weight[1] else dims))
+            elif len(shape) == 3 and len(leaves) == 1:
+                is_split = (leaves[0] in ROWS) == (i == 0)  # what enters it, and what comes back
+                yield each, spec(layout.batch, [], layout.tp if is_split else [])
+            elif len(shape) == 3 and leaves:
+                source = op["operands"][i][0]
+                split = module.kind(source) == "reshape" or shape[-1] != width
+                known = pins.get(source, spec(layout.batch, *([[], layout.tp] if split else [layout.sequence, []])))
+                yield each, known.split(", unreduced")[0]
+
+
 def pins_of_gradients(layout, module, in_f32):
     """Gradients of matrices are added up over devices at the border behind their conversion; or before it, if not in
     f32."""
     for name, op in module.ops.items():
-        if op["op"] != "stablehlo.optimization_barrier" or len(op["operands"]) != 1 or module.weight(name):
+        if module.kind(name) != "optimization_barrier" or len(op["operands"]) != 1 or module.weight(name):
+            continue
+        if len(module.shape(name)) != 2:
             continue
         chain = [op["operands"][0][0]]
-        while len(module.shape(name)) == 2 and module.kind(chain[-1]) in ("convert", "transpose"):
+        while module.kind(chain[-1]) in ("convert", "transpose"):
             chain.append(module.ops[chain[-1]]["operands"][0][0])
         if module.kind(chain[-1]) == "dot_general":
             for each in chain:
@@ -339,6 +371,7 @@ def pins_of(row, layout, module, width):
     if layout.tp:
         pins.update(pins_of_stream(layout, module, width))
     pins.update(pins_of_products(layout, module))
+    pins.update(pins_of_barriers(layout, module, width, pins))
     if layout.batch:
         pins.update(pins_of_gradients(layout, module, reduces_in_f32(row)))
     return [f"{name}={text}" for name, text in pins.items()]

@@ -113,20 +113,40 @@ class Fuser {
   }
 
   bool ends_library_op(const Node& node, const Reads& mine) {
-    const auto tensors = [&](const Reads& reads) {
-      return std::count_if(reads.begin(), reads.end(), [&](const auto& read) {
-        return !is_vector_or_statistic(graph_, behind(read.first));
-      });
-    };
+    const auto tensors = [&](const Reads& reads) { return tensors_in(reads).size(); };
     if (tensors(mine) > kLibraryTensors)
       for (ValueId operand : node.operands)
         if (!written_[operand.index] && tensors(inside_[operand.index]) > 1) {
-          forced_[operand.index] = true;
-          write(operand, true, {});
+          const ValueId narrow = narrowest(operand);
+          forced_[narrow.index] = true;
+          write(narrow, true, {});
         }
     if (tensors(mine) < 2 || users_[node.results[0].index].size() < 2) return false;
     return std::any_of(users_[node.results[0].index].begin(), users_[node.results[0].index].end(),
                        [&](NodeId user) { return takes_more(user, node.results[0], mine); });
+  }
+  // Of a chain of ops on the same tensors, the value of the fewest bytes.
+  ValueId narrowest(ValueId value) const {
+    ValueId best = value;
+    for (;;) {
+      const NodeId producer = graph_.value(value).producer;
+      const std::vector<ValueId>& operands = node(producer).operands;
+      const auto next = std::find_if(operands.begin(), operands.end(), [&](ValueId operand) {
+        return !written_[operand.index] && inside_[operand.index].size() > 1 &&
+               tensors_in(inside_[operand.index]) == tensors_in(inside_[value.index]);
+      });
+      if (next == operands.end()) return best;
+      value = *next;
+      if (bytes(value) < bytes(best)) best = value;
+    }
+  }
+  std::vector<ValueId> tensors_in(const Reads& reads) const {
+    double largest = 0;
+    for (const auto& [value, count] : reads) largest = std::max(largest, bytes(value));
+    std::vector<ValueId> list;
+    for (const auto& [value, count] : reads)
+      if (counts_as_tensor(graph_, behind(value), largest)) list.push_back(value);
+    return list;
   }
   // Whether a user of a value reads anything that the value was not computed from.
   bool takes_more(NodeId user, ValueId value, const Reads& known) const {
@@ -442,6 +462,14 @@ class Fuser {
         }
       return kernels.push_back({std::move(reads), {id}});
     }
+    // Statistics of the same tensors are computed in one pass.
+    if (executor_.runs_library_ops && is<op::Reduce>(node)) {
+      const auto [it, is_new] = sums_.try_emplace(tensors_in(reads), kernels.size());
+      if (!is_new) {
+        kernels[it->second].reads.insert(reads.begin(), reads.end());
+        return kernels[it->second].roots.push_back(id);
+      }
+    }
     auto largest = std::max_element(reads.begin(), reads.end(), [](const auto& a, const auto& b) {
       return a.second < b.second;
     });
@@ -494,6 +522,13 @@ class Fuser {
            (scatters ? 2 : 1) * bytes(node.operands[scatters ? 2 : 1]) / bytes(node.results[0]);
   }
 
+  // A compiler that computes functions in the loop of what uses them does so for each element.
+  double work_of(NodeId id, const Kernel& kernel) const {
+    if (executor_.function_ops <= 1 || !node(id).def->has(kSlowFunction))
+      return elements(node(id).results[0]);
+    return executor_.function_ops * elements(node(kernel.roots[0]).results[0]);
+  }
+
   bool computes(NodeId id) const {
     return roles_[id.index] == Role::Inside && !node(id).def->has(kRepeats);
   }
@@ -506,16 +541,18 @@ class Fuser {
     for (NodeId id : list) {
       mixed = mixed || orders_.mixed[id.index];
       rows = rows || (roles_[id.index] == Role::Reduce && id != kernel.roots[0]);
-      if (computes(id)) ops += elements(node(id).results[0]);
+      if (computes(id)) ops += work_of(id, kernel);
     }
     const bool reduces = is<op::Reduce>(first);
     double share = reduces ? executor_.reduction_share
                    : rows  ? executor_.rows_share
                            : executor_.elementwise_share;
     if (mixed) share = std::min(share, executor_.transpose_share);
+    if (is_update(first.results[0])) share = executor_.update_share;
     double moved = total(kernel.reads);
     for (NodeId root : kernel.roots) moved += bytes(node(root).results[0]);
-    const bool is_large_column_sum = reduces && moved > 4e6 && !reduces_rows(first);
+    const bool is_large_column_sum =
+        reduces && moved > 4e6 && !reduces_rows(first) && !executor_.runs_library_ops;
     if (!is_update(first.results[0]))
       uses_[kernel.roots[0].index].launches += is_large_column_sum ? 2 : 1;
     const bool works =
@@ -527,7 +564,8 @@ class Fuser {
     }
     if (works) {
       for (NodeId id : list)
-        if (computes(id)) uses_[id.index].works += 1;
+        if (computes(id))
+          uses_[id.index].works += work_of(id, kernel) / elements(node(id).results[0]);
       return;
     }
     std::unordered_map<uint32_t, bool> done;
@@ -549,11 +587,12 @@ class Fuser {
   StorageOrders orders_;
   std::vector<NodeId> nodes_;
   std::vector<Role> roles_;
-  std::vector<std::vector<NodeId>> users_;  // by value, each once
-  std::vector<bool> forced_, written_;      // by value
-  std::set<ValueId> hidden_;                // in kernels of attention
-  std::vector<bool> updates_;               // by node: of an optimizer, if that is one kernel
-  std::vector<Reads> inside_;               // by value that is not written: what its kernel reads
+  std::vector<std::vector<NodeId>> users_;       // by value, each once
+  std::vector<bool> forced_, written_;           // by value
+  std::set<ValueId> hidden_;                     // in kernels of attention
+  std::map<std::vector<ValueId>, size_t> sums_;  // kernels of statistics, by what they read
+  std::vector<bool> updates_;                    // by node: of an optimizer, if that is one kernel
+  std::vector<Reads> inside_;  // by value that is not written: what its kernel reads
 };
 
 void mark_region(const Graph& graph, RegionId region, const MachineProfile& profile,

@@ -61,18 +61,24 @@ std::vector<ValueId> values_of_library_op(const Graph& graph, const Node& node,
     values.assign(node.operands.begin(), node.operands.end());
     values.push_back(node.results[0]);
   }
-  if (node.def->has(kRepeats) && is_made_of_positions(graph, node.operands[0]))
-    values.push_back(node.operands[0]);
+  // A table is made op by op.
+  if (node.results.size() == 1 && is_float(graph.result_type(node).dtype) &&
+      !node.def->has(kRepeats) && is_made_of_positions(graph, node.results[0]))
+    values.push_back(node.results[0]);
   return values;
 }
 
-bool is_vector_or_statistic(const Graph& graph, ValueId value) {
+bool counts_as_tensor(const Graph& graph, ValueId value, double largest_bytes) {
+  constexpr double kLeastShare = 1.0 / 16;
   const Type& type = graph.type(value);
-  if (!type.is_tensor()) return true;
+  if (!type.is_tensor() || !type.has_static_shape()) return false;
   const auto real =
       std::count_if(type.shape.begin(), type.shape.end(), [](int64_t size) { return size > 1; });
+  if (real <= 1) return false;
+  if (is_made_of_positions(graph, value)) return true;
   const Node* node = maker(graph, value);
-  return real <= 1 || (node && is<op::Reduce>(*node));
+  return static_cast<double>(type.byte_count()) >= kLeastShare * largest_bytes &&
+         !(node && is<op::Reduce>(*node));
 }
 
 std::vector<bool> update_ops(const Graph& graph, RegionId region,

@@ -23,8 +23,9 @@ using Users = std::vector<std::vector<NodeId>>;  // by value
 // Values that the op takes from memory and returns to it because a library runs it by itself; empty
 // if it may be part of one.
 std::vector<ValueId> values_of_library_op(const Graph& graph, const Node& node, const Users& users);
-// A vector, or what a reduction made.
-bool is_vector_or_statistic(const Graph& graph, ValueId value);
+// Whether a value is a tensor to an op whose largest operand has so many bytes: it is of such a
+// size and no statistic, or it is a table of positions.
+bool counts_as_tensor(const Graph& graph, ValueId value, double largest_bytes);
 
 // By node: whether it is part of an update of arguments that are given away, as an optimizer makes
 // it: elementwise ops between such arguments and the results that take their place. What has no

@@ -58,6 +58,8 @@ ExecutorProfile eager() {
           .short_row = 16,
           .longest_row = 1 << 20,
           .most_reads = 24,
+          .update_share = 0.78,
+          .product_share = 0.86,
           .vector_tops = 14};
 }
 
@@ -70,6 +72,9 @@ ExecutorProfile inductor() {
   executor.flash_attention = true;
   executor.tf32 = false;
   executor.host_us = 33;
+  executor.update_share = 0.78;
+  executor.product_share = 0.86;
+  executor.function_ops = 125;
   executor.step_us = executor.argument_us = 0;
   return executor;
 }

@@ -33,7 +33,10 @@ struct ExecutorProfile {
   int64_t short_row = 0;          // elements
   int64_t longest_row = 0;        // a row reduction that is fused with what uses it
   int64_t most_reads = 0;         // operands of a kernel
+  double update_share = 1;        // of the bandwidth: updates that are made together
+  double product_share = 1;       // of the rate of products, in steps that do little else
   double vector_tops = 0;         // elementwise ops, 1e12 per second
+  double function_ops = 1;        // that sines and powers count as, computed for every element
   bool operator==(const ExecutorProfile&) const = default;
 };
 

@@ -81,7 +81,7 @@ double tile_rate(const TileModel& tiles, DType dtype) {
 double tiled_seconds(const OpCost::Products& p, DType dtype, const MachineProfile& profile) {
   const TileModel& model = profile.tiles;
   const auto units = static_cast<double>(model.units);
-  const double rate = tile_rate(model, dtype) / units;
+  const double rate = tile_rate(model, dtype) * profile.executor.product_share / units;
   constexpr double kStep = 32, kLeastPart = 256, kMostParts = 32;
   double best = std::numeric_limits<double>::infinity();
   for (const Tile& tile : kTiles) {

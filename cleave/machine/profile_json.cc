@@ -61,7 +61,10 @@ constexpr Member<ExecutorProfile> kExecutorMembers[] = {
     {"short_row", &ExecutorProfile::short_row},
     {"longest_row", &ExecutorProfile::longest_row},
     {"most_reads", &ExecutorProfile::most_reads},
+    {"update_share", &ExecutorProfile::update_share},
+    {"product_share", &ExecutorProfile::product_share},
     {"vector_tops", &ExecutorProfile::vector_tops},
+    {"function_ops", &ExecutorProfile::function_ops},
 };
 constexpr Member<TileModel> kTileMembers[] = {
     {"units", &TileModel::units},

@@ -29,13 +29,30 @@ Tensor border(const GptConfig& config, const Tensor& x) {
   return config.borders ? stablehlo::optimization_barrier(x) : x;
 }
 
-// x w + bias
-Tensor linear(const GptConfig& config, const Tensor& x, const Tensor& w,
-              const std::optional<Tensor>& bias, bool by_rows = false) {
+// x w for weights that are converted again for the derivative. They wait for nothing that is
+// computed, so that they can be gathered ahead.
+Tensor product_again(const GptConfig& config, const Tensor& x, const Tensor& w) {
+  using Pair = std::pair<Tensor, Tensor>;
   const auto product = [&config](const Tensor& x_, const Tensor& w_) {
     return matmul(x_, in_type(config, border(config, w_)));
   };
-  Tensor y = config.weights_again ? checkpoint(product)(x, w) : product(x, w);
+  const auto forward = [&product](const Tensor& x_, const Tensor& w_) {
+    return std::make_pair(product(x_, w_), Pair(x_, w_));
+  };
+  const auto backward = [&config](const Pair& kept, const Tensor& back) {
+    const Tensor again = in_type(config, stablehlo::optimization_barrier(kept.second));
+    const Tensor gradient = einsum("bsd,bsf->df", {kept.first, back});
+    return std::make_tuple(einsum("bsf,df->bsd", {back, again}),
+                           border(config, cast(gradient, kept.second.dtype())));
+  };
+  return custom_vjp(product, forward, backward)(x, w);
+}
+
+// x w + bias
+Tensor linear(const GptConfig& config, const Tensor& x, const Tensor& w,
+              const std::optional<Tensor>& bias, bool by_rows = false) {
+  Tensor y = config.weights_again ? product_again(config, x, w)
+                                  : matmul(x, in_type(config, border(config, w)));
   if (by_rows) y = border(config, y);
   return bias ? y + in_type(config, *bias) : y;
 }
