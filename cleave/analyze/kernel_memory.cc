@@ -1,11 +1,13 @@
 #include "cleave/analyze/kernel_memory.h"
 
 #include <algorithm>
+#include <set>
 
 #include "cleave/analyze/kernels.h"
 #include "cleave/analyze/program_cost.h"
 #include "cleave/graph/flow.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/ops/op.h"
 
 namespace cleave::analyze {
 namespace {
@@ -38,6 +40,7 @@ class Holder {
       allocate(body.nodes[at], at, buffers_);
       inside[at] = inner_peak(graph_.node(body.nodes[at]));
     }
+    hold_results(function);
     find_peak(body, inside, memory);
     return memory;
   }
@@ -47,6 +50,35 @@ class Holder {
     KernelMemory::Held held;
     int first, last;  // positions at which it is there; -1: before all
   };
+
+  // A result has its memory from the start, unless it takes that of a donated argument.
+  void hold_results(const Function& function) {
+    std::vector<bool> taken(returned_values(graph_, function.body).size());
+    std::multiset<int64_t> donated;
+    for (size_t i = 0; i < function.arg_attrs.size(); ++i) {
+      const AttrDict& attrs = function.arg_attrs[i];
+      if (!is_donated_argument(attrs)) continue;
+      const int64_t result = attrs.get_int("tf.aliasing_output", -1);
+      if (result >= 0 && static_cast<size_t>(result) < taken.size())
+        taken[static_cast<size_t>(result)] = true;
+      else
+        donated.insert(byte_count(graph_.region(function.body).args[i]));
+    }
+    std::set<ValueId> apart;
+    const std::vector<ValueId> results = returned_values(graph_, function.body);
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (taken[i]) continue;
+      const auto place = donated.find(byte_count(results[i]));
+      if (place == donated.end())
+        apart.insert(results[i]);
+      else
+        donated.erase(place);
+    }
+    for (Buffer& buffer : buffers_)
+      if (buffer.held.made_by.valid() &&
+          apart.contains(graph_.node(buffer.held.made_by).results[buffer.held.number]))
+        buffer.first = 0;
+  }
 
   void find_peak(const Region& body, const std::vector<int64_t>& inside, KernelMemory& memory) {
     std::vector<int64_t> change(static_cast<size_t>(end_) + 2);
@@ -130,9 +162,13 @@ class Holder {
     return is_in_place(node) && node.results.size() == 1 && last_[node.operands[0].index] == at;
   }
 
-  // What the regions of a loop hold beside the carried values.
+  // What the regions of a loop hold beside the carried values, and kernels beside their operands.
   int64_t inner_peak(const Node& node) {
-    if (flow_of(node) == Flow::None) return 0;
+    constexpr int64_t kIndices = 4;  // of 4 bytes, for each window
+    const std::optional<KernelUse> use = kernel_use(node);
+    if (use && is<op::SelectAndScatter>(node))
+      return num_elements(graph_.operand_type(node, 1).shape) * kIndices * 4;
+    if (flow_of(node) == Flow::None) return use ? static_cast<int64_t>(use->workspace) : 0;
     int64_t most = 0;
     for (RegionId id : node.regions) {
       const Region& body = graph_.region(id);

@@ -9,16 +9,19 @@
 namespace cleave::analyze {
 
 std::optional<KernelUse> kernel_use(const Node& node) {
+  constexpr size_t kNumbers = 6;  // before reads, writes and spills
   const Attribute* attr = node.attrs.find(kKernelAttr);
   const auto* array = attr ? attr->as<DenseArrayAttr>() : nullptr;
   const size_t operands = node.operands.size(), results = node.results.size();
-  if (!array || array->floats.size() != 4 + operands + 2 * results) return std::nullopt;
+  if (!array || array->floats.size() != kNumbers + operands + 2 * results) return std::nullopt;
   KernelUse use;
   use.launches = array->floats[0];
   use.works = array->floats[1];
   use.is_library = array->floats[2] != 0;
   use.attention = array->floats[3];
-  auto next = array->floats.begin() + 4;
+  use.workspace = array->floats[4];
+  use.gaps = array->floats[5];
+  auto next = array->floats.begin() + kNumbers;
   auto take = [&](std::vector<double>& list, size_t count) {
     list.assign(next, next + static_cast<ptrdiff_t>(count));
     next += static_cast<ptrdiff_t>(count);
@@ -56,7 +59,9 @@ double kernel_seconds(const Graph& graph, const Node& node, const KernelUse& use
     for (size_t i = 0; i < node.results.size(); ++i)
       moved += use.writes[i] * bytes(node.results[i]);
   } else if (use.is_library) {
-    const OpCost cost = op_cost(graph, node);
+    OpCost cost = op_cost(graph, node);
+    cost.products.k *= use.gaps;
+    cost.flops *= use.gaps;
     const DType given = graph.operand_type(node, 0).dtype;
     const bool rounds = profile.executor.tf32 && given == DType::F32 && !cost.products.is_exact;
     seconds += product_seconds(cost, rounds ? DType::TF32 : given, profile);

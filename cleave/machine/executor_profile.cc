@@ -24,7 +24,12 @@ ExecutorProfile xla_gpu() {
           .short_row = 16,
           .longest_row = 16384,
           .most_reads = 24,
-          .vector_tops = 14};
+          .vector_tops = 14,
+          .rows_tops = 3.2,
+          .loop_launch_us = 1.4,
+          .trip_launches = 2,
+          .most_copies = 15,
+          .workspace_bytes = 32 << 20};
 }
 
 // XLA's rules; a TPU launches no kernels one by one.
@@ -32,7 +37,9 @@ ExecutorProfile xla_tpu() {
   ExecutorProfile executor = xla_gpu();
   executor.name = "xla-tpu";
   executor.tf32 = false;
-  executor.launch_us = 0.5;
+  executor.launch_us = executor.loop_launch_us = 0.5;
+  executor.rows_tops = 0;
+  executor.workspace_bytes = 0;
   executor.step_us = 50;
   executor.argument_us = 0.5;
   return executor;
@@ -56,6 +63,8 @@ ExecutorProfile inductor() {
   executor.name = "inductor";
   executor.flash_attention = true;
   executor.tf32 = false;
+  executor.rows_tops = executor.loop_launch_us = executor.trip_launches = 0;
+  executor.most_copies = 0;
   executor.step_us = executor.argument_us = 0;
   return executor;
 }

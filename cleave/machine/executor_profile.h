@@ -29,6 +29,11 @@ struct ExecutorProfile {
   int64_t longest_row = 0;       // a row reduction that is fused with what uses it
   int64_t most_reads = 0;        // operands of a kernel
   double vector_tops = 0;        // elementwise ops, 1e12 per second
+  double rows_tops = 0;          // the same in kernels with a reduction of rows inside; 0: no limit
+  double loop_launch_us = 0;     // of a kernel inside a loop; 0: as others
+  double trip_launches = 0;      // of a loop itself, in every trip: its counter, copies of carries
+  int64_t most_copies = 0;       // of one op's code in a kernel; 0: any number
+  double workspace_bytes = 0;    // that products of a library ask for
   bool operator==(const ExecutorProfile&) const = default;
 };
 

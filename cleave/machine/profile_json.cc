@@ -55,6 +55,11 @@ constexpr Member<ExecutorProfile> kExecutorMembers[] = {
     {"longest_row", &ExecutorProfile::longest_row},
     {"most_reads", &ExecutorProfile::most_reads},
     {"vector_tops", &ExecutorProfile::vector_tops},
+    {"rows_tops", &ExecutorProfile::rows_tops},
+    {"loop_launch_us", &ExecutorProfile::loop_launch_us},
+    {"trip_launches", &ExecutorProfile::trip_launches},
+    {"most_copies", &ExecutorProfile::most_copies},
+    {"workspace_bytes", &ExecutorProfile::workspace_bytes},
 };
 constexpr Member<TileModel> kTileMembers[] = {
     {"units", &TileModel::units},
@@ -63,6 +68,9 @@ constexpr Member<TileModel> kTileMembers[] = {
     {"last_wave", &TileModel::last_wave},
     {"row_bytes", &TileModel::row_bytes},
     {"odd_rows", &TileModel::odd_rows},
+    {"even_rows", &TileModel::even_rows},
+    {"odd_depth", &TileModel::odd_depth},
+    {"dilated_share", &TileModel::dilated_share},
     {"convolution_share", &TileModel::convolution_share},
     {"depthwise_tflops", &TileModel::depthwise_tflops},
     {"narrow_tflops", &TileModel::narrow_tflops},

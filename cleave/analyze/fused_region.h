@@ -1,0 +1,100 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <vector>
+
+#include "cleave/analyze/storage_order.h"
+#include "cleave/graph/graph.h"
+#include "cleave/machine/executor_profile.h"
+
+namespace cleave::analyze {
+
+// What an op is to a compiler that fuses.
+enum class KernelRole : uint8_t {
+  Known,    // a constant: written into the kernels that use it
+  View,     // other names for the same bytes
+  Inside,   // can be computed in the kernel of whatever uses it
+  Reduce,   // ends a kernel; a reduction of rows may be inside
+  Library,  // products and convolutions: operands and results in memory
+  Own,      // a kernel or several of its own: operands and results in memory
+  Mixing,   // a product of a kernel of attention
+  Hidden,   // inside a kernel of attention
+  End,
+};
+
+// Bytes that a kernel reads of written values.
+using KernelReads = std::map<ValueId, double>;
+double total_bytes(const KernelReads& reads);
+
+// Which values of a region are written to memory, and what kernels that compute the others read.
+//
+//   y = exp(x); z = y * 2 (returned)     z is written, y is not: its kernel reads x
+class FusedRegion {
+ public:
+  FusedRegion(const Graph& graph, RegionId region, const ExecutorProfile& executor);
+
+  const Graph& graph() const { return graph_; }
+  RegionId region() const { return region_; }
+  const ExecutorProfile& executor() const { return executor_; }
+  const StorageOrders& orders() const { return orders_; }
+  const std::vector<NodeId>& nodes() const { return nodes_; }
+  const Node& node(NodeId id) const { return graph_.node(id); }
+  double bytes(ValueId value) const;
+  double elements(ValueId value) const;
+  KernelRole role(NodeId id) const { return roles_[id.index]; }
+  const std::vector<NodeId>& users(ValueId value) const { return users_[value.index]; }
+  bool is_written(ValueId value) const { return written_[value.index]; }
+  bool is_small(ValueId value) const;  // takes no time to read
+  // What the kernel of a value that is not written reads for it.
+  const KernelReads& inside(ValueId value) const { return inside_[value.index]; }
+  KernelReads needs(const Node& node) const;  // what a kernel that computes the node reads
+  bool reduces_rows(const Node& node) const;
+  int64_t reduced_elements(const Node& node) const;  // of a reduction: into one
+  // The value whose bytes these are, behind views and transposes, which products read as they lie.
+  ValueId behind(ValueId value) const;
+  // A kernel of attention: what is between its products is computed for no memory at all.
+  struct Hiding {
+    NodeId product;
+    double share;       // of the product that it computes
+    size_t kernels = 0;  // that end with it
+  };
+  const std::vector<Hiding>& hiding() const { return hiding_; }
+  bool is_hidden(ValueId value) const { return hidden_.contains(value); }
+
+ private:
+  KernelRole role_of(const Node& node) const;
+  bool is_same_bytes(const Node& node) const;
+  bool is_product_with_vector(const Node& node) const;
+  void hide_attention();
+  void force();
+  void force_reordered();
+  void force_uneven_rows();
+  bool is_uneven_row(const Node& node) const;
+  ValueId taken_from_its_row(const Node& reduction) const;
+  void decide();
+  void write(ValueId value, bool is_written, const KernelReads& reads);
+  bool is_cheaper_written(const Node& node, const KernelReads& mine) const;
+  void count_copies(const Node& node);
+
+  const Graph& graph_;
+  const ExecutorProfile& executor_;
+  RegionId region_;
+  StorageOrders orders_;
+  std::vector<NodeId> nodes_;
+  std::vector<KernelRole> roles_;
+  std::vector<std::vector<NodeId>> users_;  // by value, each once
+  std::vector<bool> forced_, written_;      // by value
+  std::set<ValueId> hidden_;                // in kernels of attention
+  std::vector<Hiding> hiding_;
+  std::vector<KernelReads> inside_;  // by value that is not written: what its kernel reads
+  // By value that is not written: how often a kernel holds the code of what it is computed from,
+  // because windows of it are asked for at different places; and which windows.
+  struct Copies {
+    double count = 1;
+    uint64_t place = 0;
+  };
+  std::vector<Copies> copies_;
+};
+
+}  // namespace cleave::analyze
