@@ -25,11 +25,14 @@ double total_bytes(const KernelReads& reads) {
 
 bool is_in_place(const Node& node) { return is<op::Scatter, op::DynamicUpdateSlice>(node); }
 
-FusedRegion::FusedRegion(const Graph& graph, RegionId region, const ExecutorProfile& executor)
+FusedRegion::FusedRegion(const Graph& graph, RegionId region, const MachineProfile& profile)
     : graph_(graph),
-      executor_(executor),
+      executor_(profile.executor),
+      bytes_per_op_(executor_.vector_tops > 0
+                        ? profile.memory_gbps * 1e9 / (executor_.vector_tops * 1e12)
+                        : 0),
       region_(region),
-      orders_(storage_orders(graph, region, executor)),
+      orders_(storage_orders(graph, region, executor_)),
       nodes_(graph.region(region).nodes),
       roles_(graph.num_nodes()),
       users_(graph.num_values()),
@@ -87,7 +90,9 @@ Role FusedRegion::role_of(const Node& node) const {
     return Role::Reduce;
   const KernelClass kernel = op_cost(graph_, node).kernel;
   if (kernel == KernelClass::Matmul || kernel == kConvolutionClass)
-    return is_product_with_vector(node) ? Role::Reduce : Role::Library;
+    return is_outer_product(node)         ? Role::Inside
+           : is_product_with_vector(node) ? Role::Reduce
+                                          : Role::Library;
   if (is<op::Reshape, op::BitcastConvert>(node)) return Role::View;
   if (def.has(kElementwise) || def.has(kViewLike) || def.has(kRepeats) || def.has(kWindow) ||
       def.has(kAssembles) || is<op::Gather>(node))
@@ -101,6 +106,14 @@ bool FusedRegion::is_same_bytes(const Node& node) const {
   if (is<op::Convert>(node))
     return graph_.operand_type(node, 0).dtype == graph_.result_type(node).dtype;
   return is<op::Reduce>(node) && elements(node.operands[0]) == elements(node.results[0]);
+}
+
+// A compiler writes it as a multiplication.
+bool FusedRegion::is_outer_product(const Node& node) const {
+  const std::optional<DotDims> dims = dot_dims_of(graph_, node);
+  if (!dims) return false;
+  return std::all_of(dims->lhs_contract.begin(), dims->lhs_contract.end(),
+                     [&](int64_t dim) { return graph_.operand_type(node, 0).shape[dim] == 1; });
 }
 
 // A compiler writes it as a multiplication and a sum.
@@ -185,14 +198,14 @@ void FusedRegion::force_reordered() {
   }
 }
 
-// Rows that loads of 16 bytes do not fit are not reduced inside kernels with their users, nor are
-// columns. x - max(x) and x - mean(x) are then written, unless nothing else reads them.
+// Rows that loads of 16 bytes do not fit are not reduced inside kernels with their users. Of
+// x - max(x) and x - mean(x) the difference is written, and the reduction is inside its kernel.
 void FusedRegion::force_uneven_rows() {
   for (NodeId id : nodes_) {
     const Node& node = graph_.node(id);
     if (!is<op::Reduce>(node) || node.results.size() != 1 || roles_[id.index] != Role::Reduce)
       continue;
-    if (reduces_rows(node) && !is_uneven_row(node)) continue;
+    if (!reduces_rows(node) || !is_uneven_row(node)) continue;
     const ValueId rest = taken_from_its_row(node);
     if (rest.valid() && users_[rest.index].size() > 1)
       forced_[rest.index] = true;
@@ -292,6 +305,16 @@ void FusedRegion::decide() {
   }
 }
 
+// What computing the node takes once more, as bytes that are moved meanwhile: of long functions,
+// and of long chains of ops such as random numbers are made by.
+double FusedRegion::work_bytes(const Node& node) const {
+  constexpr double kLongFunction = 14, kLongChain = 60;
+  if (executor_.vector_tops <= 0) return 0;
+  const double ops = is_long_function(node) ? kLongFunction : 0;
+  const double chain = copies_[node.results[0].index].ops;
+  return elements(node.results[0]) * (chain > kLongChain ? chain : ops) * bytes_per_op_;
+}
+
 // Whether writing a value once moves fewer bytes than reading its inputs again in every user.
 bool FusedRegion::is_cheaper_written(const Node& node, const Reads& mine) const {
   const ValueId result = node.results[0];
@@ -300,7 +323,7 @@ bool FusedRegion::is_cheaper_written(const Node& node, const Reads& mine) const 
   if (users.size() <= 1 && !is<op::Reduce>(node)) return false;
   if (!executor_.recomputes) return users.size() > 1;
   if (executor_.rows_tops > 0 && users.size() > 1 && is_long_function(node)) return true;
-  double again = 0;
+  double again = work_bytes(node) * static_cast<double>(users.size());
   for (NodeId user : users) {
     for (const auto& [value, count] : mine) {
       bool reads_anyway = false;
@@ -322,10 +345,13 @@ void FusedRegion::count_copies(const Node& node) {
   Copies& mine = copies_[node.results[0].index];
   mine = {};
   double count = 0;
+  constexpr double kMostOps = 1000;
+  mine.ops = node.def->has(kElementwise) ? 1 : 0;
   std::vector<uint64_t> places;
   for (ValueId operand : node.operands) {
     if (written_[operand.index] || is_small(operand)) continue;
     const Copies& its = copies_[operand.index];
+    if (elements(operand) == elements(node.results[0])) mine.ops += its.ops;
     if (!moves && std::find(places.begin(), places.end(), its.place) != places.end()) {
       count = std::max(count, its.count);
       continue;
@@ -336,6 +362,7 @@ void FusedRegion::count_copies(const Node& node) {
   }
   if (places.empty()) return;
   mine.count = std::max(1.0, count);
+  mine.ops = std::min(mine.ops, kMostOps);
   if (moves) mine.place = mine.place * 31 + node.results[0].index + 1;
 }
 

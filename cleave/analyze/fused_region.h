@@ -6,7 +6,7 @@
 
 #include "cleave/analyze/storage_order.h"
 #include "cleave/graph/graph.h"
-#include "cleave/machine/executor_profile.h"
+#include "cleave/machine/profile.h"
 
 namespace cleave::analyze {
 
@@ -32,11 +32,10 @@ double total_bytes(const KernelReads& reads);
 //   y = exp(x); z = y * 2 (returned)     z is written, y is not: its kernel reads x
 class FusedRegion {
  public:
-  FusedRegion(const Graph& graph, RegionId region, const ExecutorProfile& executor);
+  FusedRegion(const Graph& graph, RegionId region, const MachineProfile& profile);
 
   const Graph& graph() const { return graph_; }
   RegionId region() const { return region_; }
-  const ExecutorProfile& executor() const { return executor_; }
   const StorageOrders& orders() const { return orders_; }
   const std::vector<NodeId>& nodes() const { return nodes_; }
   const Node& node(NodeId id) const { return graph_.node(id); }
@@ -65,6 +64,7 @@ class FusedRegion {
  private:
   KernelRole role_of(const Node& node) const;
   bool is_same_bytes(const Node& node) const;
+  bool is_outer_product(const Node& node) const;
   bool is_product_with_vector(const Node& node) const;
   void hide_attention();
   void force();
@@ -74,11 +74,13 @@ class FusedRegion {
   ValueId taken_from_its_row(const Node& reduction) const;
   void decide();
   void write(ValueId value, bool is_written, const KernelReads& reads);
+  double work_bytes(const Node& node) const;
   bool is_cheaper_written(const Node& node, const KernelReads& mine) const;
   void count_copies(const Node& node);
 
   const Graph& graph_;
   const ExecutorProfile& executor_;
+  const double bytes_per_op_;  // moved while one op is computed
   RegionId region_;
   StorageOrders orders_;
   std::vector<NodeId> nodes_;
@@ -92,6 +94,7 @@ class FusedRegion {
   // because windows of it are asked for at different places; and which windows.
   struct Copies {
     double count = 1;
+    double ops = 0;  // that make an element, at least
     uint64_t place = 0;
   };
   std::vector<Copies> copies_;

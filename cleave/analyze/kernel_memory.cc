@@ -70,7 +70,7 @@ class Holder {
       if (taken[i]) continue;
       const auto place = donated.find(byte_count(results[i]));
       if (place == donated.end())
-        apart.insert(results[i]);
+        apart.insert(behind_views(results[i]));
       else
         donated.erase(place);
     }
@@ -78,6 +78,17 @@ class Holder {
       if (buffer.held.made_by.valid() &&
           apart.contains(graph_.node(buffer.held.made_by).results[buffer.held.number]))
         buffer.first = 0;
+  }
+
+  // The value that is in memory: others only show it.
+  ValueId behind_views(ValueId value) const {
+    for (;;) {
+      const Value& made = graph_.value(value);
+      if (!made.producer.valid() || graph_.node(made.producer).operands.empty() ||
+          is_written(made.producer, made.index))
+        return value;
+      value = graph_.node(made.producer).operands[0];
+    }
   }
 
   void find_peak(const Region& body, const std::vector<int64_t>& inside, KernelMemory& memory) {

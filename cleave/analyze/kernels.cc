@@ -57,9 +57,14 @@ class KernelCounter {
   // Kernels of a loop's body are launched together, with what the loop itself does in every trip.
   void count_trip() {
     if (executor_.loop_launch_us <= 0) return;
-    const double share = executor_.loop_launch_us / executor_.launch_us;
+    // Nothing asks whether a loop goes on that is known to run so many times.
+    const LoopRegions parts = *loop_of(node(loop_));
+    const bool asks = parts.condition == fused_.region();
+    const double share = asks && trip_count(graph_, node(loop_))
+                             ? 0
+                             : executor_.loop_launch_us / executor_.launch_us;
     for (NodeId id : fused_.nodes()) uses_[id.index].launches *= share;
-    if (loop_of(node(loop_))->body == fused_.region() && !fused_.nodes().empty())
+    if (parts.body == fused_.region() && !fused_.nodes().empty())
       uses_[fused_.nodes()[0].index].launches += share * executor_.trip_launches;
   }
 
@@ -385,7 +390,7 @@ class KernelCounter {
 
 void mark_region(const Graph& graph, RegionId region, NodeId loop, const MachineProfile& profile,
                  const std::vector<bool>& is_donated, std::vector<KernelUse>& uses) {
-  const FusedRegion fused(graph, region, profile.executor);
+  const FusedRegion fused(graph, region, profile);
   KernelCounter(fused, profile, loop, is_donated, uses).run();
   for (NodeId id : graph.region(region).nodes) {
     const Flow flow = flow_of(graph.node(id));
