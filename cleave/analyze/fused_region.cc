@@ -206,7 +206,7 @@ void FusedRegion::force_uneven_rows() {
     if (!is<op::Reduce>(node) || node.results.size() != 1 || roles_[id.index] != Role::Reduce)
       continue;
     if (!reduces_rows(node) || !is_uneven_row(node)) continue;
-    const ValueId rest = taken_from_its_row(node);
+    const ValueId rest = difference(node);
     if (rest.valid() && users_[rest.index].size() > 1)
       forced_[rest.index] = true;
     else if (!rest.valid())
@@ -219,8 +219,7 @@ bool FusedRegion::is_uneven_row(const Node& node) const {
   return reduced_elements(node) % kLoad != 0;
 }
 
-// x - reduce(x), by its reduction; invalid if there is none.
-ValueId FusedRegion::taken_from_its_row(const Node& reduction) const {
+ValueId FusedRegion::difference(const Node& reduction) const {
   const ValueId whole = reduction.operands[0];
   ValueId value = reduction.results[0];
   for (int step = 0; step < 6; ++step) {

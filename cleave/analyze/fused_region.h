@@ -50,6 +50,7 @@ class FusedRegion {
   KernelReads needs(const Node& node) const;  // what a kernel that computes the node reads
   bool reduces_rows(const Node& node) const;
   int64_t reduced_elements(const Node& node) const;  // of a reduction: into one
+  ValueId difference(const Node& reduction) const;   // x - reduce(x); invalid if there is none
   // The value whose bytes these are, behind views and transposes, which products read as they lie.
   ValueId behind(ValueId value) const;
   // A kernel of attention: what is between its products is computed for no memory at all.
@@ -71,7 +72,6 @@ class FusedRegion {
   void force_reordered();
   void force_uneven_rows();
   bool is_uneven_row(const Node& node) const;
-  ValueId taken_from_its_row(const Node& reduction) const;
   void decide();
   void write(ValueId value, bool is_written, const KernelReads& reads);
   double work_bytes(const Node& node) const;

@@ -7,7 +7,6 @@
 #include "cleave/analyze/program_cost.h"
 #include "cleave/graph/flow.h"
 #include "cleave/graph/op_def.h"
-#include "cleave/ops/op.h"
 
 namespace cleave::analyze {
 namespace {
@@ -53,41 +52,11 @@ class Holder {
 
   // A result has its memory from the start, unless it takes that of a donated argument.
   void hold_results(const Function& function) {
-    std::vector<bool> taken(returned_values(graph_, function.body).size());
-    std::multiset<int64_t> donated;
-    for (size_t i = 0; i < function.arg_attrs.size(); ++i) {
-      const AttrDict& attrs = function.arg_attrs[i];
-      if (!is_donated_argument(attrs)) continue;
-      const int64_t result = attrs.get_int("tf.aliasing_output", -1);
-      if (result >= 0 && static_cast<size_t>(result) < taken.size())
-        taken[static_cast<size_t>(result)] = true;
-      else
-        donated.insert(byte_count(graph_.region(function.body).args[i]));
-    }
-    std::set<ValueId> apart;
-    const std::vector<ValueId> results = returned_values(graph_, function.body);
-    for (size_t i = 0; i < results.size(); ++i) {
-      if (taken[i]) continue;
-      const auto place = donated.find(byte_count(results[i]));
-      if (place == donated.end())
-        apart.insert(behind_views(results[i]));
-      else
-        donated.erase(place);
-    }
-    for (Buffer& buffer : buffers_)
-      if (buffer.held.made_by.valid() &&
-          apart.contains(graph_.node(buffer.held.made_by).results[buffer.held.number]))
-        buffer.first = 0;
-  }
-
-  // The value that is in memory: others only show it.
-  ValueId behind_views(ValueId value) const {
-    for (;;) {
-      const Value& made = graph_.value(value);
-      if (!made.producer.valid() || graph_.node(made.producer).operands.empty() ||
-          is_written(made.producer, made.index))
-        return value;
-      value = graph_.node(made.producer).operands[0];
+    const std::vector<ValueId> apart = results_apart(graph_, function);
+    for (Buffer& buffer : buffers_) {
+      if (!buffer.held.made_by.valid()) continue;
+      const ValueId value = graph_.node(buffer.held.made_by).results[buffer.held.number];
+      if (std::find(apart.begin(), apart.end(), value) != apart.end()) buffer.first = 0;
     }
   }
 
@@ -175,11 +144,7 @@ class Holder {
 
   // What the regions of a loop hold beside the carried values, and kernels beside their operands.
   int64_t inner_peak(const Node& node) {
-    constexpr int64_t kIndices = 4;  // of 4 bytes, for each window
-    const std::optional<KernelUse> use = kernel_use(node);
-    if (use && is<op::SelectAndScatter>(node))
-      return num_elements(graph_.operand_type(node, 1).shape) * kIndices * 4;
-    if (flow_of(node) == Flow::None) return use ? static_cast<int64_t>(use->workspace) : 0;
+    if (flow_of(node) == Flow::None) return workspace_bytes(node, program_.mesh->num_devices());
     int64_t most = 0;
     for (RegionId id : node.regions) {
       const Region& body = graph_.region(id);
@@ -214,6 +179,50 @@ class Holder {
 };
 
 }  // namespace
+
+std::vector<ValueId> results_apart(const Graph& graph, const Function& function) {
+  const std::vector<ValueId> results = returned_values(graph, function.body);
+  auto bytes = [&](ValueId value) {
+    const Type& type = graph.type(value);
+    return type.is_tensor() && type.has_static_shape() ? type.byte_count() : 0;
+  };
+  std::vector<bool> taken(results.size());
+  std::multiset<int64_t> donated;
+  for (size_t i = 0; i < function.arg_attrs.size(); ++i) {
+    const AttrDict& attrs = function.arg_attrs[i];
+    const int64_t result = attrs.get_int("tf.aliasing_output", -1);
+    if (result >= 0 && static_cast<size_t>(result) < taken.size())
+      taken[static_cast<size_t>(result)] = true;
+    else if (is_donated_argument(attrs))
+      donated.insert(bytes(graph.region(function.body).args[i]));
+  }
+  std::vector<ValueId> apart;
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (taken[i]) continue;
+    if (const auto place = donated.find(bytes(results[i])); place != donated.end()) {
+      donated.erase(place);
+      continue;
+    }
+    ValueId value = results[i];  // behind what only shows it
+    for (NodeId maker = graph.value(value).producer; maker.valid();
+         maker = graph.value(value).producer) {
+      const std::optional<KernelUse> use = kernel_use(graph.node(maker));
+      if (!use || use->writes[graph.value(value).index] > 0 || graph.node(maker).operands.empty())
+        break;
+      value = graph.node(maker).operands[0];
+    }
+    apart.push_back(value);
+  }
+  return apart;
+}
+
+int64_t workspace_bytes(const Node& node, int64_t devices) {
+  const std::optional<KernelUse> use = kernel_use(node);
+  if (!use) return 0;
+  // That of a product has one size; others grow with their operands.
+  const bool is_fixed = use->is_library && use->gaps == 1;
+  return static_cast<int64_t>(use->workspace) / (is_fixed ? 1 : devices);
+}
 
 KernelMemory kernel_memory(const Program& program, const Instance& instance) {
   return Holder(program, instance).run();

@@ -104,8 +104,22 @@ class KernelCounter {
       uses_[moved.node.index].reads[moved.operand] += 2 / executor_.strided_share;
       uses_[moved.node.index].launches += 1;
     }
+    for (NodeId id : fused_.nodes())
+      if (executor_.rows_tops > 0 && is<op::Reduce>(node(id))) count_difference(node(id));
     for (const Kernel& kernel : kernels) count_kernel(kernel);
     for (NodeId id : fused_.nodes()) count_spills(id);
+  }
+
+  // x - mean(x) of columns is written for the kernels that follow, and computed again for the
+  // gradient.
+  void count_difference(const Node& reduction) {
+    if (reduction.results.size() != 1 || fused_.reduces_rows(reduction)) return;
+    const ValueId rest = fused_.difference(reduction);
+    if (!rest.valid() || fused_.is_written(rest) || fused_.users(rest).size() < 2) return;
+    const double wider =
+        std::max(0.0, bytes(rest) - total_bytes(fused_.inside(rest))) / bytes(rest);
+    KernelUse& use = uses_[graph_.value(rest).producer.index];
+    use.reads[0] += 1 + wider * static_cast<double>(fused_.users(rest).size());
   }
 
   double spill_of(ValueId value) const {
@@ -218,6 +232,7 @@ class KernelCounter {
     if (is<op::SelectAndScatter>(node)) {  // four indices of every window are written and read
       use.launches = 3;
       use.reads = {3, 20, 0};
+      use.workspace = 16 * elements(node.operands[1]);
     }
   }
 

@@ -28,7 +28,7 @@ ExecutorProfile xla_gpu() {
           .rows_tops = 3.2,
           .loop_launch_us = 1.4,
           .trip_launches = 2,
-          .most_copies = 15,
+          .most_copies = 3,
           .workspace_bytes = 32 << 20};
 }
 
