@@ -1,6 +1,7 @@
 #include "cleave/analyze/kernel_memory.h"
 
 #include <algorithm>
+#include <set>
 
 #include "cleave/analyze/kernels.h"
 #include "cleave/analyze/program_cost.h"
@@ -38,6 +39,7 @@ class Holder {
       allocate(body.nodes[at], at, buffers_);
       inside[at] = inner_peak(graph_.node(body.nodes[at]));
     }
+    hold_results(function);
     find_peak(body, inside, memory);
     return memory;
   }
@@ -47,6 +49,16 @@ class Holder {
     KernelMemory::Held held;
     int first, last;  // positions at which it is there; -1: before all
   };
+
+  // A result has its memory from the start, unless it takes that of a donated argument.
+  void hold_results(const Function& function) {
+    const std::vector<ValueId> apart = results_apart(graph_, function);
+    for (Buffer& buffer : buffers_) {
+      if (!buffer.held.made_by.valid()) continue;
+      const ValueId value = graph_.node(buffer.held.made_by).results[buffer.held.number];
+      if (std::find(apart.begin(), apart.end(), value) != apart.end()) buffer.first = 0;
+    }
+  }
 
   void find_peak(const Region& body, const std::vector<int64_t>& inside, KernelMemory& memory) {
     std::vector<int64_t> change(static_cast<size_t>(end_) + 2);
@@ -130,9 +142,9 @@ class Holder {
     return is_in_place(node) && node.results.size() == 1 && last_[node.operands[0].index] == at;
   }
 
-  // What the regions of a loop hold beside the carried values.
+  // What the regions of a loop hold beside the carried values, and kernels beside their operands.
   int64_t inner_peak(const Node& node) {
-    if (flow_of(node) == Flow::None) return 0;
+    if (flow_of(node) == Flow::None) return workspace_bytes(node, program_.mesh->num_devices());
     int64_t most = 0;
     for (RegionId id : node.regions) {
       const Region& body = graph_.region(id);
@@ -167,6 +179,50 @@ class Holder {
 };
 
 }  // namespace
+
+std::vector<ValueId> results_apart(const Graph& graph, const Function& function) {
+  const std::vector<ValueId> results = returned_values(graph, function.body);
+  auto bytes = [&](ValueId value) {
+    const Type& type = graph.type(value);
+    return type.is_tensor() && type.has_static_shape() ? type.byte_count() : 0;
+  };
+  std::vector<bool> taken(results.size());
+  std::multiset<int64_t> donated;
+  for (size_t i = 0; i < function.arg_attrs.size(); ++i) {
+    const AttrDict& attrs = function.arg_attrs[i];
+    const int64_t result = attrs.get_int("tf.aliasing_output", -1);
+    if (result >= 0 && static_cast<size_t>(result) < taken.size())
+      taken[static_cast<size_t>(result)] = true;
+    else if (is_donated_argument(attrs))
+      donated.insert(bytes(graph.region(function.body).args[i]));
+  }
+  std::vector<ValueId> apart;
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (taken[i]) continue;
+    if (const auto place = donated.find(bytes(results[i])); place != donated.end()) {
+      donated.erase(place);
+      continue;
+    }
+    ValueId value = results[i];  // behind what only shows it
+    for (NodeId maker = graph.value(value).producer; maker.valid();
+         maker = graph.value(value).producer) {
+      const std::optional<KernelUse> use = kernel_use(graph.node(maker));
+      if (!use || use->writes[graph.value(value).index] > 0 || graph.node(maker).operands.empty())
+        break;
+      value = graph.node(maker).operands[0];
+    }
+    apart.push_back(value);
+  }
+  return apart;
+}
+
+int64_t workspace_bytes(const Node& node, int64_t devices) {
+  const std::optional<KernelUse> use = kernel_use(node);
+  if (!use) return 0;
+  // That of a product has one size; others grow with their operands.
+  const bool is_fixed = use->is_library && use->gaps == 1;
+  return static_cast<int64_t>(use->workspace) / (is_fixed ? 1 : devices);
+}
 
 KernelMemory kernel_memory(const Program& program, const Instance& instance) {
   return Holder(program, instance).run();

@@ -26,4 +26,9 @@ struct KernelMemory {
 };
 KernelMemory kernel_memory(const Program& program, const Instance& instance);
 
+// The values in memory of those results of a function that take no donated argument's place.
+std::vector<ValueId> results_apart(const Graph& graph, const Function& function);
+// What the kernel of a marked node holds beside operands and results, on one of so many devices.
+int64_t workspace_bytes(const Node& node, int64_t devices);
+
 }  // namespace cleave::analyze

@@ -1,67 +1,49 @@
 #include "cleave/analyze/kernels.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
-#include <set>
 #include <unordered_map>
 
-#include "cleave/analyze/attention.h"
-#include "cleave/analyze/kernel_roles.h"
+#include "cleave/analyze/fused_region.h"
 #include "cleave/analyze/library_ops.h"
-#include "cleave/analyze/storage_order.h"
 #include "cleave/core/error.h"
-#include "cleave/core/kernel_classes.h"
 #include "cleave/graph/flow.h"
 #include "cleave/graph/op_def.h"
-#include "cleave/ops/cost.h"
+#include "cleave/ops/control/trip_count.h"
 #include "cleave/ops/dot/dot_dims.h"
+#include "cleave/ops/elementwise/long_function.h"
 #include "cleave/ops/op.h"
 #include "cleave/rewrite/simplify.h"
 
 namespace cleave::analyze {
 namespace {
 
-// Bytes that a kernel reads of written values.
-using Reads = std::map<ValueId, double>;
+using Role = KernelRole;
+using Reads = KernelReads;
 
-double total(const Reads& reads) {
-  double bytes = 0;
-  for (const auto& [value, each] : reads) bytes += each;
-  return bytes;
-}
-
-class Fuser {
+// What the ops of a region add to its kernels.
+class KernelCounter {
  public:
-  Fuser(const Graph& graph, const MachineProfile& profile, const std::vector<bool>& is_donated,
-        std::vector<KernelUse>& uses)
-      : graph_(graph),
+  KernelCounter(const FusedRegion& fused, const MachineProfile& profile, const NodeId loop,
+                const std::vector<bool>& is_donated, std::vector<KernelUse>& uses)
+      : fused_(fused),
+        graph_(fused.graph()),
+        loop_(loop),
         is_donated_(is_donated),
         profile_(profile),
         executor_(profile.executor),
         uses_(uses),
-        roles_(graph.num_nodes()),
-        users_(graph.num_values()),
-        forced_(graph.num_values()),
-        written_(graph.num_values()),
-        inside_(graph.num_values()) {}
+        kernel_of_(graph_.num_values(), kNone) {}
 
-  void region(RegionId id) {
-    region_ = id;
-    orders_ = storage_orders(graph_, id, executor_);
-    nodes_ = graph_.region(id).nodes;
-    for (NodeId node : nodes_) {
-      roles_[node.index] = kernel_role(graph_, graph_.node(node), executor_);
-      for (ValueId operand : graph_.node(node).operands)
-        if (users_[operand.index].empty() || users_[operand.index].back() != node)
-          users_[operand.index].push_back(node);
+  void run() {
+    for (const FusedRegion::Hiding& hiding : fused_.hiding()) {
+      uses_[hiding.product.index].attention = hiding.share;
+      uses_[hiding.product.index].is_backward = hiding.is_backward;
+      uses_[hiding.product.index].launches = static_cast<double>(hiding.kernels);
     }
-    for (ValueId arg : graph_.region(id).args) written_[arg.index] = true;
-    if (executor_.flash_attention) hide_attention();
-    if (executor_.updates_together) find_updates();
-    force();
-    if (executor_.runs_library_ops) force_library_ops();
-    for (int sweep = 0; sweep < 3; ++sweep) decide();
     count_kernels();
+    if (loop_.valid()) count_trip();
   }
 
  private:
@@ -70,265 +52,34 @@ class Fuser {
     std::vector<NodeId> roots;
   };
 
-  // Kernels of attention: what is between their products is computed for no memory at all.
-  void hide_attention() {
-    for (const Attention& attention : find_attention(graph_, region_)) {
-      for (NodeId id : attention.inner) roles_[id.index] = Role::Hidden;
-      for (const AttentionProduct& product : attention.products) {
-        roles_[product.node.index] = Role::Mixing;
-        KernelUse& use = uses_[product.node.index];
-        use.attention = product.share * share_of_tiles(graph_, attention);
-        use.is_backward = !attention.has_forward() || !is_forward(product.role);
-      }
-      for (ValueId value : attention.unwritten) hidden_.insert(value);
-      for (ValueId value : attention.reads) forced_[behind(value).index] = true;
-      // Backward there are three: products of rows come first, and sums are rounded at the end.
-      uses_[attention.products.back().node.index].launches =
-          (attention.has_forward() ? 1 : 0) + (attention.has_backward() ? 3 : 0);
-    }
-  }
-
-  // One kernel makes the new values of all arguments that are given away; what it takes, such as
-  // gradients, is in memory.
-  void find_updates() {
-    updates_ = update_ops(graph_, region_, is_donated_);
-    for (NodeId id : nodes_)
-      if (updates_[id.index])
-        for (ValueId operand : node(id).operands)
-          if (const NodeId producer = graph_.value(operand).producer;
-              producer.valid() && !updates_[producer.index] && !is_small(operand))
-            forced_[behind(operand).index] = true;
-  }
-  bool is_update(ValueId value) const {
-    const NodeId producer = graph_.value(value).producer;
-    return !updates_.empty() && producer.valid() && updates_[producer.index];
-  }
-
-  // Values that ops of a library take and return.
-  void force_library_ops() {
-    for (NodeId id : nodes_)
-      if (roles_[id.index] == Role::Inside && !is_update(node(id).results[0]))
-        for (ValueId value : values_of_library_op(graph_, node(id), users_))
-          if (!is_small(value)) forced_[value.index] = true;
-  }
-
-  bool ends_library_op(const Node& node, const Reads& mine) {
-    const auto tensors = [&](const Reads& reads) { return tensors_in(reads).size(); };
-    if (tensors(mine) > kLibraryTensors)
-      for (ValueId operand : node.operands)
-        if (!written_[operand.index] && tensors(inside_[operand.index]) > 1) {
-          const ValueId narrow = narrowest(operand);
-          forced_[narrow.index] = true;
-          write(narrow, true, {});
-        }
-    if (tensors(mine) < 2 || users_[node.results[0].index].size() < 2) return false;
-    return std::any_of(users_[node.results[0].index].begin(), users_[node.results[0].index].end(),
-                       [&](NodeId user) { return takes_more(user, node.results[0], mine); });
-  }
-  // Of a chain of ops on the same tensors, the value of the fewest bytes.
-  ValueId narrowest(ValueId value) const {
-    ValueId best = value;
-    for (;;) {
-      const NodeId producer = graph_.value(value).producer;
-      const std::vector<ValueId>& operands = node(producer).operands;
-      const auto next = std::find_if(operands.begin(), operands.end(), [&](ValueId operand) {
-        return !written_[operand.index] && inside_[operand.index].size() > 1 &&
-               tensors_in(inside_[operand.index]) == tensors_in(inside_[value.index]);
-      });
-      if (next == operands.end()) return best;
-      value = *next;
-      if (bytes(value) < bytes(best)) best = value;
-    }
-  }
-  std::vector<ValueId> tensors_in(const Reads& reads) const {
-    double largest = 0;
-    for (const auto& [value, count] : reads) largest = std::max(largest, bytes(value));
-    std::vector<ValueId> list;
-    for (const auto& [value, count] : reads)
-      if (counts_as_tensor(graph_, behind(value), largest)) list.push_back(value);
-    return list;
-  }
-  // Whether a user of a value reads anything that the value was not computed from.
-  bool takes_more(NodeId user, ValueId value, const Reads& known) const {
-    const std::vector<ValueId>& operands = graph_.node(user).operands;
-    return std::any_of(operands.begin(), operands.end(), [&](ValueId other) {
-      if (other == value || is_small(other)) return false;
-      if (written_[other.index]) return !known.contains(other);
-      return std::any_of(inside_[other.index].begin(), inside_[other.index].end(),
-                         [&](const auto& read) { return !known.contains(read.first); });
-    });
-  }
-
   const Node& node(NodeId id) const { return graph_.node(id); }
-  double bytes(ValueId value) const {
-    const Type& type = graph_.type(value);
-    return type.is_tensor() && type.has_static_shape() ? static_cast<double>(type.byte_count()) : 0;
-  }
-  double elements(ValueId value) const {
-    const Type& type = graph_.type(value);
-    return type.is_tensor() && type.has_static_shape()
-               ? static_cast<double>(num_elements(type.shape))
-               : 0;
-  }
+  double bytes(ValueId value) const { return fused_.bytes(value); }
+  double elements(ValueId value) const { return fused_.elements(value); }
+  Role role(NodeId id) const { return fused_.role(id); }
 
-  bool reduces_rows(const Node& node) const {
-    if (!is<op::Reduce>(node)) return false;
-    const ValueId operand = node.operands[0];
-    const std::vector<int> dims = real_dims(graph_.type(operand), orders_.of[operand.index]);
-    int64_t row = 1;
-    size_t count = 0;
-    for (int64_t dim : node.attrs.get_ints_or_empty("dimensions")) {
-      const int64_t size = graph_.type(operand).shape[dim];
-      if (size == 1) continue;
-      ++count;
-      row *= size;
-    }
-    if (count == 0 || count > dims.size()) return false;
-    const std::vector<int64_t> reduced = node.attrs.get_ints_or_empty("dimensions");
-    return row <= executor_.longest_row &&
-           std::all_of(dims.end() - static_cast<ptrdiff_t>(count), dims.end(), [&](int dim) {
-             return std::find(reduced.begin(), reduced.end(), dim) != reduced.end();
-           });
-  }
-
-  // The value whose bytes these are, behind views and transposes, which products read as they lie.
-  ValueId behind(ValueId value) const {
-    for (;;) {
-      const NodeId producer = graph_.value(value).producer;
-      if (!producer.valid()) return value;
-      const Node& maker = node(producer);
-      const bool passes = roles_[producer.index] == Role::View || is<op::Transpose>(maker);
-      if (!passes) return value;
-      value = maker.operands[flow_of(maker) == Flow::Barrier ? graph_.value(value).index : 0];
-    }
-  }
-
-  // Values that must be in memory.
-  void force() {
-    for (NodeId id : nodes_) {
-      const Role role = roles_[id.index];
-      for (ValueId operand : node(id).operands) {
-        if (role == Role::Library || role == Role::End) forced_[behind(operand).index] = true;
-        if (role == Role::Own) forced_[operand.index] = true;
-      }
-      if (is_in_place(node(id))) forced_[behind(node(id).operands[0]).index] = true;
-      for (ValueId captured : captured_values(graph_, node(id).regions))
-        forced_[captured.index] = true;
-    }
-    // A kernel either reduces or reorders.
-    std::vector<bool> reorders(graph_.num_values());
-    for (NodeId id : nodes_) {
-      const Role role = roles_[id.index];
-      if (role != Role::Inside && role != Role::View && role != Role::Reduce) continue;
-      bool has = orders_.mixed[id.index];
-      for (ValueId operand : node(id).operands)
-        has = has || (reorders[operand.index] && !forced_[operand.index]);
-      if (!has) continue;
-      if (role == Role::Reduce)
-        forced_[node(id).operands[0].index] = true;
-      else
-        for (ValueId result : node(id).results) reorders[result.index] = true;
-    }
-  }
-
-  bool is_small(ValueId value) const {
-    const NodeId producer = graph_.value(value).producer;
-    return bytes(value) <= 64 || (producer.valid() && roles_[producer.index] == Role::Known);
-  }
-
-  // What a kernel that computes the node reads from memory.
-  Reads needs(const Node& node) const {
-    Reads reads;
-    const bool part = node.def->has(kWindow) || is<op::Gather>(node);
-    const double most = part ? bytes(node.results[0]) : 0;
-    auto add = [&](ValueId value, double count) {
-      double& have = reads[value];
-      have = std::max(have, part ? std::min(count, most) : count);
-    };
-    for (ValueId operand : node.operands) {
-      if (is_small(operand) || (is_in_place(node) && operand == node.operands[0])) continue;
-      if (written_[operand.index])
-        add(operand, bytes(operand));
-      else
-        for (const auto& [value, count] : inside_[operand.index]) add(value, count);
-    }
-    return reads;
-  }
-
-  void write(ValueId value, bool is_written, const Reads& reads) {
-    written_[value.index] = is_written;
-    inside_[value.index] = is_written ? Reads{} : reads;
-  }
-
-  void decide() {
-    for (NodeId id : nodes_) {
-      const Node& node = graph_.node(id);
-      const Role role = roles_[id.index];
-      if (role == Role::End) continue;
-      if (role == Role::Hidden || role == Role::Mixing) {
-        for (ValueId result : node.results) write(result, !hidden_.contains(result), {});
-        continue;
-      }
-      if (role == Role::Library || role == Role::Own ||
-          (role == Role::Reduce && (node.results.size() > 1 || !reduces_rows(node)))) {
-        for (ValueId result : node.results) write(result, true, {});
-        continue;
-      }
-      if (flow_of(node) == Flow::Barrier) {
-        for (size_t i = 0; i < node.results.size(); ++i) {
-          const ValueId operand = node.operands[i];
-          write(
-              node.results[i], false,
-              written_[operand.index] ? Reads{{operand, bytes(operand)}} : inside_[operand.index]);
-        }
-        continue;
-      }
-      const ValueId result = node.results[0];
-      if (role == Role::Known || (is_small(result) && !forced_[result.index])) {
-        write(result, false, {});
-        continue;
-      }
-      const Reads mine = needs(node);
-      if (role == Role::View)
-        write(result, false, mine);
-      else
-        write(result, forced_[result.index] || is_cheaper_written(node, mine), mine);
-    }
-  }
-
-  // Whether writing a value once moves fewer bytes than reading its inputs again in every user.
-  bool is_cheaper_written(const Node& node, const Reads& mine) {
-    const ValueId result = node.results[0];
-    if (is_update(result)) return false;
-    if (executor_.runs_library_ops) return ends_library_op(node, mine);
-    const std::vector<NodeId>& users = users_[result.index];
-    if (static_cast<int64_t>(mine.size()) > executor_.most_reads) return true;
-    if (users.size() <= 1 && !is<op::Reduce>(node)) return false;
-    if (!executor_.recomputes) return users.size() > 1;
-    double again = 0;
-    for (NodeId user : users) {
-      for (const auto& [value, count] : mine) {
-        bool reads_anyway = false;
-        for (ValueId operand : graph_.node(user).operands) {
-          if (operand == result) continue;
-          reads_anyway = reads_anyway || operand == value || inside_[operand.index].contains(value);
-        }
-        if (!reads_anyway) again += count;
-      }
-    }
-    const double once = total(mine) + bytes(result) * (1.0 + static_cast<double>(users.size()));
-    return once < again;
+  // Kernels of a loop's body are launched together, with what the loop itself does in every trip.
+  void count_trip() {
+    if (executor_.loop_launch_us <= 0) return;
+    // Nothing asks whether a loop goes on that is known to run so many times.
+    const LoopRegions parts = *loop_of(node(loop_));
+    const bool asks = parts.condition == fused_.region();
+    const double share = asks && trip_count(graph_, node(loop_))
+                             ? 0
+                             : executor_.loop_launch_us / executor_.launch_us;
+    for (NodeId id : fused_.nodes()) uses_[id.index].launches *= share;
+    if (parts.body == fused_.region() && !fused_.nodes().empty())
+      uses_[fused_.nodes()[0].index].launches += share * executor_.trip_launches;
   }
 
   void count_kernels() {
     std::vector<Kernel> kernels;
     std::map<std::pair<uint32_t, double>, size_t> by_operand;
-    for (NodeId id : nodes_) {
+    for (NodeId id : fused_.nodes()) {
       const Node& node = graph_.node(id);
       KernelUse& use = uses_[id.index];
       use.reads.assign(node.operands.size(), 0.0);
       use.writes.assign(node.results.size(), 0.0);
-      switch (roles_[id.index]) {
+      switch (role(id)) {
         case Role::Library:
           count_product(node, use);
           break;
@@ -337,13 +88,13 @@ class Fuser {
           break;
         case Role::Mixing:
           for (size_t i = 0; i < node.operands.size(); ++i)
-            use.reads[i] = hidden_.contains(node.operands[i]) ? 0 : 1;
+            use.reads[i] = fused_.is_hidden(node.operands[i]) ? 0 : 1;
           for (size_t i = 0; i < node.results.size(); ++i)
-            use.writes[i] = hidden_.contains(node.results[i]) ? 0 : 1;
+            use.writes[i] = fused_.is_hidden(node.results[i]) ? 0 : 1;
           break;
         case Role::Inside:
         case Role::Reduce:
-          if (written_[node.results[0].index]) add_kernel(id, kernels, by_operand);
+          if (fused_.is_written(node.results[0])) add_kernel(id, kernels, by_operand);
           break;
         case Role::Known:
         case Role::View:
@@ -352,17 +103,31 @@ class Fuser {
           break;
       }
     }
-    for (const StorageOrders::Moved& moved : orders_.strided) {
+    for (const StorageOrders::Moved& moved : fused_.orders().strided) {
       uses_[moved.node.index].reads[moved.operand] += 2 / executor_.strided_share;
       uses_[moved.node.index].launches += 1;
     }
+    for (NodeId id : fused_.nodes())
+      if (executor_.rows_tops > 0 && is<op::Reduce>(node(id))) count_difference(node(id));
     for (const Kernel& kernel : kernels) count_kernel(kernel);
-    for (NodeId id : nodes_) count_spills(id);
+    for (NodeId id : fused_.nodes()) count_spills(id);
+  }
+
+  // x - mean(x) of columns is written for the kernels that follow, and computed again for the
+  // gradient.
+  void count_difference(const Node& reduction) {
+    if (reduction.results.size() != 1 || fused_.reduces_rows(reduction)) return;
+    const ValueId rest = fused_.difference(reduction);
+    if (!rest.valid() || fused_.is_written(rest) || fused_.users(rest).size() < 2) return;
+    const double wider =
+        std::max(0.0, bytes(rest) - total_bytes(fused_.inside(rest))) / bytes(rest);
+    KernelUse& use = uses_[graph_.value(rest).producer.index];
+    use.reads[0] += 1 + wider * static_cast<double>(fused_.users(rest).size());
   }
 
   double spill_of(ValueId value) const {
     const Value& made = graph_.value(value);
-    if (!made.producer.valid() || node(made.producer).parent != region_) return 0;
+    if (!made.producer.valid() || node(made.producer).parent != fused_.region()) return 0;
     const std::vector<double>& spills = uses_[made.producer.index].spills;
     return made.index < spills.size() ? spills[made.index] : 0;
   }
@@ -373,51 +138,76 @@ class Fuser {
     const Node& node = graph_.node(id);
     KernelUse& use = uses_[id.index];
     use.spills.assign(node.results.size(), 0.0);
-    if (roles_[id.index] == Role::Known) return;
+    if (role(id) == Role::Known) return;
     for (size_t i = 0; i < node.results.size(); ++i) {
       const ValueId result = node.results[i];
-      if (written_[result.index]) continue;
-      if (roles_[id.index] == Role::View) {  // what the bytes that it shows would take
+      if (fused_.is_written(result)) continue;
+      if (role(id) == Role::View) {  // what the bytes that it shows would take
         use.spills[i] = spill_of(node.operands[std::min(i, node.operands.size() - 1)]);
         continue;
       }
       use.spills[i] = 2 * bytes(result);
-      if (roles_[id.index] == Role::Reduce) use.spills[i] += total(inside_[result.index]);
+      if (role(id) == Role::Reduce) use.spills[i] += total_bytes(fused_.inside(result));
     }
   }
 
-  void count_product(const Node& node, KernelUse& use) const {
+  void count_product(const Node& product, KernelUse& use) const {
     use.is_library = true;
     for (double& writes : use.writes) writes = 1;
-    const std::optional<DotDims> dims = dot_dims_of(graph_, node);
-    if (!dims) return;
+    const std::optional<DotDims> dims = dot_dims_of(graph_, product);
+    if (!dims) return count_convolution(product, use);
+    use.workspace = executor_.workspace_bytes;
     for (size_t i = 0; i < 2; ++i) {
-      const ValueId operand = node.operands[i];
+      const ValueId operand = product.operands[i];
       if (bytes(operand) < 1e6 || !needs_copy(operand, i == 0 ? dims->lhs_batch : dims->rhs_batch,
                                               i == 0 ? dims->lhs_contract : dims->rhs_contract))
         continue;
       use.reads[i] += 2 / executor_.transpose_share;
       use.launches += 1;
-      const ValueId source = behind(operand);
+      const ValueId source = fused_.behind(operand);
       const NodeId producer = graph_.value(source).producer;
-      if (!producer.valid() || !is_in_place(this->node(producer))) continue;
+      if (!producer.valid() || !is_in_place(node(producer))) continue;
       // What is updated in place, such as a cache of keys, is kept in the product's order: it is
-      // copied for the update, and if it is returned, put back in order.
-      use.reads[i] += is_returned(source) ? 2 + 2 / executor_.transpose_share : 2;
+      // copied for the update, and if it is returned, put back in order. A loop that carries it
+      // does so once, before the first trip and after the last.
+      const double back = is_returned(source) ? 2 / executor_.transpose_share : 0;
+      if (loop_.valid()) {
+        const double trips =
+            static_cast<double>(std::max<int64_t>(1, trip_count(graph_, node(loop_)).value_or(1)));
+        use.reads[i] = (2 / executor_.transpose_share + back) / trips;
+        use.launches += 2 / trips - 1;
+        continue;
+      }
+      use.reads[i] += 2 + back;
       use.launches += is_returned(source) ? 2 : 1;
     }
   }
 
+  // A library knows the gradient of a convolution by its input, whose kernel is reversed. Of others
+  // the gaps of a dilated input are filled with zeros first.
+  void count_convolution(const Node& product, KernelUse& use) const {
+    double dilation = 1;
+    for (int64_t d : product.attrs.get_ints_or_empty("lhs_dilation"))
+      dilation *= static_cast<double>(d);
+    const NodeId kernel = graph_.value(fused_.behind(product.operands[1])).producer;
+    if (dilation == 1 || !executor_.fuses || (kernel.valid() && is<op::Reverse>(node(kernel))))
+      return;
+    use.gaps = dilation;
+    use.workspace = dilation * bytes(product.operands[0]);
+    use.reads[0] += 1 + dilation;
+    use.launches += 1;
+  }
+
   bool is_returned(ValueId value) const {
-    return std::any_of(users_[value.index].begin(), users_[value.index].end(),
-                       [&](NodeId user) { return roles_[user.index] == Role::End; });
+    return std::any_of(fused_.users(value).begin(), fused_.users(value).end(),
+                       [&](NodeId user) { return role(user) == Role::End; });
   }
 
   // Products take operands whose batch dimensions come first, and whose others lie together.
   template <typename Dims>
   bool needs_copy(ValueId operand, const Dims& batch, const Dims& contract) const {
     std::string groups;
-    for (int dim : real_dims(graph_.type(operand), orders_.of[operand.index])) {
+    for (int dim : real_dims(graph_.type(operand), fused_.orders().of[operand.index])) {
       auto in = [&](const Dims& dims) {
         return std::find(dims.begin(), dims.end(), dim) != dims.end();
       };
@@ -430,7 +220,7 @@ class Fuser {
   }
 
   bool node_is_free(NodeId id) const {
-    return roles_[id.index] == Role::Known || node(id).def->has(kRepeats);
+    return role(id) == Role::Known || node(id).def->has(kRepeats);
   }
 
   void count_own(const Node& node, KernelUse& use) const {
@@ -440,57 +230,101 @@ class Fuser {
     }
     use.launches = 1;
     for (size_t i = 0; i < node.operands.size(); ++i)
-      use.reads[i] = is_small(node.operands[i]) ? 0 : 1;
+      use.reads[i] = fused_.is_small(node.operands[i]) ? 0 : 1;
     for (double& writes : use.writes) writes = 1;
     if (is<op::SelectAndScatter>(node)) {  // four indices of every window are written and read
       use.launches = 3;
       use.reads = {3, 20, 0};
+      use.workspace = 16 * elements(node.operands[1]);
     }
   }
 
+  // A kernel also computes what reads its results where they are made, and what reads the same
+  // large operand.
   void add_kernel(NodeId id, std::vector<Kernel>& kernels,
                   std::map<std::pair<uint32_t, double>, size_t>& by_operand) {
     const Node& node = graph_.node(id);
-    Reads reads = needs(node);
-    if (is_update(node.results[0])) {
-      std::erase_if(reads, [&](const auto& read) { return is_update(read.first); });
-      for (const auto& [value, count] : reads)
-        if (const auto [it, is_new] = by_operand.try_emplace({value.index, 0}, kernels.size());
-            !is_new) {
-          kernels[it->second].reads.insert(reads.begin(), reads.end());
-          return kernels[it->second].roots.push_back(id);
-        }
-      return kernels.push_back({std::move(reads), {id}});
-    }
-    // Statistics of the same tensors are computed in one pass.
+    Reads reads = fused_.needs(node);
+    if (fused_.is_update(node.results[0])) return add_update(id, std::move(reads), kernels);
     if (executor_.runs_library_ops && is<op::Reduce>(node)) {
-      const auto [it, is_new] = sums_.try_emplace(tensors_in(reads), kernels.size());
+      // Statistics of the same tensors are computed in one pass.
+      const auto [it, is_new] = sums_.try_emplace(fused_.tensors_in(reads), kernels.size());
       if (!is_new) {
-        kernels[it->second].reads.insert(reads.begin(), reads.end());
-        return kernels[it->second].roots.push_back(id);
+        join(id, reads, it->second, kernels);
+        return;
       }
     }
+    if (executor_.merges_siblings &&
+        (join_maker(id, reads, kernels) || join_sibling(id, reads, kernels, by_operand)))
+      return;
+    kernel_of_[node.results[0].index] = static_cast<uint32_t>(kernels.size());
+    kernels.push_back({std::move(reads), {id}});
+  }
+
+  // All updates are one kernel: what it makes it does not read, and a gradient is read once.
+  void add_update(NodeId id, Reads reads, std::vector<Kernel>& kernels) {
+    std::erase_if(reads, [&](const auto& read) { return fused_.is_update(read.first); });
+    for (const auto& [value, count] : reads)
+      if (const auto [it, is_new] = updated_with_.try_emplace(value, kernels.size()); !is_new) {
+        join(id, reads, it->second, kernels);
+        return;
+      }
+    kernels.push_back({std::move(reads), {id}});
+  }
+
+  bool join_sibling(NodeId id, const Reads& reads, std::vector<Kernel>& kernels,
+                    std::map<std::pair<uint32_t, double>, size_t>& by_operand) {
     auto largest = std::max_element(reads.begin(), reads.end(), [](const auto& a, const auto& b) {
       return a.second < b.second;
     });
-    if (executor_.merges_siblings && largest != reads.end()) {
-      const auto [it, is_new] =
-          by_operand.try_emplace({largest->first.index, elements(node.results[0])}, kernels.size());
-      if (!is_new) {
-        Kernel& kernel = kernels[it->second];
-        const bool depends =
-            std::any_of(kernel.roots.begin(), kernel.roots.end(),
-                        [&](NodeId root) { return reads.contains(graph_.node(root).results[0]); });
-        if (!depends) {
-          for (const auto& [value, count] : reads)
-            kernel.reads[value] = std::max(kernel.reads[value], count);
-          kernel.roots.push_back(id);
-          return;
-        }
-        it->second = kernels.size();
-      }
+    if (largest == reads.end()) return false;
+    const auto [it, is_new] = by_operand.try_emplace(
+        {largest->first.index, elements(node(id).results[0])}, kernels.size());
+    if (is_new) return false;
+    const bool depends =
+        std::any_of(kernels[it->second].roots.begin(), kernels[it->second].roots.end(),
+                    [&](NodeId root) { return reads.contains(node(root).results[0]); });
+    if (!depends) return join(id, reads, it->second, kernels);
+    it->second = kernels.size();
+    return false;
+  }
+
+  // If the op reads whole results of a kernel over as many elements, and nothing that was computed
+  // since from them.
+  bool join_maker(NodeId id, const Reads& reads, std::vector<Kernel>& kernels) {
+    for (const auto& [value, count] : reads) {
+      const uint32_t at = kernel_of_[value.index];
+      if (at == kNone || count < bytes(value)) continue;
+      const Kernel& maker = kernels[at];
+      if (!is_plain(graph_.value(value).producer) || !is_plain(id)) continue;
+      const ValueId whole = is<op::Reduce>(node(id)) ? node(id).operands[0] : node(id).results[0];
+      if (elements(whole) != elements(value) || is<op::Reduce>(node(maker.roots[0]))) continue;
+      const bool is_later = std::any_of(reads.begin(), reads.end(), [&](const auto& read) {
+        const NodeId producer = graph_.value(read.first).producer;
+        return kernel_of_[read.first.index] != at && producer.valid() && maker.roots[0] < producer;
+      });
+      if (is_later) continue;
+      return join(id, reads, at, kernels);
     }
-    kernels.push_back({std::move(reads), {id}});
+    return false;
+  }
+
+  bool join(NodeId id, const Reads& reads, size_t at, std::vector<Kernel>& kernels) {
+    Kernel& kernel = kernels[at];
+    for (const auto& [value, count] : reads)
+      if (kernel_of_[value.index] != at) kernel.reads[value] = std::max(kernel.reads[value], count);
+    kernel.roots.push_back(id);
+    kernel_of_[node(id).results[0].index] = static_cast<uint32_t>(at);
+    return true;
+  }
+
+  // No reduction inside, and no change of order.
+  bool is_plain(NodeId id) const {
+    if (is_in_place(node(id))) return false;
+    const std::vector<NodeId> list = members({{}, {id}});
+    return std::none_of(list.begin(), list.end(), [&](NodeId member) {
+      return (member != id && role(member) == Role::Reduce) || fused_.orders().mixed[member.index];
+    });
   }
 
   // The ops that a kernel computes.
@@ -501,8 +335,8 @@ class Fuser {
     for (size_t i = 0; i < list.size(); ++i)
       for (ValueId operand : node(list[i]).operands) {
         const NodeId producer = graph_.value(operand).producer;
-        if (!producer.valid() || written_[operand.index] || seen[producer.index] ||
-            node(producer).parent != region_)
+        if (!producer.valid() || fused_.is_written(operand) || seen[producer.index] ||
+            node(producer).parent != fused_.region())
           continue;
         seen[producer.index] = true;
         list.push_back(producer);
@@ -522,42 +356,75 @@ class Fuser {
            (scatters ? 2 : 1) * bytes(node.operands[scatters ? 2 : 1]) / bytes(node.results[0]);
   }
 
-  // A compiler that computes functions in the loop of what uses them does so for each element.
+  bool computes(NodeId id) const {
+    return role(id) == Role::Inside && !node(id).def->has(kRepeats);
+  }
+
+  // How often a library runs an op: it fills what a pad is put into first, and converts activations
+  // for each product by itself.
+  double times_of(NodeId id) const {
+    const Node& op = node(id);
+    if (is<op::Pad>(op)) return 2;
+    if (!is<op::Convert>(op) || !graph_.value(fused_.behind(op.operands[0])).producer.valid())
+      return 1;
+    const std::vector<NodeId>& users = fused_.users(op.results[0]);
+    const auto products = std::count_if(users.begin(), users.end(), [&](NodeId user) {
+      return dot_dims_of(graph_, node(user)).has_value();
+    });
+    // Half of them are those of the derivative, which finds the converted one.
+    return std::max(1.0, static_cast<double>(products) / 2);
+  }
+
+  // A compiler that computes tables of positions in the loops of what uses them computes their
+  // functions for every element.
   double work_of(NodeId id, const Kernel& kernel) const {
-    if (executor_.function_ops <= 1 || !node(id).def->has(kSlowFunction))
-      return elements(node(id).results[0]);
+    const ValueId result = node(id).results[0];
+    if (executor_.function_ops <= 1 || !is_long_function(node(id)) ||
+        !is_made_of_positions(graph_, result))
+      return elements(result);
     return executor_.function_ops * elements(node(kernel.roots[0]).results[0]);
   }
 
-  bool computes(NodeId id) const {
-    return roles_[id.index] == Role::Inside && !node(id).def->has(kRepeats);
+  // Rows inside a kernel are held in tiles whose sizes are powers of two.
+  double padding(const Node& reduction) const {
+    const auto row = static_cast<uint64_t>(fused_.reduced_elements(reduction));
+    return static_cast<double>(std::bit_ceil(row)) / static_cast<double>(row);
   }
 
   void count_kernel(const Kernel& kernel) {
     const std::vector<NodeId> list = members(kernel);
-    const Node& first = node(kernel.roots[0]);
     bool mixed = false, rows = false;
-    double ops = 0;
+    double ops = 0, padded = 1;
     for (NodeId id : list) {
-      mixed = mixed || orders_.mixed[id.index];
-      rows = rows || (roles_[id.index] == Role::Reduce && id != kernel.roots[0]);
+      mixed = mixed || fused_.orders().mixed[id.index];
       if (computes(id)) ops += work_of(id, kernel);
+      if (role(id) != Role::Reduce || fused_.is_written(node(id).results[0])) continue;
+      rows = true;
+      if (is<op::Reduce>(node(id))) padded = std::max(padded, padding(node(id)));
     }
-    const bool reduces = is<op::Reduce>(first);
-    double share = reduces ? executor_.reduction_share
-                   : rows  ? executor_.rows_share
-                           : executor_.elementwise_share;
+    const bool reduces = std::any_of(kernel.roots.begin(), kernel.roots.end(),
+                                     [&](NodeId root) { return is<op::Reduce>(node(root)); });
+    const bool updates = fused_.is_update(node(kernel.roots[0]).results[0]);
+    double share = updates   ? executor_.update_share
+                   : reduces ? executor_.reduction_share
+                   : rows    ? executor_.rows_share
+                             : executor_.elementwise_share;
     if (mixed) share = std::min(share, executor_.transpose_share);
-    if (is_update(first.results[0])) share = executor_.update_share;
-    double moved = total(kernel.reads);
+    double moved = total_bytes(kernel.reads);
     for (NodeId root : kernel.roots) moved += bytes(node(root).results[0]);
     const bool is_large_column_sum =
-        reduces && moved > 4e6 && !reduces_rows(first) && !executor_.runs_library_ops;
-    if (!is_update(first.results[0]))
-      uses_[kernel.roots[0].index].launches += is_large_column_sum ? 2 : 1;
+        moved > 4e6 && !executor_.runs_library_ops &&
+        std::any_of(kernel.roots.begin(), kernel.roots.end(), [&](NodeId root) {
+          return is<op::Reduce>(node(root)) && !fused_.reduces_rows(node(root));
+        });
+    const double times = executor_.runs_library_ops ? times_of(kernel.roots[0]) : 1;
+    share /= times;
+    if (!updates) uses_[kernel.roots[0].index].launches += is_large_column_sum ? 2 : times;
+    const bool tiles = rows && executor_.rows_tops > 0;
+    const double slower = tiles ? padded * executor_.vector_tops / executor_.rows_tops : 1;
     const bool works =
-        executor_.vector_tops > 0 &&
-        ops / (executor_.vector_tops * 1e12) > moved / (profile_.memory_gbps * 1e9 * share);
+        executor_.vector_tops > 0 && ops * slower / (executor_.vector_tops * 1e12) >
+                                         moved / (profile_.memory_gbps * 1e9 * share);
     for (NodeId root : kernel.roots) {
       const Node& last = node(root);
       uses_[root.index].writes[0] = std::max(1e-9, works ? 1e-9 : passes_to_write(last) / share);
@@ -565,7 +432,7 @@ class Fuser {
     if (works) {
       for (NodeId id : list)
         if (computes(id))
-          uses_[id.index].works += work_of(id, kernel) / elements(node(id).results[0]);
+          uses_[id.index].works += slower * work_of(id, kernel) / elements(node(id).results[0]);
       return;
     }
     std::unordered_map<uint32_t, bool> done;
@@ -578,30 +445,29 @@ class Fuser {
       }
   }
 
+  const FusedRegion& fused_;
   const Graph& graph_;
+  const NodeId loop_;                    // whose body or condition this is
   const std::vector<bool>& is_donated_;  // by value: its memory may be written
   const MachineProfile& profile_;
   const ExecutorProfile& executor_;
   std::vector<KernelUse>& uses_;
-  RegionId region_;
-  StorageOrders orders_;
-  std::vector<NodeId> nodes_;
-  std::vector<Role> roles_;
-  std::vector<std::vector<NodeId>> users_;       // by value, each once
-  std::vector<bool> forced_, written_;           // by value
-  std::set<ValueId> hidden_;                     // in kernels of attention
-  std::map<std::vector<ValueId>, size_t> sums_;  // kernels of statistics, by what they read
-  std::vector<bool> updates_;                    // by node: of an optimizer, if that is one kernel
-  std::vector<Reads> inside_;  // by value that is not written: what its kernel reads
+  static constexpr uint32_t kNone = ~uint32_t{0};
+  std::vector<uint32_t> kernel_of_;              // by value: the kernel that writes it
+  std::map<std::vector<ValueId>, size_t> sums_;  // kernels of statistics, by tensors
+  std::map<ValueId, size_t> updated_with_;       // kernels of updates, by what they read
 };
 
-void mark_region(const Graph& graph, RegionId region, const MachineProfile& profile,
+void mark_region(const Graph& graph, RegionId region, NodeId loop, const MachineProfile& profile,
                  const std::vector<bool>& is_donated, std::vector<KernelUse>& uses) {
-  Fuser(graph, profile, is_donated, uses).region(region);
-  for (NodeId id : graph.region(region).nodes)
-    if (flow_of(graph.node(id)) != Flow::None)
-      for (RegionId inner : graph.node(id).regions)
-        mark_region(graph, inner, profile, is_donated, uses);
+  const FusedRegion fused(graph, region, profile, is_donated);
+  KernelCounter(fused, profile, loop, is_donated, uses).run();
+  for (NodeId id : graph.region(region).nodes) {
+    const Flow flow = flow_of(graph.node(id));
+    if (flow == Flow::None) continue;
+    for (RegionId inner : graph.node(id).regions)
+      mark_region(graph, inner, flow == Flow::Loop ? id : loop, profile, is_donated, uses);
+  }
 }
 
 }  // namespace
@@ -624,7 +490,7 @@ void mark_kernels(Graph& graph, std::string_view entry, const MachineProfile& pr
   for (size_t i = 0; i < arguments.size(); ++i)
     is_donated[arguments[i].index] =
         i < function->arg_attrs.size() && is_donated_argument(function->arg_attrs[i]);
-  mark_region(merged, function->body, profile, is_donated, uses);
+  mark_region(merged, function->body, {}, profile, is_donated, uses);
   graph.walk(function->body, [&](NodeId id) {
     KernelUse& use = uses[id.index];
     use.reads.resize(graph.node(id).operands.size());
@@ -634,7 +500,5 @@ void mark_kernels(Graph& graph, std::string_view entry, const MachineProfile& pr
   if (profile.executor.host_us > 0) wait_for_host(graph, function->body, profile, uses);
   graph.walk(function->body, [&](NodeId id) { set_kernel_use(graph.node(id), uses[id.index]); });
 }
-
-bool is_in_place(const Node& node) { return is<op::Scatter, op::DynamicUpdateSlice>(node); }
 
 }  // namespace cleave::analyze

@@ -28,6 +28,8 @@ struct KernelUse {
   double attention = 0;        // what a kernel of attention computes of this product, as a share
   bool is_backward = false;    // of such a product: in the kernel of the derivative
   double least_us = 0;         // that it takes because the device waits for the host
+  double workspace = 0;        // bytes that its kernel holds beside operands and results
+  double gaps = 1;             // products that a library computes for one that is not with a zero
   // By result that is never in memory: the bytes of the whole module that are moved beside all
   // this if the value has to be there after all, because its layout changes. It is written and
   // read, and what its kernel had read for the rest of it is read again.

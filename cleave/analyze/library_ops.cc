@@ -21,17 +21,6 @@ bool is_constant(const Graph& graph, ValueId value) {
   return node->def->has(kConstantLike) && !is<op::Iota>(*node);
 }
 
-// Computed from positions and constants alone.
-bool is_made_of_positions(const Graph& graph, ValueId value) {
-  const Node* node = maker(graph, value);
-  if (!node || is_constant(graph, value)) return false;
-  if (is<op::Iota>(*node)) return true;
-  if (!node->def->has(kElementwise) && !node->def->has(kViewLike)) return false;
-  return std::all_of(node->operands.begin(), node->operands.end(), [&](ValueId operand) {
-    return is_constant(graph, operand) || is_made_of_positions(graph, operand);
-  });
-}
-
 // A product of matrices in few bits, and what computes in more of them: the conversion between them
 // is an op. Norms of images take and return few bits.
 bool converts_for_product(const Graph& graph, const Node& node, const Users& users) {
@@ -53,6 +42,26 @@ bool is_library_op(const Graph& graph, const Node& node, const Users& users) {
 }
 
 }  // namespace
+
+bool is_made_of_positions(const Graph& graph, ValueId value) {
+  const Node* node = maker(graph, value);
+  if (!node || is_constant(graph, value)) return false;
+  if (is<op::Iota>(*node)) return true;
+  if (!node->def->has(kElementwise) && !node->def->has(kViewLike)) return false;
+  return std::all_of(node->operands.begin(), node->operands.end(), [&](ValueId operand) {
+    return is_constant(graph, operand) || is_made_of_positions(graph, operand);
+  });
+}
+
+bool is_bias_of_product(const Graph& graph, const Node& node) {
+  if (!is<op::Add>(node)) return false;
+  const NodeId product = graph.value(node.operands[0]).producer;
+  const NodeId spread = graph.value(node.operands[1]).producer;
+  if (!product.valid() || !spread.valid() || !graph.node(spread).def->has(kRepeats)) return false;
+  const Type& vector = graph.operand_type(graph.node(spread), 0);
+  if (!dot_dims_of(graph, graph.node(product)) || vector.shape.size() != 1) return false;
+  return vector.shape[0] == graph.result_type(node).shape.back();
+}
 
 std::vector<ValueId> values_of_library_op(const Graph& graph, const Node& node,
                                           const Users& users) {

@@ -16,7 +16,7 @@ namespace cleave::analyze {
 //   - What would need a third tensor reads what was computed from two of them from memory.
 //   - Conversions before and after products of matrices, clamps (relu), concatenations, pads and
 //     gathers are ops by themselves, and tables of positions (rotary embeddings) are in memory.
-inline constexpr int kLibraryTensors = 2;
+inline constexpr size_t kLibraryTensors = 2;
 
 using Users = std::vector<std::vector<NodeId>>;  // by value
 
@@ -26,6 +26,11 @@ std::vector<ValueId> values_of_library_op(const Graph& graph, const Node& node, 
 // Whether a value is a tensor to an op whose largest operand has so many bytes: it is of such a
 // size and no statistic, or it is a table of positions.
 bool counts_as_tensor(const Graph& graph, ValueId value, double largest_bytes);
+
+// The sum of a product and of a vector along its rows.
+bool is_bias_of_product(const Graph& graph, const Node& node);
+// Computed from positions and constants alone.
+bool is_made_of_positions(const Graph& graph, ValueId value);
 
 // By node: whether it is part of an update of arguments that are given away, as an optimizer makes
 // it: elementwise ops between such arguments and the results that take their place. What has no

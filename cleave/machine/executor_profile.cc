@@ -24,7 +24,12 @@ ExecutorProfile xla_gpu() {
           .short_row = 16,
           .longest_row = 16384,
           .most_reads = 24,
-          .vector_tops = 14};
+          .vector_tops = 14,
+          .rows_tops = 3.2,
+          .loop_launch_us = 1.4,
+          .trip_launches = 2,
+          .most_copies = 3,
+          .workspace_bytes = 32 << 20};
 }
 
 // XLA's rules; a TPU launches no kernels one by one.
@@ -32,7 +37,9 @@ ExecutorProfile xla_tpu() {
   ExecutorProfile executor = xla_gpu();
   executor.name = "xla-tpu";
   executor.tf32 = false;
-  executor.launch_us = 0.5;
+  executor.launch_us = executor.loop_launch_us = 0.5;
+  executor.rows_tops = 0;
+  executor.workspace_bytes = 0;
   executor.step_us = 50;
   executor.argument_us = 0.5;
   return executor;
@@ -49,7 +56,7 @@ ExecutorProfile eager() {
           .flash_attention = true,
           .overlaps = true,
           .launch_us = 2.2,
-          .host_us = 29,
+          .host_us = 35,
           .elementwise_share = 0.87,
           .reduction_share = 0.5,
           .rows_share = 0.5,
@@ -75,6 +82,8 @@ ExecutorProfile inductor() {
   executor.update_share = 0.78;
   executor.product_share = 0.86;
   executor.function_ops = 125;
+  executor.rows_tops = executor.loop_launch_us = executor.trip_launches = 0;
+  executor.most_copies = 0;
   executor.step_us = executor.argument_us = 0;
   return executor;
 }

@@ -37,6 +37,11 @@ struct ExecutorProfile {
   double product_share = 1;       // of the rate of products, in steps that do little else
   double vector_tops = 0;         // elementwise ops, 1e12 per second
   double function_ops = 1;        // that sines and powers count as, computed for every element
+  double rows_tops = 0;        // the same in kernels with a reduction of rows inside; 0: no limit
+  double loop_launch_us = 0;   // of a kernel inside a loop; 0: as others
+  double trip_launches = 0;    // of a loop itself, in every trip: its counter, copies of carries
+  int64_t most_copies = 0;     // of one op's code in a kernel; 0: any number
+  double workspace_bytes = 0;  // that products of a library ask for
   bool operator==(const ExecutorProfile&) const = default;
 };
 

@@ -78,7 +78,7 @@ double tile_rate(const TileModel& tiles, DType dtype) {
 }
 
 // The fastest way to cut the products into tiles.
-double tiled_seconds(const OpCost::Products& p, DType dtype, const MachineProfile& profile) {
+double even_seconds(const OpCost::Products& p, DType dtype, const MachineProfile& profile) {
   const TileModel& model = profile.tiles;
   const auto units = static_cast<double>(model.units);
   const double rate = tile_rate(model, dtype) * profile.executor.product_share / units;
@@ -98,10 +98,21 @@ double tiled_seconds(const OpCost::Products& p, DType dtype, const MachineProfil
       best = std::min(best, paid * flops / (rate * share) + sums);
     }
   }
-  const auto is_odd = [&](double elements) {
-    return std::fmod(elements * byte_size(dtype), static_cast<double>(model.row_bytes)) != 0;
+  return best;
+}
+
+// The same with what it takes that rows are not aligned.
+double tiled_seconds(const OpCost::Products& p, DType dtype, const MachineProfile& profile) {
+  const TileModel& model = profile.tiles;
+  const double best = even_seconds(p, dtype, profile);
+  const auto is_multiple = [&](double elements, double of) {
+    return std::fmod(elements * byte_size(dtype), of) == 0;
   };
-  return is_odd(p.n) || is_odd(p.k) ? best * model.odd_rows : best;
+  constexpr double kWord = 4;
+  const auto row = static_cast<double>(model.row_bytes);
+  if (!is_multiple(p.k, row)) return best * model.odd_depth;
+  if (is_multiple(p.n, row)) return best;
+  return best * (is_multiple(p.n, kWord) ? model.even_rows : model.odd_rows);
 }
 
 // A torus: `gbps` is what a ring along one of its axes reaches with links in both directions.
@@ -290,7 +301,7 @@ double product_seconds(const OpCost& cost, DType dtype, const MachineProfile& pr
   if (p.groups >= kManyGroups)
     return launch + std::max(cost.flops / (tiles.depthwise_tflops * 1e12),
                              bytes / (kDepthwiseShare * bandwidth));
-  double seconds = std::max(tiled_seconds(p, dtype, profile) / tiles.convolution_share,
+  double seconds = std::max(even_seconds(p, dtype, profile) / tiles.convolution_share,
                             bytes / (kConvolutionShare * bandwidth));
   if (p.channels < kFewChannels)
     seconds = std::max({seconds, cost.flops / (tiles.narrow_tflops * 1e12),

@@ -100,7 +100,8 @@ struct MatmulRate {
 // many at a time as there are units. Tiles of 128 x 128 and more run at the full rate, smaller ones
 // at `small_share` of it. Of the last, incomplete wave of tiles `last_wave` is paid as if it were
 // complete; k is split over several units if that is faster. Rows that are not a multiple of
-// `row_bytes` take `odd_rows` times as long.
+// `row_bytes` take `odd_rows` times as long, those of four bytes `even_rows` times; if the products
+// sum over them, `odd_depth` times.
 //
 //   132 units: 4096 x 4096 has 512 tiles of 128 x 256, 3.9 waves; 1024 x 64 has 64 tiles of
 //   64 x 16, half a wave, unless k is split over several units
@@ -111,8 +112,11 @@ struct TileModel {
   double small_share = 0.48;
   double last_wave = 0.3;
   int64_t row_bytes = 16;
-  double odd_rows = 3;
+  double odd_rows = 3.3;
+  double even_rows = 2.1;
+  double odd_depth = 4.6;
   double convolution_share = 0.76;  // of the rate of a product of the same sizes
+  double dilated_share = 1;         // the same of one whose operand has gaps
   double depthwise_tflops = 12;     // convolutions in many groups
   double narrow_tflops = 40;        // convolutions of fewer than 8 channels
   double narrow_share = 0.12;       // of the memory's bandwidth, of the same

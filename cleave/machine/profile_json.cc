@@ -65,6 +65,11 @@ constexpr Member<ExecutorProfile> kExecutorMembers[] = {
     {"product_share", &ExecutorProfile::product_share},
     {"vector_tops", &ExecutorProfile::vector_tops},
     {"function_ops", &ExecutorProfile::function_ops},
+    {"rows_tops", &ExecutorProfile::rows_tops},
+    {"loop_launch_us", &ExecutorProfile::loop_launch_us},
+    {"trip_launches", &ExecutorProfile::trip_launches},
+    {"most_copies", &ExecutorProfile::most_copies},
+    {"workspace_bytes", &ExecutorProfile::workspace_bytes},
 };
 constexpr Member<TileModel> kTileMembers[] = {
     {"units", &TileModel::units},
@@ -73,6 +78,9 @@ constexpr Member<TileModel> kTileMembers[] = {
     {"last_wave", &TileModel::last_wave},
     {"row_bytes", &TileModel::row_bytes},
     {"odd_rows", &TileModel::odd_rows},
+    {"even_rows", &TileModel::even_rows},
+    {"odd_depth", &TileModel::odd_depth},
+    {"dilated_share", &TileModel::dilated_share},
     {"convolution_share", &TileModel::convolution_share},
     {"depthwise_tflops", &TileModel::depthwise_tflops},
     {"narrow_tflops", &TileModel::narrow_tflops},

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "cleave/analyze/kernel_memory.h"
 #include "cleave/analyze/kernels.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/plan/formulator.h"
@@ -43,6 +44,13 @@ void Formulator::hold_as_executed() {
     if (donated_[i] && argument.last > argument.first && argument.last < out_.end())
       --argument.last;
   }
+  if (!analyze::is_marked(graph_, graph_.find_function(options_.entry)->body)) return;
+  for (ValueId value : analyze::results_apart(graph_, *graph_.find_function(options_.entry)))
+    for (int v : of[value.index])
+      if (graph_.value(value).producer.valid() && versions[v].source < 0) versions[v].first = 0;
+  for (FormulatedOp& op : out_.ops)
+    op.fixed.bytes +=
+        analyze::workspace_bytes(graph_.node(op.node), layouts_.mesh()->num_devices());
 }
 
 }  // namespace cleave::plan
