@@ -116,10 +116,8 @@ def executor_of(row):
     return name if has_flash(row) else {"name": name, "flash_attention": False}
 
 
-# What products reach in runs of hours, beside what they reach in a short step: one repeated alone on an H200 falls to
-# this share of it when it gets hot (cleave/machine/profile.cc).
-HOT = 0.86
-# Rates of products in full tiles in 16 bits, as the built-in profiles have them, 1e12 FLOP/s.
+# Rates of products in full tiles in 16 bits, as the built-in profiles have them, 1e12 FLOP/s; PyTorch's executors take a
+# share of it, because devices get hot.
 TILES = {"a100": 290, "h100": 920, "h200": 920}
 # Of an H100 and of its HBM, for systems that have less.
 POWER, IDLE_POWER, BANDWIDTH, REACHED_GBPS = 700, 100, 3.35, 2960
@@ -156,7 +154,7 @@ def machine_of(row, system):
         # with the third power of the clock.
         machine["memory_gbps"] = REACHED_GBPS * 2.4 / BANDWIDTH
         clock = ((500 - IDLE_POWER) / (POWER - IDLE_POWER)) ** (1 / 3)
-    rate = TILES[base] * HOT * clock
+    rate = TILES[base] * clock
     machine["tiles"] = {"tflops": {"bf16": rate, "f16": rate}}
     machine |= {"attention_tflops": forward * clock, "attention_backward_tflops": backward * clock}
     return machine
@@ -383,6 +381,7 @@ def pins_of(row, layout, module, width):
 class Planner:
     def __init__(self, cleave, folder, table):
         self.cleave, self.folder, self.table = cleave, pathlib.Path(folder), table
+        self.modules = {}  # by model without its batch and length, on which no name depends
 
     def run(self, tag, model, mesh, machine, pins=(), export=False):
         out, pin_file = self.folder / f"{tag}.plan.json", self.folder / f"{tag}.pins.txt"
@@ -406,7 +405,10 @@ class Planner:
         machine = self.folder / f"{row['id']}.machine.json"
         machine.write_text(json.dumps({"name": row["system"], **machine_of(row, system)}))
         layout, model = Layout(row), model_name(row, models, step)
-        module = Module(*self.run(row["id"], model, "shard=1", machine, export=True))
+        key = re.sub(r"(batch|length)=\d+", "", model)
+        if key not in self.modules:
+            self.modules[key] = Module(*self.run(row["id"], model, "shard=1", machine, export=True))
+        module = self.modules[key]
         pins = pins_of(row, layout, module, models[row["model"]]["d_model"])
         return self.run(row["id"], model, layout.mesh, machine, pins)[0]
 

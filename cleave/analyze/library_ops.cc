@@ -107,6 +107,14 @@ std::vector<bool> update_ops(const Graph& graph, RegionId region,
         std::any_of(node.operands.begin(), node.operands.end(),
                     [&](ValueId operand) { return from_state[operand.index]; });
   }
+  // A gradient has the type of its parameter: the conversion to it comes before the optimizer.
+  const auto makes_gradient = [&](const Node& node) {
+    if (!is<op::Convert>(node)) return false;
+    const std::vector<ValueId>& args = graph.region(region).args;
+    return std::none_of(args.begin(), args.end(), [&](ValueId arg) {
+      return is_donated[arg.index] && graph.type(arg) == graph.operand_type(node, 0);
+    });
+  };
   std::vector<bool> wanted(graph.num_values());
   for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
     const Node& node = graph.node(*it);
@@ -116,7 +124,8 @@ std::vector<bool> update_ops(const Graph& graph, RegionId region,
     }
     if (!is_elementwise(node)) continue;
     const ValueId result = node.results[0];
-    if (!wanted[result.index] || (!from_state[result.index] && users[result.index] > 1)) continue;
+    if (!wanted[result.index]) continue;
+    if (!from_state[result.index] && (users[result.index] > 1 || makes_gradient(node))) continue;
     updates[it->index] = true;
     for (ValueId operand : node.operands) wanted[operand.index] = true;
   }

@@ -20,7 +20,7 @@ Graph marked(const std::string& text, const MachineProfile& profile = builtin_pr
 std::vector<KernelUse> uses_of(const Graph& graph, std::string_view op) {
   std::vector<KernelUse> uses;
   graph.walk(graph.find_function("main")->body, [&](NodeId id) {
-    if (graph.node(id).def->name == op) uses.push_back(*kernel_use(graph.node(id)));
+    if (graph.node(id).name() == op) uses.push_back(*kernel_use(graph.node(id)));
   });
   return uses;
 }
