@@ -79,6 +79,7 @@ bool FusedRegion::takes_more(NodeId user, ValueId value, const KernelReads& know
   return std::any_of(operands.begin(), operands.end(), [&](ValueId other) {
     if (other == value || is_small(other)) return false;
     if (written_[other.index]) return !known.contains(other);
+    if (inside_[other.index].empty()) return true;  // not decided yet
     return std::any_of(inside_[other.index].begin(), inside_[other.index].end(),
                        [&](const auto& read) { return !known.contains(read.first); });
   });

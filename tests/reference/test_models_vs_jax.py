@@ -242,11 +242,13 @@ def test_loss_and_gradients(name):
     weights, batch = args[:-inputs], args[-inputs:]
     value, gradients = jax.value_and_grad(f)([jnp.asarray(w) for w in weights], *batch)
     expected = [value, *gradients]
+    # What a norm over the batch takes away has a gradient of zero, up to rounding.
+    least = 1e-2 if "norm=batch" in MODELS[name][0] else 1e-3
     for how in ([], ["--mesh", "data=2,model=2", "--shard", "random:3"], ["--mesh", "data=4", "--shard", "random:9"]):
         actual = run_text(text, args, *how)
         assert len(actual) == len(expected)
         for i, (a, e) in enumerate(zip(actual, expected)):
-            scale = max(1e-3, float(np.abs(np.asarray(e)).max()))
+            scale = max(least, float(np.abs(np.asarray(e)).max()))
             np.testing.assert_allclose(a, np.asarray(e), atol=2e-4 * scale, rtol=2e-3, err_msg=f"{name} result {i} {how}")
 
 
