@@ -207,11 +207,18 @@ void FusedRegion::force_uneven_rows() {
       continue;
     if (!reduces_rows(node) || !is_uneven_row(node)) continue;
     const ValueId rest = difference(node);
-    if (rest.valid() && users_[rest.index].size() > 1)
-      forced_[rest.index] = true;
-    else if (!rest.valid())
-      forced_[node.results[0].index] = true;
+    forced_[(rest.valid() ? last_alone(rest) : node.results[0]).index] = true;
   }
+}
+
+// Behind elementwise ops that nothing else shares: the exponential of a difference.
+ValueId FusedRegion::last_alone(ValueId value) const {
+  while (users_[value.index].size() == 1) {
+    const Node& user = graph_.node(users_[value.index][0]);
+    if (!user.def->has(kElementwise) || user.operands.size() != 1) break;
+    value = user.results[0];
+  }
+  return value;
 }
 
 bool FusedRegion::is_uneven_row(const Node& node) const {
@@ -242,10 +249,18 @@ bool FusedRegion::is_small(ValueId value) const {
   return bytes(value) <= 64 || (producer.valid() && roles_[producer.index] == Role::Known);
 }
 
+// Memory is read in pieces of 32 bytes, also if only some of their elements are asked for.
+double FusedRegion::stride(const Node& node) const {
+  double most = 1;
+  for (int64_t stride : node.attrs.get_ints_or_empty("strides"))
+    most = std::max(most, static_cast<double>(stride));
+  return std::min(most, 8.0);
+}
+
 KernelReads FusedRegion::needs(const Node& node) const {
   Reads reads;
   const bool part = node.def->has(kWindow) || is<op::Gather>(node);
-  const double most = part ? bytes(node.results[0]) : 0;
+  const double most = part ? bytes(node.results[0]) * stride(node) : 0;
   auto add = [&](ValueId value, double count) {
     double& have = reads[value];
     have = std::max(have, part ? std::min(count, most) : count);
@@ -310,7 +325,8 @@ double FusedRegion::work_bytes(const Node& node) const {
   constexpr double kLongFunction = 14, kLongChain = 60;
   if (executor_.vector_tops <= 0) return 0;
   const double ops = is_long_function(node) ? kLongFunction : 0;
-  const double chain = copies_[node.results[0].index].ops;
+  // Integers of a random number only make the next ones.
+  const double chain = is_integer(graph_.result_type(node).dtype) ? 0 : copies_[node.results[0].index].ops;
   return elements(node.results[0]) * (chain > kLongChain ? chain : ops) * bytes_per_op_;
 }
 

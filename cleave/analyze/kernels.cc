@@ -10,6 +10,7 @@
 #include "cleave/graph/flow.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/ops/control/trip_count.h"
+#include "cleave/ops/convolution/conv_attr.h"
 #include "cleave/ops/dot/dot_dims.h"
 #include "cleave/ops/op.h"
 #include "cleave/rewrite/simplify.h"
@@ -63,7 +64,11 @@ class KernelCounter {
     const double share = asks && trip_count(graph_, node(loop_))
                              ? 0
                              : executor_.loop_launch_us / executor_.launch_us;
-    for (NodeId id : fused_.nodes()) uses_[id.index].launches *= share;
+    const double sooner = profile_.tiles.launch_us / 2 / executor_.launch_us;
+    for (NodeId id : fused_.nodes()) {
+      uses_[id.index].launches *= share;
+      if (uses_[id.index].is_library && !asks) uses_[id.index].launches -= sooner;
+    }
     if (parts.body == fused_.region() && !fused_.nodes().empty())
       uses_[fused_.nodes()[0].index].launches += share * executor_.trip_launches;
   }
@@ -180,9 +185,23 @@ class KernelCounter {
     }
   }
 
+  // The gradient by a kernel: the library has kernels in another order than the program, so that
+  // what an optimizer keeps for them is copied there and back.
+  bool makes_kernel(const Node& convolution) const {
+    const Type& result = graph_.result_type(convolution);
+    const ConvDims dims = conv_dims(convolution);
+    return dims.output_batch != 0 &&
+           std::any_of(dims.output_spatial.begin(), dims.output_spatial.end(),
+                       [&](int64_t dim) { return result.shape[dim] > 1; });
+  }
+
   // A library knows the gradient of a convolution by its input, whose kernel is reversed. Of others
   // the gaps of a dilated input are filled with zeros first.
   void count_convolution(const Node& product, KernelUse& use) const {
+    if (executor_.rows_tops > 0 && makes_kernel(product)) {
+      use.launches += 3;
+      use.reads[0] += 6 * bytes(product.results[0]) / bytes(product.operands[0]);
+    }
     double dilation = 1;
     for (int64_t d : product.attrs.get_ints_or_empty("lhs_dilation"))
       dilation *= static_cast<double>(d);
