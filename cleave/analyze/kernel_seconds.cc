@@ -9,7 +9,7 @@
 namespace cleave::analyze {
 
 std::optional<KernelUse> kernel_use(const Node& node) {
-  constexpr size_t kNumbers = 6;  // before reads, writes and spills
+  constexpr size_t kNumbers = 7;  // before reads, writes and spills
   const Attribute* attr = node.attrs.find(kKernelAttr);
   const auto* array = attr ? attr->as<DenseArrayAttr>() : nullptr;
   const size_t operands = node.operands.size(), results = node.results.size();
@@ -21,6 +21,7 @@ std::optional<KernelUse> kernel_use(const Node& node) {
   use.attention = array->floats[3];
   use.workspace = array->floats[4];
   use.gaps = array->floats[5];
+  use.reorders = array->floats[6] != 0;
   auto next = array->floats.begin() + kNumbers;
   auto take = [&](std::vector<double>& list, size_t count) {
     list.assign(next, next + static_cast<ptrdiff_t>(count));

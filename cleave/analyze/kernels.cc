@@ -199,6 +199,7 @@ class KernelCounter {
   // the gaps of a dilated input are filled with zeros first.
   void count_convolution(const Node& product, KernelUse& use) const {
     if (executor_.rows_tops > 0 && makes_kernel(product)) {
+      use.reorders = true;
       use.launches += 3;
       use.reads[0] += 6 * bytes(product.results[0]) / bytes(product.operands[0]);
     }
@@ -364,6 +365,22 @@ class KernelCounter {
     return static_cast<double>(std::bit_ceil(row)) / static_cast<double>(row);
   }
 
+  // Kernels after the first: a large sum over columns has parts, and dimensions that do not lie
+  // together are summed one after the other.
+  int further_sums(const Node& reduction, double moved) const {
+    constexpr double kLarge = 4e6;
+    const ValueId operand = reduction.operands[0];
+    const std::vector<int64_t> reduced = reduction.attrs.get_ints_or_empty("dimensions");
+    int runs = 0;
+    bool is_in_run = false;
+    for (int dim : real_dims(graph_.type(operand), fused_.orders().of[operand.index])) {
+      const bool sums = std::find(reduced.begin(), reduced.end(), dim) != reduced.end();
+      runs += sums && !is_in_run;
+      is_in_run = sums;
+    }
+    return std::max(0, runs - 1) + (moved > kLarge ? 1 : 0);
+  }
+
   void count_kernel(const Kernel& kernel) {
     const std::vector<NodeId> list = members(kernel);
     bool mixed = false, rows = false;
@@ -381,12 +398,10 @@ class KernelCounter {
     if (mixed) share = std::min(share, executor_.transpose_share);
     double moved = total_bytes(kernel.reads);
     for (NodeId root : kernel.roots) moved += bytes(node(root).results[0]);
-    const bool is_large_column_sum =
-        moved > 4e6 &&
-        std::any_of(kernel.roots.begin(), kernel.roots.end(), [&](NodeId root) {
-          return is<op::Reduce>(node(root)) && !fused_.reduces_rows(node(root));
-        });
-    uses_[kernel.roots[0].index].launches += is_large_column_sum ? 2 : 1;
+    uses_[kernel.roots[0].index].launches += 1;
+    for (NodeId root : kernel.roots)
+      if (is<op::Reduce>(node(root)) && !fused_.reduces_rows(node(root)))
+        uses_[root.index].launches += static_cast<double>(further_sums(node(root), moved));
     const bool tiles = rows && executor_.rows_tops > 0;
     const double slower = tiles ? padded * executor_.vector_tops / executor_.rows_tops : 1;
     const bool works =
@@ -464,7 +479,7 @@ void mark_kernels(Graph& graph, std::string_view entry, const MachineProfile& pr
     DenseArrayAttr array{DType::F64,
                          {},
                          {use.launches, use.works, use.is_library ? 1.0 : 0.0, use.attention,
-                          use.workspace, use.gaps}};
+                          use.workspace, use.gaps, use.reorders ? 1.0 : 0.0}};
     for (const std::vector<double>* list : {&use.reads, &use.writes, &use.spills})
       array.floats.insert(array.floats.end(), list->begin(), list->end());
     node.attrs.set(kKernelAttr, std::move(array));
