@@ -195,13 +195,26 @@ class KernelCounter {
                        [&](int64_t dim) { return result.shape[dim] > 1; });
   }
 
+  // Arguments of the gradient's shape, for each such gradient.
+  double arrays_like(const Node& gradient) const {
+    const Shape& shape = graph_.result_type(gradient).shape;
+    double arrays = 0, gradients = 0;
+    for (ValueId argument : graph_.region(fused_.region()).args)
+      arrays += graph_.type(argument).is_tensor() && graph_.type(argument).shape == shape;
+    for (NodeId id : fused_.nodes())
+      gradients += role(id) == Role::Library && graph_.result_type(node(id)).shape == shape;
+    return std::clamp(arrays / std::max(1.0, gradients), 1.0, 3.0);
+  }
+
   // A library knows the gradient of a convolution by its input, whose kernel is reversed. Of others
   // the gaps of a dilated input are filled with zeros first.
   void count_convolution(const Node& product, KernelUse& use) const {
     if (executor_.rows_tops > 0 && makes_kernel(product)) {
+      // There and back, for the parameter and each array that is kept for it.
+      const double arrays = arrays_like(product);
       use.reorders = true;
-      use.launches += 3;
-      use.reads[0] += 6 * bytes(product.results[0]) / bytes(product.operands[0]);
+      use.launches += 2 * arrays - 1;
+      use.reads[0] += (20 * arrays - 12) * elements(product.results[0]) / bytes(product.operands[0]);
     }
     double dilation = 1;
     for (int64_t d : product.attrs.get_ints_or_empty("lhs_dilation"))
@@ -269,20 +282,23 @@ class KernelCounter {
     kernels.push_back({std::move(reads), {id}});
   }
 
+  // Operands of at least half the size of the largest.
   bool join_sibling(NodeId id, const Reads& reads, std::vector<Kernel>& kernels,
                     std::map<std::pair<uint32_t, double>, size_t>& by_operand) {
-    auto largest = std::max_element(reads.begin(), reads.end(), [](const auto& a, const auto& b) {
-      return a.second < b.second;
-    });
-    if (largest == reads.end()) return false;
-    const auto [it, is_new] = by_operand.try_emplace(
-        {largest->first.index, elements(node(id).results[0])}, kernels.size());
-    if (is_new) return false;
-    const bool depends =
-        std::any_of(kernels[it->second].roots.begin(), kernels[it->second].roots.end(),
-                    [&](NodeId root) { return reads.contains(node(root).results[0]); });
-    if (!depends) return join(id, reads, it->second, kernels);
-    it->second = kernels.size();
+    double largest = 0;
+    for (const auto& [value, count] : reads) largest = std::max(largest, count);
+    const double count = elements(node(id).results[0]);
+    for (const auto& [value, moved] : reads) {
+      const auto known = by_operand.find({value.index, count});
+      if (2 * moved < largest || known == by_operand.end()) continue;
+      const std::vector<NodeId>& roots = kernels[known->second].roots;
+      const bool depends = std::any_of(roots.begin(), roots.end(), [&](NodeId root) {
+        return reads.contains(node(root).results[0]);
+      });
+      if (!depends) return join(id, reads, known->second, kernels);
+    }
+    for (const auto& [value, moved] : reads)
+      if (2 * moved >= largest) by_operand[{value.index, count}] = kernels.size();
     return false;
   }
 
@@ -365,6 +381,12 @@ class KernelCounter {
     return static_cast<double>(std::bit_ceil(row)) / static_cast<double>(row);
   }
 
+  // Instructions: shifts and logic of integers, which random numbers are made of, become fewer.
+  double work(NodeId id) const {
+    constexpr double kInteger = 0.4;
+    return is_integer(graph_.result_type(node(id)).dtype) ? kInteger : 1;
+  }
+
   // Kernels after the first: a large sum over columns has parts, and dimensions that do not lie
   // together are summed one after the other.
   int further_sums(const Node& reduction, double moved) const {
@@ -387,7 +409,7 @@ class KernelCounter {
     double ops = 0, padded = 1;
     for (NodeId id : list) {
       mixed = mixed || fused_.orders().mixed[id.index];
-      if (computes(id)) ops += elements(node(id).results[0]);
+      if (computes(id)) ops += work(id) * elements(node(id).results[0]);
       if (role(id) != Role::Reduce || fused_.is_written(node(id).results[0])) continue;
       rows = true;
       if (is<op::Reduce>(node(id))) padded = std::max(padded, padding(node(id)));
@@ -413,7 +435,7 @@ class KernelCounter {
     }
     if (works) {
       for (NodeId id : list)
-        if (computes(id)) uses_[id.index].works += slower;
+        if (computes(id)) uses_[id.index].works += work(id) * slower;
       return;
     }
     std::unordered_map<uint32_t, bool> done;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cleave/analyze/kernel_memory.h"
+#include "cleave/graph/op_def.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/spmd/partition.h"
 
