@@ -50,7 +50,7 @@ FusedRegion::FusedRegion(const Graph& graph, RegionId region, const MachineProfi
   if (executor_.flash_attention) hide_attention();
   force();
   force_reordered();
-  if (executor_.rows_tops > 0) force_uneven_rows();
+  if (executor_.row_elements > 0) force_uneven_rows();
   for (int sweep = 0; sweep < 3; ++sweep) decide();
 }
 
@@ -222,8 +222,7 @@ ValueId FusedRegion::last_alone(ValueId value) const {
 }
 
 bool FusedRegion::is_uneven_row(const Node& node) const {
-  constexpr int64_t kLoad = 8;  // elements of two bytes
-  return reduced_elements(node) % kLoad != 0;
+  return reduced_elements(node) % executor_.row_elements != 0;
 }
 
 ValueId FusedRegion::difference(const Node& reduction) const {
@@ -322,12 +321,14 @@ void FusedRegion::decide() {
 // What computing the node takes once more, as bytes that are moved meanwhile: of long functions,
 // and of long chains of ops such as random numbers are made by.
 double FusedRegion::work_bytes(const Node& node) const {
-  constexpr double kLongFunction = 14, kLongChain = 60;
-  if (executor_.vector_tops <= 0) return 0;
-  const double ops = is_long_function(node) ? kLongFunction : 0;
+  const ValueId result = node.results[0];
+  double ops = is_long_function(node) ? executor_.long_function : 0;
   // Integers of a random number only make the next ones.
-  const double chain = is_integer(graph_.result_type(node).dtype) ? 0 : copies_[node.results[0].index].ops;
-  return elements(node.results[0]) * (chain > kLongChain ? chain : ops) * bytes_per_op_;
+  const double chain = copies_[result.index].ops;
+  if (executor_.long_chain > 0 && chain > static_cast<double>(executor_.long_chain) &&
+      !is_integer(graph_.type(result).dtype))
+    ops = chain;
+  return elements(result) * ops * bytes_per_op_;
 }
 
 // Whether writing a value once moves fewer bytes than reading its inputs again in every user.

@@ -65,7 +65,8 @@ double kernel_seconds(const Graph& graph, const Node& node, const KernelUse& use
     cost.flops *= use.gaps;
     const DType given = graph.operand_type(node, 0).dtype;
     const bool rounds = profile.executor.tf32 && given == DType::F32 && !cost.products.is_exact;
-    seconds += product_seconds(cost, rounds ? DType::TF32 : given, profile);
+    const double share = use.gaps > 1 ? profile.tiles.dilated_share : 1;
+    seconds += product_seconds(cost, rounds ? DType::TF32 : given, profile) / share;
   } else {
     for (size_t i = 0; i < node.results.size(); ++i)
       moved += use.writes[i] * bytes(node.results[i]);

@@ -110,7 +110,7 @@ class KernelCounter {
       uses_[moved.node.index].launches += 1;
     }
     for (NodeId id : fused_.nodes())
-      if (executor_.rows_tops > 0 && is<op::Reduce>(node(id))) count_difference(node(id));
+      if (executor_.row_elements > 0 && is<op::Reduce>(node(id))) count_difference(node(id));
     for (const Kernel& kernel : kernels) count_kernel(kernel);
     for (NodeId id : fused_.nodes()) count_spills(id);
   }
@@ -209,12 +209,13 @@ class KernelCounter {
   // A library knows the gradient of a convolution by its input, whose kernel is reversed. Of others
   // the gaps of a dilated input are filled with zeros first.
   void count_convolution(const Node& product, KernelUse& use) const {
-    if (executor_.rows_tops > 0 && makes_kernel(product)) {
-      // There and back, for the parameter and each array that is kept for it.
+    if (executor_.reorder_bytes > 0 && makes_kernel(product)) {
+      // There and back for each array that is kept for the parameter, which takes less itself.
       const double arrays = arrays_like(product);
       use.reorders = true;
       use.launches += 2 * arrays - 1;
-      use.reads[0] += (20 * arrays - 12) * elements(product.results[0]) / bytes(product.operands[0]);
+      use.reads[0] += executor_.reorder_bytes * (arrays - 0.6) * elements(product.results[0]) /
+                      bytes(product.operands[0]);
     }
     double dilation = 1;
     for (int64_t d : product.attrs.get_ints_or_empty("lhs_dilation"))
@@ -383,8 +384,7 @@ class KernelCounter {
 
   // Instructions: shifts and logic of integers, which random numbers are made of, become fewer.
   double work(NodeId id) const {
-    constexpr double kInteger = 0.4;
-    return is_integer(graph_.result_type(node(id)).dtype) ? kInteger : 1;
+    return is_integer(graph_.result_type(node(id)).dtype) ? executor_.integer_work : 1;
   }
 
   // Kernels after the first: a large sum over columns has parts, and dimensions that do not lie
