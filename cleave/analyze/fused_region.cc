@@ -296,9 +296,8 @@ void FusedRegion::decide() {
     if (flow_of(node) == Flow::Barrier) {
       for (size_t i = 0; i < node.results.size(); ++i) {
         const ValueId operand = node.operands[i];
-        write(
-            node.results[i], false,
-            written_[operand.index] ? Reads{{operand, bytes(operand)}} : inside_[operand.index]);
+        write(node.results[i], false,
+              written_[operand.index] ? Reads{{operand, bytes(operand)}} : inside_[operand.index]);
       }
       continue;
     }

@@ -56,7 +56,7 @@ class FusedRegion {
   // A kernel of attention: what is between its products is computed for no memory at all.
   struct Hiding {
     NodeId product;
-    double share;       // of the product that it computes
+    double share;        // of the product that it computes
     size_t kernels = 0;  // that end with it
   };
   const std::vector<Hiding>& hiding() const { return hiding_; }

@@ -270,14 +270,14 @@ class KernelCounter {
     }
   }
 
-  // A kernel also computes what reads its results where they are made, and what reads the same large
-  // operand.
+  // A kernel also computes what reads its results where they are made, and what reads the same
+  // large operand.
   void add_kernel(NodeId id, std::vector<Kernel>& kernels,
                   std::map<std::pair<uint32_t, double>, size_t>& by_operand) {
     const Node& node = graph_.node(id);
     Reads reads = fused_.needs(node);
-    if (executor_.merges_siblings && (join_maker(id, reads, kernels) ||
-                                      join_sibling(id, reads, kernels, by_operand)))
+    if (executor_.merges_siblings &&
+        (join_maker(id, reads, kernels) || join_sibling(id, reads, kernels, by_operand)))
       return;
     kernel_of_[node.results[0].index] = static_cast<uint32_t>(kernels.size());
     kernels.push_back({std::move(reads), {id}});
@@ -315,8 +315,7 @@ class KernelCounter {
       if (elements(whole) != elements(value) || is<op::Reduce>(node(maker.roots[0]))) continue;
       const bool is_later = std::any_of(reads.begin(), reads.end(), [&](const auto& read) {
         const NodeId producer = graph_.value(read.first).producer;
-        return kernel_of_[read.first.index] != at && producer.valid() &&
-               maker.roots[0] < producer;
+        return kernel_of_[read.first.index] != at && producer.valid() && maker.roots[0] < producer;
       });
       if (is_later) continue;
       return join(id, reads, at, kernels);
@@ -327,8 +326,7 @@ class KernelCounter {
   bool join(NodeId id, const Reads& reads, size_t at, std::vector<Kernel>& kernels) {
     Kernel& kernel = kernels[at];
     for (const auto& [value, count] : reads)
-      if (kernel_of_[value.index] != at)
-        kernel.reads[value] = std::max(kernel.reads[value], count);
+      if (kernel_of_[value.index] != at) kernel.reads[value] = std::max(kernel.reads[value], count);
     kernel.roots.push_back(id);
     kernel_of_[node(id).results[0].index] = static_cast<uint32_t>(at);
     return true;
@@ -427,8 +425,8 @@ class KernelCounter {
     const bool tiles = rows && executor_.rows_tops > 0;
     const double slower = tiles ? padded * executor_.vector_tops / executor_.rows_tops : 1;
     const bool works =
-        executor_.vector_tops > 0 &&
-        ops * slower / (executor_.vector_tops * 1e12) > moved / (profile_.memory_gbps * 1e9 * share);
+        executor_.vector_tops > 0 && ops * slower / (executor_.vector_tops * 1e12) >
+                                         moved / (profile_.memory_gbps * 1e9 * share);
     for (NodeId root : kernel.roots) {
       const Node& last = node(root);
       uses_[root.index].writes[0] = std::max(1e-9, works ? 1e-9 : passes_to_write(last) / share);

@@ -128,8 +128,8 @@ constexpr const char* kLoop = R"(
 TEST(Kernels, OfALoopAreLaunchedTogether) {
   const ExecutorProfile& executor = builtin_profile("h200").executor;
   const double launches = use_of(marked(kLoop), "stablehlo.tanh").launches;
-  EXPECT_NEAR(launches * executor.launch_us,
-              executor.loop_launch_us * (1 + executor.trip_launches), 1e-9);
+  EXPECT_NEAR(launches * executor.launch_us, executor.loop_launch_us * (1 + executor.trip_launches),
+              1e-9);
 }
 
 std::string convolution(bool reversed) {
