@@ -54,7 +54,7 @@ FusedRegion::FusedRegion(const Graph& graph, RegionId region, const MachineProfi
   force();
   force_reordered();
   if (executor_.runs_library_ops) force_library_ops();
-  if (executor_.rows_tops > 0) force_uneven_rows();
+  if (executor_.row_elements > 0) force_uneven_rows();
   for (int sweep = 0; sweep < 3; ++sweep) decide();
 }
 
@@ -214,16 +214,22 @@ void FusedRegion::force_uneven_rows() {
       continue;
     if (!reduces_rows(node) || !is_uneven_row(node)) continue;
     const ValueId rest = difference(node);
-    if (rest.valid() && users_[rest.index].size() > 1)
-      forced_[rest.index] = true;
-    else if (!rest.valid())
-      forced_[node.results[0].index] = true;
+    forced_[(rest.valid() ? last_alone(rest) : node.results[0]).index] = true;
   }
 }
 
+// Behind elementwise ops that nothing else shares: the exponential of a difference.
+ValueId FusedRegion::last_alone(ValueId value) const {
+  while (users_[value.index].size() == 1) {
+    const Node& user = graph_.node(users_[value.index][0]);
+    if (!user.def->has(kElementwise) || user.operands.size() != 1) break;
+    value = user.results[0];
+  }
+  return value;
+}
+
 bool FusedRegion::is_uneven_row(const Node& node) const {
-  constexpr int64_t kLoad = 8;  // elements of two bytes
-  return reduced_elements(node) % kLoad != 0;
+  return reduced_elements(node) % executor_.row_elements != 0;
 }
 
 ValueId FusedRegion::difference(const Node& reduction) const {
@@ -249,10 +255,18 @@ bool FusedRegion::is_small(ValueId value) const {
   return bytes(value) <= 64 || (producer.valid() && roles_[producer.index] == Role::Known);
 }
 
+// Memory is read in pieces of 32 bytes, also if only some of their elements are asked for.
+double FusedRegion::stride(const Node& node) const {
+  double most = 1;
+  for (int64_t stride : node.attrs.get_ints_or_empty("strides"))
+    most = std::max(most, static_cast<double>(stride));
+  return std::min(most, 8.0);
+}
+
 KernelReads FusedRegion::needs(const Node& node) const {
   Reads reads;
   const bool part = node.def->has(kWindow) || is<op::Gather>(node);
-  const double most = part ? bytes(node.results[0]) : 0;
+  const double most = part ? bytes(node.results[0]) * stride(node) : 0;
   auto add = [&](ValueId value, double count) {
     double& have = reads[value];
     have = std::max(have, part ? std::min(count, most) : count);
@@ -316,11 +330,14 @@ void FusedRegion::decide() {
 // What computing the node takes once more, as bytes that are moved meanwhile: of long functions,
 // and of long chains of ops such as random numbers are made by.
 double FusedRegion::work_bytes(const Node& node) const {
-  constexpr double kLongFunction = 14, kLongChain = 60;
-  if (executor_.vector_tops <= 0) return 0;
-  const double ops = is_long_function(node) ? kLongFunction : 0;
-  const double chain = copies_[node.results[0].index].ops;
-  return elements(node.results[0]) * (chain > kLongChain ? chain : ops) * bytes_per_op_;
+  const ValueId result = node.results[0];
+  double ops = is_long_function(node) ? executor_.long_function : 0;
+  // Integers of a random number only make the next ones.
+  const double chain = copies_[result.index].ops;
+  if (executor_.long_chain > 0 && chain > static_cast<double>(executor_.long_chain) &&
+      !is_integer(graph_.type(result).dtype))
+    ops = chain;
+  return elements(result) * ops * bytes_per_op_;
 }
 
 // Whether writing a value once moves fewer bytes than reading its inputs again in every user.

@@ -77,7 +77,9 @@ class FusedRegion {
   void force();
   void force_reordered();
   void force_uneven_rows();
+  ValueId last_alone(ValueId value) const;
   bool is_uneven_row(const Node& node) const;
+  double stride(const Node& node) const;
   void decide();
   void write(ValueId value, bool is_written, const KernelReads& reads);
   double work_bytes(const Node& node) const;

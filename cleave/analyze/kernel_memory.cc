@@ -7,6 +7,7 @@
 #include "cleave/analyze/program_cost.h"
 #include "cleave/graph/flow.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/ops/op.h"
 
 namespace cleave::analyze {
 namespace {
@@ -40,6 +41,11 @@ class Holder {
       inside[at] = inner_peak(graph_.node(body.nodes[at]));
     }
     hold_results(function);
+    hold_filled(body);
+    for (ValueId copied : reordered_arguments(graph_, function))
+      buffers_.push_back({{{}, graph_.value(copied).index, byte_count(copied)},
+                          -1,
+                          std::clamp(last_[copied.index], 0, end_)});
     find_peak(body, inside, memory);
     return memory;
   }
@@ -58,6 +64,15 @@ class Holder {
       const ValueId value = graph_.node(buffer.held.made_by).results[buffer.held.number];
       if (std::find(apart.begin(), apart.end(), value) != apart.end()) buffer.first = 0;
     }
+  }
+
+  void hold_filled(const Region& body) {
+    for (const auto& [value, place] : filled_early(graph_, graph_.node(body.nodes[0]).parent))
+      for (Buffer& buffer : buffers_)
+        if (buffer.held.made_by.valid() &&
+            graph_.node(buffer.held.made_by).results[buffer.held.number] == value)
+          buffer.first = static_cast<int>(std::find(body.nodes.begin(), body.nodes.end(), place) -
+                                          body.nodes.begin());
   }
 
   void find_peak(const Region& body, const std::vector<int64_t>& inside, KernelMemory& memory) {
@@ -214,6 +229,66 @@ std::vector<ValueId> results_apart(const Graph& graph, const Function& function)
     apart.push_back(value);
   }
   return apart;
+}
+
+namespace {
+
+bool is_filled(const Graph& graph, ValueId value) {
+  const NodeId maker = graph.value(value).producer;
+  if (!maker.valid()) return false;
+  const Node& node = graph.node(maker);
+  return node.def->has(kConstantLike) ||
+         (node.def->has(kRepeats) && num_elements(graph.operand_type(node, 0).shape) == 1);
+}
+
+bool has_big_shape(const Type& type) {
+  constexpr int64_t kBig = 1 << 20;  // bytes
+  return type.is_tensor() && type.has_static_shape() && type.byte_count() >= kBig;
+}
+
+}  // namespace
+
+std::vector<std::pair<ValueId, NodeId>> filled_early(const Graph& graph, RegionId body) {
+  std::vector<std::pair<ValueId, NodeId>> found;
+  std::vector<std::pair<Type, NodeId>> firsts;  // by type: of loops, then of other ops
+  auto first_of = [&](const Type& type, NodeId id) {
+    for (const auto& [known, place] : firsts)
+      if (known == type) return place;
+    firsts.emplace_back(type, id);
+    return id;
+  };
+  for (NodeId id : graph.region(body).nodes) {
+    const Node& node = graph.node(id);
+    const bool loops = flow_of(node) == Flow::Loop;
+    if (loops)
+      for (size_t i = 0; i < node.results.size(); ++i)
+        if (has_big_shape(graph.type(node.results[i])) && is_filled(graph, node.operands[i]))
+          found.emplace_back(node.results[i], first_of(graph.type(node.results[i]), id));
+    if (!is<op::SelectAndScatter>(node)) continue;
+    const ValueId source = node.operands[0];
+    if (const NodeId maker = graph.value(source).producer; maker.valid())
+      found.emplace_back(node.results[0], maker);
+  }
+  return found;
+}
+
+std::vector<ValueId> reordered_arguments(const Graph& graph, const Function& function) {
+  std::vector<Shape> kernels;
+  for (NodeId id : graph.region(function.body).nodes)
+    if (const std::optional<KernelUse> use = kernel_use(graph.node(id)); use && use->reorders)
+      kernels.push_back(graph.result_type(graph.node(id)).shape);
+  std::vector<ValueId> found;
+  if (kernels.empty()) return found;
+  const std::vector<ValueId>& arguments = graph.region(function.body).args;
+  std::vector<bool> is_other(graph.num_values());  // is read by other than elementwise ops
+  for (NodeId id : graph.region(function.body).nodes)
+    for (ValueId operand : graph.node(id).operands)
+      if (!graph.node(id).def->has(kElementwise)) is_other[operand.index] = true;
+  for (size_t i = 0; i < arguments.size() && i < function.arg_attrs.size(); ++i)
+    if (is_donated_argument(function.arg_attrs[i]) && !is_other[arguments[i].index] &&
+        std::find(kernels.begin(), kernels.end(), graph.type(arguments[i]).shape) != kernels.end())
+      found.push_back(arguments[i]);
+  return found;
 }
 
 int64_t workspace_bytes(const Node& node, int64_t devices) {

@@ -9,7 +9,7 @@
 namespace cleave::analyze {
 namespace {
 
-constexpr size_t kHeader = 8;  // numbers of a mark before those of operands and results
+constexpr size_t kHeader = 9;  // numbers of a mark before those of operands and results
 
 }  // namespace
 
@@ -27,6 +27,7 @@ std::optional<KernelUse> kernel_use(const Node& node) {
   use.least_us = array->floats[5];
   use.workspace = array->floats[6];
   use.gaps = array->floats[7];
+  use.reorders = array->floats[8] != 0;
   auto next = array->floats.begin() + kHeader;
   auto take = [&](std::vector<double>& list, size_t count) {
     list.assign(next, next + static_cast<ptrdiff_t>(count));
@@ -42,7 +43,8 @@ void set_kernel_use(Node& node, const KernelUse& use) {
   DenseArrayAttr array{DType::F64,
                        {},
                        {use.launches, use.works, use.is_library ? 1.0 : 0.0, use.attention,
-                        use.is_backward ? 1.0 : 0.0, use.least_us, use.workspace, use.gaps}};
+                        use.is_backward ? 1.0 : 0.0, use.least_us, use.workspace, use.gaps,
+                        use.reorders ? 1.0 : 0.0}};
   for (const std::vector<double>* list : {&use.reads, &use.writes, &use.spills})
     array.floats.insert(array.floats.end(), list->begin(), list->end());
   node.attrs.set(kKernelAttr, std::move(array));
@@ -90,7 +92,8 @@ double kernel_seconds(const Graph& graph, const Node& node, const KernelUse& use
     cost.flops *= use.gaps;
     const DType given = graph.operand_type(node, 0).dtype;
     const bool rounds = profile.executor.tf32 && given == DType::F32 && !cost.products.is_exact;
-    seconds += product_seconds(cost, rounds ? DType::TF32 : given, profile);
+    const double share = use.gaps > 1 ? profile.tiles.dilated_share : 1;
+    seconds += product_seconds(cost, rounds ? DType::TF32 : given, profile) / share;
   } else {
     for (size_t i = 0; i < node.results.size(); ++i)
       moved += use.writes[i] * bytes(node.results[i]);

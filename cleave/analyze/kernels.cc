@@ -11,6 +11,7 @@
 #include "cleave/graph/flow.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/ops/control/trip_count.h"
+#include "cleave/ops/convolution/conv_attr.h"
 #include "cleave/ops/dot/dot_dims.h"
 #include "cleave/ops/elementwise/long_function.h"
 #include "cleave/ops/op.h"
@@ -66,7 +67,11 @@ class KernelCounter {
     const double share = asks && trip_count(graph_, node(loop_))
                              ? 0
                              : executor_.loop_launch_us / executor_.launch_us;
-    for (NodeId id : fused_.nodes()) uses_[id.index].launches *= share;
+    const double sooner = profile_.tiles.launch_us / 2 / executor_.launch_us;
+    for (NodeId id : fused_.nodes()) {
+      uses_[id.index].launches *= share;
+      if (uses_[id.index].is_library && !asks) uses_[id.index].launches -= sooner;
+    }
     if (parts.body == fused_.region() && !fused_.nodes().empty())
       uses_[fused_.nodes()[0].index].launches += share * executor_.trip_launches;
   }
@@ -108,7 +113,7 @@ class KernelCounter {
       uses_[moved.node.index].launches += 1;
     }
     for (NodeId id : fused_.nodes())
-      if (executor_.rows_tops > 0 && is<op::Reduce>(node(id))) count_difference(node(id));
+      if (executor_.row_elements > 0 && is<op::Reduce>(node(id))) count_difference(node(id));
     for (const Kernel& kernel : kernels) count_kernel(kernel);
     for (NodeId id : fused_.nodes()) count_spills(id);
   }
@@ -183,9 +188,38 @@ class KernelCounter {
     }
   }
 
+  // The gradient by a kernel: the library has kernels in another order than the program, so that
+  // what an optimizer keeps for them is copied there and back.
+  bool makes_kernel(const Node& convolution) const {
+    const Type& result = graph_.result_type(convolution);
+    const ConvDims dims = conv_dims(convolution);
+    return dims.output_batch != 0 &&
+           std::any_of(dims.output_spatial.begin(), dims.output_spatial.end(),
+                       [&](int64_t dim) { return result.shape[dim] > 1; });
+  }
+
+  // Arguments of the gradient's shape, for each such gradient.
+  double arrays_like(const Node& gradient) const {
+    const Shape& shape = graph_.result_type(gradient).shape;
+    double arrays = 0, gradients = 0;
+    for (ValueId argument : graph_.region(fused_.region()).args)
+      arrays += graph_.type(argument).is_tensor() && graph_.type(argument).shape == shape;
+    for (NodeId id : fused_.nodes())
+      gradients += role(id) == Role::Library && graph_.result_type(node(id)).shape == shape;
+    return std::clamp(arrays / std::max(1.0, gradients), 1.0, 3.0);
+  }
+
   // A library knows the gradient of a convolution by its input, whose kernel is reversed. Of others
   // the gaps of a dilated input are filled with zeros first.
   void count_convolution(const Node& product, KernelUse& use) const {
+    if (executor_.reorder_bytes > 0 && makes_kernel(product)) {
+      // There and back for each array that is kept for the parameter, which takes less itself.
+      const double arrays = arrays_like(product);
+      use.reorders = true;
+      use.launches += 2 * arrays - 1;
+      use.reads[0] += executor_.reorder_bytes * (arrays - 0.6) * elements(product.results[0]) /
+                      bytes(product.operands[0]);
+    }
     double dilation = 1;
     for (int64_t d : product.attrs.get_ints_or_empty("lhs_dilation"))
       dilation *= static_cast<double>(d);
@@ -272,20 +306,23 @@ class KernelCounter {
     kernels.push_back({std::move(reads), {id}});
   }
 
+  // Operands of at least half the size of the largest.
   bool join_sibling(NodeId id, const Reads& reads, std::vector<Kernel>& kernels,
                     std::map<std::pair<uint32_t, double>, size_t>& by_operand) {
-    auto largest = std::max_element(reads.begin(), reads.end(), [](const auto& a, const auto& b) {
-      return a.second < b.second;
-    });
-    if (largest == reads.end()) return false;
-    const auto [it, is_new] = by_operand.try_emplace(
-        {largest->first.index, elements(node(id).results[0])}, kernels.size());
-    if (is_new) return false;
-    const bool depends =
-        std::any_of(kernels[it->second].roots.begin(), kernels[it->second].roots.end(),
-                    [&](NodeId root) { return reads.contains(node(root).results[0]); });
-    if (!depends) return join(id, reads, it->second, kernels);
-    it->second = kernels.size();
+    double largest = 0;
+    for (const auto& [value, count] : reads) largest = std::max(largest, count);
+    const double count = elements(node(id).results[0]);
+    for (const auto& [value, moved] : reads) {
+      const auto known = by_operand.find({value.index, count});
+      if (2 * moved < largest || known == by_operand.end()) continue;
+      const std::vector<NodeId>& roots = kernels[known->second].roots;
+      const bool depends = std::any_of(roots.begin(), roots.end(), [&](NodeId root) {
+        return reads.contains(node(root).results[0]);
+      });
+      if (!depends) return join(id, reads, known->second, kernels);
+    }
+    for (const auto& [value, moved] : reads)
+      if (2 * moved >= largest) by_operand[{value.index, count}] = kernels.size();
     return false;
   }
 
@@ -381,7 +418,7 @@ class KernelCounter {
     const ValueId result = node(id).results[0];
     if (executor_.function_ops <= 1 || !is_long_function(node(id)) ||
         !is_made_of_positions(graph_, result))
-      return elements(result);
+      return work(id) * elements(result);
     return executor_.function_ops * elements(node(kernel.roots[0]).results[0]);
   }
 
@@ -389,6 +426,27 @@ class KernelCounter {
   double padding(const Node& reduction) const {
     const auto row = static_cast<uint64_t>(fused_.reduced_elements(reduction));
     return static_cast<double>(std::bit_ceil(row)) / static_cast<double>(row);
+  }
+
+  // Instructions: shifts and logic of integers, which random numbers are made of, become fewer.
+  double work(NodeId id) const {
+    return is_integer(graph_.result_type(node(id)).dtype) ? executor_.integer_work : 1;
+  }
+
+  // Kernels after the first: a large sum over columns has parts, and dimensions that do not lie
+  // together are summed one after the other.
+  int further_sums(const Node& reduction, double moved) const {
+    constexpr double kLarge = 4e6;
+    const ValueId operand = reduction.operands[0];
+    const std::vector<int64_t> reduced = reduction.attrs.get_ints_or_empty("dimensions");
+    int runs = 0;
+    bool is_in_run = false;
+    for (int dim : real_dims(graph_.type(operand), fused_.orders().of[operand.index])) {
+      const bool sums = std::find(reduced.begin(), reduced.end(), dim) != reduced.end();
+      runs += sums && !is_in_run;
+      is_in_run = sums;
+    }
+    return std::max(0, runs - 1) + (moved > kLarge ? 1 : 0);
   }
 
   void count_kernel(const Kernel& kernel) {
@@ -412,14 +470,13 @@ class KernelCounter {
     if (mixed) share = std::min(share, executor_.transpose_share);
     double moved = total_bytes(kernel.reads);
     for (NodeId root : kernel.roots) moved += bytes(node(root).results[0]);
-    const bool is_large_column_sum =
-        moved > 4e6 && !executor_.runs_library_ops &&
-        std::any_of(kernel.roots.begin(), kernel.roots.end(), [&](NodeId root) {
-          return is<op::Reduce>(node(root)) && !fused_.reduces_rows(node(root));
-        });
     const double times = executor_.runs_library_ops ? times_of(kernel.roots[0]) : 1;
     share /= times;
-    if (!updates) uses_[kernel.roots[0].index].launches += is_large_column_sum ? 2 : times;
+    if (!updates) uses_[kernel.roots[0].index].launches += times;
+    for (NodeId root : kernel.roots)
+      if (!executor_.runs_library_ops && is<op::Reduce>(node(root)) &&
+          !fused_.reduces_rows(node(root)))
+        uses_[root.index].launches += static_cast<double>(further_sums(node(root), moved));
     const bool tiles = rows && executor_.rows_tops > 0;
     const double slower = tiles ? padded * executor_.vector_tops / executor_.rows_tops : 1;
     const bool works =

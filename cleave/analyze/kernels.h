@@ -29,6 +29,7 @@ struct KernelUse {
   bool is_backward = false;    // of such a product: in the kernel of the derivative
   double least_us = 0;         // that it takes because the device waits for the host
   double workspace = 0;        // bytes that its kernel holds beside operands and results
+  bool reorders = false;       // a gradient that the library has in another order than the program
   double gaps = 1;             // products that a library computes for one that is not with a zero
   // By result that is never in memory: the bytes of the whole module that are moved beside all
   // this if the value has to be there after all, because its layout changes. It is written and

@@ -26,6 +26,11 @@ ExecutorProfile xla_gpu() {
           .most_reads = 24,
           .vector_tops = 14,
           .rows_tops = 3.2,
+          .row_elements = 8,
+          .integer_work = 0.4,
+          .long_function = 14,
+          .long_chain = 60,
+          .reorder_bytes = 20,
           .loop_launch_us = 1.4,
           .trip_launches = 2,
           .most_copies = 3,
@@ -38,8 +43,8 @@ ExecutorProfile xla_tpu() {
   executor.name = "xla-tpu";
   executor.tf32 = false;
   executor.launch_us = executor.loop_launch_us = 0.5;
-  executor.rows_tops = 0;
-  executor.workspace_bytes = 0;
+  executor.rows_tops = executor.workspace_bytes = executor.reorder_bytes = 0;
+  executor.row_elements = 0;
   executor.step_us = 50;
   executor.argument_us = 0.5;
   return executor;
@@ -83,7 +88,9 @@ ExecutorProfile inductor() {
   executor.product_share = 0.86;
   executor.function_ops = 125;
   executor.rows_tops = executor.loop_launch_us = executor.trip_launches = 0;
-  executor.most_copies = 0;
+  executor.long_function = executor.reorder_bytes = executor.workspace_bytes = 0;
+  executor.most_copies = executor.row_elements = executor.long_chain = 0;
+  executor.integer_work = 1;
   executor.step_us = executor.argument_us = 0;
   return executor;
 }

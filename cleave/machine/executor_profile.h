@@ -38,6 +38,11 @@ struct ExecutorProfile {
   double vector_tops = 0;         // elementwise ops, 1e12 per second
   double function_ops = 1;        // that sines and powers count as, computed for every element
   double rows_tops = 0;        // the same in kernels with a reduction of rows inside; 0: no limit
+  int64_t row_elements = 0;    // rows inside kernels are a multiple of so many; 0: any
+  double integer_work = 1;     // an op on integers, in others
+  double long_function = 0;    // what a function such as tanh takes, in ops
+  int64_t long_chain = 0;      // ops behind a value that is rather kept; 0: none
+  double reorder_bytes = 0;    // an element of a convolution's kernel that the optimizer reorders
   double loop_launch_us = 0;   // of a kernel inside a loop; 0: as others
   double trip_launches = 0;    // of a loop itself, in every trip: its counter, copies of carries
   int64_t most_copies = 0;     // of one op's code in a kernel; 0: any number

@@ -195,6 +195,8 @@ void set_peaks(MachineProfile& profile, double bf16, double tf32, double f32, do
 void set_tiles(MachineProfile& profile, int64_t units, double bf16_tflops, double tf32_tflops,
                double f32_tflops, double f8_tflops) {
   profile.tiles.units = units;
+  profile.tiles.depthwise_tflops = 7;
+  profile.tiles.dilated_share = 0.5;
   for (DType dtype : {DType::BF16, DType::F16}) profile.tiles.tflops[dtype] = bf16_tflops;
   profile.tiles.tflops[DType::TF32] = tf32_tflops;
   for (DType dtype : {DType::F32, DType::F64}) profile.tiles.tflops[dtype] = f32_tflops;

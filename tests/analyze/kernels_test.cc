@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cleave/analyze/kernel_memory.h"
+#include "cleave/graph/op_def.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/spmd/partition.h"
 
@@ -94,9 +95,17 @@ TEST(Kernels, HoldFewCopiesOfAnOp) {
       %v{3} = stablehlo.add %a{0}, %b{0} : tensor<{2}xf32>)",
                         level, size, size / 2, level + 1);
   text += "\n return %v8 : tensor<4096xf32> }";
-  int written = 0;
-  for (const KernelUse& use : uses_of(marked(text), "stablehlo.add")) written += use.writes[0] > 0;
-  EXPECT_EQ(written, 2);  // the fifth, whose code would be there 16 times, and the result
+  auto written = [&](int64_t most) {
+    MachineProfile profile = builtin_profile("h200");
+    profile.executor.most_copies = most;
+    int count = 0;
+    for (const KernelUse& use : uses_of(marked(text, profile), "stablehlo.add"))
+      count += use.writes[0] > 0;
+    return count;
+  };
+  EXPECT_EQ(written(3), 4);   // every second: its code would be there four times
+  EXPECT_EQ(written(15), 2);  // every fourth
+  EXPECT_EQ(written(0), 1);   // the result alone
 }
 
 constexpr const char* kLoop = R"(
@@ -119,8 +128,8 @@ constexpr const char* kLoop = R"(
 TEST(Kernels, OfALoopAreLaunchedTogether) {
   const ExecutorProfile& executor = builtin_profile("h200").executor;
   const double launches = use_of(marked(kLoop), "stablehlo.tanh").launches;
-  EXPECT_NEAR(launches * executor.launch_us,
-              executor.loop_launch_us * (1 + executor.trip_launches), 1e-9);
+  EXPECT_NEAR(launches * executor.launch_us, executor.loop_launch_us * (1 + executor.trip_launches),
+              1e-9);
 }
 
 std::string convolution(bool reversed) {
@@ -142,6 +151,33 @@ TEST(Kernels, FillGapsOfConvolutionsThatAreNoGradients) {
   EXPECT_EQ(plain.gaps, 4);
   EXPECT_EQ(plain.workspace, 4 * 8 * 16 * 16 * 64 * 4);
   EXPECT_EQ(gradient.gaps, 1);
+}
+
+// p - m', where m' = m + g is returned too: one kernel that reads three arrays and writes two.
+TEST(Kernels, ComputeWhatReadsTheirResults) {
+  const Graph graph = marked(R"(
+    func.func @main(%p: tensor<1048576xf32>, %m: tensor<1048576xf32>, %g: tensor<1048576xf32>)
+        -> (tensor<1048576xf32>, tensor<1048576xf32>) {
+      %0 = stablehlo.add %m, %g : tensor<1048576xf32>
+      %1 = stablehlo.subtract %p, %0 : tensor<1048576xf32>
+      return %0, %1 : tensor<1048576xf32>, tensor<1048576xf32>
+    })");
+  const KernelUse sum = use_of(graph, "stablehlo.add");
+  const KernelUse rest = use_of(graph, "stablehlo.subtract");
+  EXPECT_EQ(sum.launches + rest.launches, 1);
+  EXPECT_EQ(rest.reads, (std::vector<double>{1, 0}));
+  EXPECT_EQ(sum.writes[0] + rest.writes[0], 2);
+}
+
+TEST(Kernels, WriteOuterProductsAsMultiplications) {
+  const Graph graph = marked(R"(
+    func.func @main(%x: tensor<1024x1xf32>, %y: tensor<1x1024xf32>) -> tensor<1024x1024xf32> {
+      %0 = stablehlo.dot %x, %y : (tensor<1024x1xf32>, tensor<1x1024xf32>) -> tensor<1024x1024xf32>
+      %1 = stablehlo.negate %0 : tensor<1024x1024xf32>
+      return %1 : tensor<1024x1024xf32>
+    })");
+  EXPECT_FALSE(use_of(graph, "stablehlo.dot").is_library);
+  EXPECT_EQ(use_of(graph, "stablehlo.dot").writes[0], 0);
 }
 
 TEST(Kernels, ProductsAskForAWorkspace) {

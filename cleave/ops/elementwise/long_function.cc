@@ -10,7 +10,7 @@ namespace cleave {
 
 bool is_long_function(const Node& node) {
   static constexpr std::array<std::string_view, 10> kLong = {
-      "chlo.digamma",     "chlo.erf",       "chlo.erfc",      "chlo.lgamma",    "stablehlo.atan2",
+      "chlo.digamma",     "chlo.erf",        "chlo.erfc",      "chlo.lgamma",   "stablehlo.atan2",
       "stablehlo.cosine", "stablehlo.power", "stablehlo.sine", "stablehlo.tan", "stablehlo.tanh"};
   return std::binary_search(kLong.begin(), kLong.end(), std::string_view(node.def->name));
 }
