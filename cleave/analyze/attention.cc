@@ -375,6 +375,13 @@ std::string_view name(AttentionRole role) {
   return "";
 }
 
+double share_of_tiles(const Graph& graph, const Attention& attention) {
+  constexpr double kMoreKeys = 512;
+  if (!attention.is_causal || attention.unwritten.empty()) return 1;
+  const auto keys = static_cast<double>(graph.type(attention.unwritten[0]).shape.back());
+  return std::min(2.0, 1 + kMoreKeys / keys);
+}
+
 std::vector<Attention> find_attention(const Graph& graph, RegionId region) {
   const std::vector<NodeId>& order = graph.region(region).nodes;
   std::vector<std::vector<NodeId>> users(graph.num_values());

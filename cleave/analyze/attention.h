@@ -18,6 +18,9 @@ enum class AttentionRole : uint8_t {
   GradKeys,           // dS^T Q
 };
 std::string_view name(AttentionRole role);  // "scores", "values", ...
+inline bool is_forward(AttentionRole role) {
+  return role == AttentionRole::Scores || role == AttentionRole::Values;
+}
 
 struct AttentionProduct {
   NodeId node;
@@ -59,5 +62,11 @@ struct Attention {
 // activations with a weight, such as that of a loss, is none: its product has no batch dimensions.
 // Nor is an attention whose scores or probabilities are used by anything else.
 std::vector<Attention> find_attention(const Graph& graph, RegionId region);
+
+// What a kernel of tiles computes of a causal attention, in terms of its share: tiles on the
+// diagonal are computed whole, and the last ones run alone, so that it takes as long as if every
+// query saw 512 keys more. Measured with cuDNN on an H200; FlashAttention-2's figures (arXiv
+// 2407.08608) say the same.
+double share_of_tiles(const Graph& graph, const Attention& attention);
 
 }  // namespace cleave::analyze

@@ -1,11 +1,13 @@
 #include "cleave/analyze/kernel_memory.h"
 
 #include <algorithm>
+#include <set>
 
 #include "cleave/analyze/kernels.h"
 #include "cleave/analyze/program_cost.h"
 #include "cleave/graph/flow.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/ops/op.h"
 #include "cleave/reshard/reordered_bytes.h"
 
 namespace cleave::analyze {
@@ -39,6 +41,12 @@ class Holder {
       allocate(body.nodes[at], at, buffers_);
       inside[at] = inner_peak(graph_.node(body.nodes[at]));
     }
+    hold_results(function);
+    hold_filled(body);
+    for (ValueId copied : reordered_arguments(graph_, function))
+      buffers_.push_back({{{}, graph_.value(copied).index, byte_count(copied)},
+                          -1,
+                          std::clamp(last_[copied.index], 0, end_)});
     find_peak(body, inside, memory);
     return memory;
   }
@@ -48,6 +56,25 @@ class Holder {
     KernelMemory::Held held;
     int first, last;  // positions at which it is there; -1: before all
   };
+
+  // A result has its memory from the start, unless it takes that of a donated argument.
+  void hold_results(const Function& function) {
+    const std::vector<ValueId> apart = results_apart(graph_, function);
+    for (Buffer& buffer : buffers_) {
+      if (!buffer.held.made_by.valid()) continue;
+      const ValueId value = graph_.node(buffer.held.made_by).results[buffer.held.number];
+      if (std::find(apart.begin(), apart.end(), value) != apart.end()) buffer.first = 0;
+    }
+  }
+
+  void hold_filled(const Region& body) {
+    for (const auto& [value, place] : filled_early(graph_, graph_.node(body.nodes[0]).parent))
+      for (Buffer& buffer : buffers_)
+        if (buffer.held.made_by.valid() &&
+            graph_.node(buffer.held.made_by).results[buffer.held.number] == value)
+          buffer.first = static_cast<int>(std::find(body.nodes.begin(), body.nodes.end(), place) -
+                                          body.nodes.begin());
+  }
 
   void find_peak(const Region& body, const std::vector<int64_t>& inside, KernelMemory& memory) {
     std::vector<int64_t> change(static_cast<size_t>(end_) + 2);
@@ -157,9 +184,9 @@ class Holder {
     return is_in_place(node) && node.results.size() == 1 && last_[node.operands[0].index] == at;
   }
 
-  // What the regions of a loop hold beside the carried values.
+  // What the regions of a loop hold beside the carried values, and kernels beside their operands.
   int64_t inner_peak(const Node& node) {
-    if (flow_of(node) == Flow::None) return 0;
+    if (flow_of(node) == Flow::None) return workspace_bytes(node, program_.mesh->num_devices());
     int64_t most = 0;
     for (RegionId id : node.regions) {
       const Region& body = graph_.region(id);
@@ -194,6 +221,110 @@ class Holder {
 };
 
 }  // namespace
+
+std::vector<ValueId> results_apart(const Graph& graph, const Function& function) {
+  const std::vector<ValueId> results = returned_values(graph, function.body);
+  auto bytes = [&](ValueId value) {
+    const Type& type = graph.type(value);
+    return type.is_tensor() && type.has_static_shape() ? type.byte_count() : 0;
+  };
+  std::vector<bool> taken(results.size());
+  std::multiset<int64_t> donated;
+  for (size_t i = 0; i < function.arg_attrs.size(); ++i) {
+    const AttrDict& attrs = function.arg_attrs[i];
+    const int64_t result = attrs.get_int("tf.aliasing_output", -1);
+    if (result >= 0 && static_cast<size_t>(result) < taken.size())
+      taken[static_cast<size_t>(result)] = true;
+    else if (is_donated_argument(attrs))
+      donated.insert(bytes(graph.region(function.body).args[i]));
+  }
+  std::vector<ValueId> apart;
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (taken[i]) continue;
+    if (const auto place = donated.find(bytes(results[i])); place != donated.end()) {
+      donated.erase(place);
+      continue;
+    }
+    ValueId value = results[i];  // behind what only shows it
+    for (NodeId maker = graph.value(value).producer; maker.valid();
+         maker = graph.value(value).producer) {
+      const std::optional<KernelUse> use = kernel_use(graph.node(maker));
+      if (!use || use->writes[graph.value(value).index] > 0 || graph.node(maker).operands.empty())
+        break;
+      value = graph.node(maker).operands[0];
+    }
+    apart.push_back(value);
+  }
+  return apart;
+}
+
+namespace {
+
+bool is_filled(const Graph& graph, ValueId value) {
+  const NodeId maker = graph.value(value).producer;
+  if (!maker.valid()) return false;
+  const Node& node = graph.node(maker);
+  return node.def->has(kConstantLike) ||
+         (node.def->has(kRepeats) && num_elements(graph.operand_type(node, 0).shape) == 1);
+}
+
+bool has_big_shape(const Type& type) {
+  constexpr int64_t kBig = 1 << 20;  // bytes
+  return type.is_tensor() && type.has_static_shape() && type.byte_count() >= kBig;
+}
+
+}  // namespace
+
+std::vector<std::pair<ValueId, NodeId>> filled_early(const Graph& graph, RegionId body) {
+  std::vector<std::pair<ValueId, NodeId>> found;
+  std::vector<std::pair<Type, NodeId>> firsts;  // by type: of loops, then of other ops
+  auto first_of = [&](const Type& type, NodeId id) {
+    for (const auto& [known, place] : firsts)
+      if (known == type) return place;
+    firsts.emplace_back(type, id);
+    return id;
+  };
+  for (NodeId id : graph.region(body).nodes) {
+    const Node& node = graph.node(id);
+    const bool loops = flow_of(node) == Flow::Loop;
+    if (loops)
+      for (size_t i = 0; i < node.results.size(); ++i)
+        if (has_big_shape(graph.type(node.results[i])) && is_filled(graph, node.operands[i]))
+          found.emplace_back(node.results[i], first_of(graph.type(node.results[i]), id));
+    if (!is<op::SelectAndScatter>(node)) continue;
+    const ValueId source = node.operands[0];
+    if (const NodeId maker = graph.value(source).producer; maker.valid())
+      found.emplace_back(node.results[0], maker);
+  }
+  return found;
+}
+
+std::vector<ValueId> reordered_arguments(const Graph& graph, const Function& function) {
+  std::vector<Shape> kernels;
+  for (NodeId id : graph.region(function.body).nodes)
+    if (const std::optional<KernelUse> use = kernel_use(graph.node(id)); use && use->reorders)
+      kernels.push_back(graph.result_type(graph.node(id)).shape);
+  std::vector<ValueId> found;
+  if (kernels.empty()) return found;
+  const std::vector<ValueId>& arguments = graph.region(function.body).args;
+  std::vector<bool> is_other(graph.num_values());  // is read by other than elementwise ops
+  for (NodeId id : graph.region(function.body).nodes)
+    for (ValueId operand : graph.node(id).operands)
+      if (!graph.node(id).def->has(kElementwise)) is_other[operand.index] = true;
+  for (size_t i = 0; i < arguments.size() && i < function.arg_attrs.size(); ++i)
+    if (is_donated_argument(function.arg_attrs[i]) && !is_other[arguments[i].index] &&
+        std::find(kernels.begin(), kernels.end(), graph.type(arguments[i]).shape) != kernels.end())
+      found.push_back(arguments[i]);
+  return found;
+}
+
+int64_t workspace_bytes(const Node& node, int64_t devices) {
+  const std::optional<KernelUse> use = kernel_use(node);
+  if (!use) return 0;
+  // That of a product has one size; others grow with their operands.
+  const bool is_fixed = use->is_library && use->gaps == 1;
+  return static_cast<int64_t>(use->workspace) / (is_fixed ? 1 : devices);
+}
 
 KernelMemory kernel_memory(const Program& program, const Instance& instance) {
   return Holder(program, instance).run();

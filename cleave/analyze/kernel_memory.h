@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "cleave/spmd/program.h"
@@ -25,5 +26,17 @@ struct KernelMemory {
   std::vector<int64_t> timeline;  // bytes held after each node of the entry
 };
 KernelMemory kernel_memory(const Program& program, const Instance& instance);
+
+// The values in memory of those results of a function that take no donated argument's place.
+std::vector<ValueId> results_apart(const Graph& graph, const Function& function);
+// Buffers that are filled with one number before they are written in place: by value, the op at
+// which a compiler fills them, together with the first of that type. Carries of loops that start as
+// zeros are such buffers, and what the gradient of a maximum over windows goes to.
+std::vector<std::pair<ValueId, NodeId>> filled_early(const Graph& graph, RegionId body);
+// Donated arguments that an optimizer keeps for kernels of convolutions: the library has them in
+// another order, and they are copied into it before all.
+std::vector<ValueId> reordered_arguments(const Graph& graph, const Function& function);
+// What the kernel of a marked node holds beside operands and results, on one of so many devices.
+int64_t workspace_bytes(const Node& node, int64_t devices);
 
 }  // namespace cleave::analyze

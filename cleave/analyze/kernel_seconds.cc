@@ -7,18 +7,28 @@
 #include "cleave/ops/op.h"
 
 namespace cleave::analyze {
+namespace {
+
+constexpr size_t kHeader = 9;  // numbers of a mark before those of operands and results
+
+}  // namespace
 
 std::optional<KernelUse> kernel_use(const Node& node) {
   const Attribute* attr = node.attrs.find(kKernelAttr);
   const auto* array = attr ? attr->as<DenseArrayAttr>() : nullptr;
   const size_t operands = node.operands.size(), results = node.results.size();
-  if (!array || array->floats.size() != 4 + operands + 2 * results) return std::nullopt;
+  if (!array || array->floats.size() != kHeader + operands + 2 * results) return std::nullopt;
   KernelUse use;
   use.launches = array->floats[0];
   use.works = array->floats[1];
   use.is_library = array->floats[2] != 0;
   use.attention = array->floats[3];
-  auto next = array->floats.begin() + 4;
+  use.is_backward = array->floats[4] != 0;
+  use.least_us = array->floats[5];
+  use.workspace = array->floats[6];
+  use.gaps = array->floats[7];
+  use.reorders = array->floats[8] != 0;
+  auto next = array->floats.begin() + kHeader;
   auto take = [&](std::vector<double>& list, size_t count) {
     list.assign(next, next + static_cast<ptrdiff_t>(count));
     next += static_cast<ptrdiff_t>(count);
@@ -29,16 +39,37 @@ std::optional<KernelUse> kernel_use(const Node& node) {
   return use;
 }
 
+void set_kernel_use(Node& node, const KernelUse& use) {
+  DenseArrayAttr array{DType::F64,
+                       {},
+                       {use.launches, use.works, use.is_library ? 1.0 : 0.0, use.attention,
+                        use.is_backward ? 1.0 : 0.0, use.least_us, use.workspace, use.gaps,
+                        use.reorders ? 1.0 : 0.0}};
+  for (const std::vector<double>* list : {&use.reads, &use.writes, &use.spills})
+    array.floats.insert(array.floats.end(), list->begin(), list->end());
+  node.attrs.set(kKernelAttr, std::move(array));
+}
+
 namespace {
 
-// A whole product at the rate that products reach inside a kernel of attention.
-double attention_seconds(const Graph& graph, const Node& node, const MachineProfile& profile) {
+// A whole product at the rate that products reach inside a kernel of attention. The smallest of its
+// sizes is that of a head.
+double attention_seconds(const Graph& graph, const Node& node, bool is_backward,
+                         const MachineProfile& profile) {
+  constexpr double kSmallHead = 64;
   const OpCost cost = op_cost(graph, node);
   const DType dtype = graph.operand_type(node, 0).dtype;
   if (profile.attention_tflops <= 0 || byte_size(dtype) != 2)
     return product_seconds(cost, dtype, profile);
-  return cost.flops / (profile.attention_tflops * 1e12);
+  const bool has_own = is_backward && profile.attention_backward_tflops > 0;
+  const double rate = has_own ? profile.attention_backward_tflops : profile.attention_tflops;
+  const OpCost::Products& p = cost.products;
+  const bool is_small = std::min({p.m, p.n, p.k}) <= kSmallHead;
+  return cost.flops / (rate * (is_small ? profile.attention_small_heads : 1) * 1e12);
 }
+
+// Kernels that a marked node is or ends.
+double kernels_of(const KernelUse& use) { return use.launches + (use.is_library ? 1 : 0); }
 
 }  // namespace
 
@@ -52,14 +83,17 @@ double kernel_seconds(const Graph& graph, const Node& node, const KernelUse& use
   for (size_t i = 0; i < node.operands.size(); ++i) moved += use.reads[i] * bytes(node.operands[i]);
   double seconds = use.launches * profile.executor.launch_us * 1e-6;
   if (use.attention > 0) {
-    seconds += use.attention * attention_seconds(graph, node, profile);
+    seconds += use.attention * attention_seconds(graph, node, use.is_backward, profile);
     for (size_t i = 0; i < node.results.size(); ++i)
       moved += use.writes[i] * bytes(node.results[i]);
   } else if (use.is_library) {
-    const OpCost cost = op_cost(graph, node);
+    OpCost cost = op_cost(graph, node);
+    cost.products.k *= use.gaps;
+    cost.flops *= use.gaps;
     const DType given = graph.operand_type(node, 0).dtype;
     const bool rounds = profile.executor.tf32 && given == DType::F32 && !cost.products.is_exact;
-    seconds += product_seconds(cost, rounds ? DType::TF32 : given, profile);
+    const double share = use.gaps > 1 ? profile.tiles.dilated_share : 1;
+    seconds += product_seconds(cost, rounds ? DType::TF32 : given, profile) / share;
   } else {
     for (size_t i = 0; i < node.results.size(); ++i)
       moved += use.writes[i] * bytes(node.results[i]);
@@ -67,7 +101,33 @@ double kernel_seconds(const Graph& graph, const Node& node, const KernelUse& use
       seconds += use.works * static_cast<double>(num_elements(graph.result_type(node).shape)) /
                  (profile.executor.vector_tops * 1e12);
   }
-  return seconds + moved / (profile.memory_gbps * 1e9);
+  return std::max(seconds + moved / (profile.memory_gbps * 1e9), use.least_us * 1e-6);
+}
+
+void wait_for_host(const Graph& graph, RegionId body, const MachineProfile& profile,
+                   std::vector<KernelUse>& uses) {
+  std::vector<std::pair<double, double>> kernels;  // seconds of the device and of the host
+  double device = 0, host = 0;
+  graph.walk(body, [&](NodeId id) {
+    const double own = kernel_seconds(graph, graph.node(id), uses[id.index], profile);
+    const double launch = kernels_of(uses[id.index]) * profile.executor.host_us * 1e-6;
+    kernels.emplace_back(own, launch);
+    device += own;
+    host += launch;
+  });
+  if (host <= device) return;
+  // The share of a launch that every kernel takes at least, so that all take what the host does.
+  double low = 0, high = 1;
+  for (int i = 0; i < 40; ++i) {
+    const double share = (low + high) / 2;
+    double total = 0;
+    for (const auto& [own, launch] : kernels) total += std::max(own, share * launch);
+    (total < host ? low : high) = share;
+  }
+  graph.walk(body, [&](NodeId id) {
+    KernelUse& use = uses[id.index];
+    use.least_us = high * kernels_of(use) * profile.executor.host_us;
+  });
 }
 
 double spill_seconds(double spill_bytes, const ShardingSpec& from, const MachineProfile& profile) {

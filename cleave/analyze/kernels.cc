@@ -1,76 +1,50 @@
 #include "cleave/analyze/kernels.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
-#include <set>
 #include <unordered_map>
 
-#include "cleave/analyze/attention.h"
-#include "cleave/analyze/storage_order.h"
+#include "cleave/analyze/fused_region.h"
+#include "cleave/analyze/library_ops.h"
 #include "cleave/core/error.h"
-#include "cleave/core/kernel_classes.h"
 #include "cleave/graph/flow.h"
 #include "cleave/graph/op_def.h"
-#include "cleave/ops/cost.h"
+#include "cleave/ops/control/trip_count.h"
+#include "cleave/ops/convolution/conv_attr.h"
 #include "cleave/ops/dot/dot_dims.h"
+#include "cleave/ops/elementwise/long_function.h"
 #include "cleave/ops/op.h"
 #include "cleave/rewrite/simplify.h"
 
 namespace cleave::analyze {
 namespace {
 
-// What an op is to a compiler that fuses.
-enum class Role : uint8_t {
-  Known,    // a constant: written into the kernels that use it
-  View,     // other names for the same bytes
-  Inside,   // can be computed in the kernel of whatever uses it
-  Reduce,   // ends a kernel; a reduction of rows may be inside
-  Library,  // products and convolutions: operands and results in memory
-  Own,      // a kernel or several of its own: operands and results in memory
-  Mixing,   // a product of a kernel of attention
-  Hidden,   // inside a kernel of attention
-  End,
-};
+using Role = KernelRole;
+using Reads = KernelReads;
 
-// Bytes that a kernel reads of written values.
-using Reads = std::map<ValueId, double>;
-
-double total(const Reads& reads) {
-  double bytes = 0;
-  for (const auto& [value, each] : reads) bytes += each;
-  return bytes;
-}
-
-class Fuser {
+// What the ops of a region add to its kernels.
+class KernelCounter {
  public:
-  Fuser(const Graph& graph, const MachineProfile& profile, const std::vector<bool>& is_donated,
-        std::vector<KernelUse>& uses)
-      : graph_(graph),
+  KernelCounter(const FusedRegion& fused, const MachineProfile& profile, const NodeId loop,
+                const std::vector<bool>& is_donated, std::vector<KernelUse>& uses)
+      : fused_(fused),
+        graph_(fused.graph()),
+        loop_(loop),
         is_donated_(is_donated),
         profile_(profile),
         executor_(profile.executor),
         uses_(uses),
-        roles_(graph.num_nodes()),
-        users_(graph.num_values()),
-        forced_(graph.num_values()),
-        written_(graph.num_values()),
-        inside_(graph.num_values()) {}
+        kernel_of_(graph_.num_values(), kNone) {}
 
-  void region(RegionId id) {
-    region_ = id;
-    orders_ = storage_orders(graph_, id, executor_);
-    nodes_ = graph_.region(id).nodes;
-    for (NodeId node : nodes_) {
-      roles_[node.index] = role(graph_.node(node));
-      for (ValueId operand : graph_.node(node).operands)
-        if (users_[operand.index].empty() || users_[operand.index].back() != node)
-          users_[operand.index].push_back(node);
+  void run() {
+    for (const FusedRegion::Hiding& hiding : fused_.hiding()) {
+      uses_[hiding.product.index].attention = hiding.share;
+      uses_[hiding.product.index].is_backward = hiding.is_backward;
+      uses_[hiding.product.index].launches = static_cast<double>(hiding.kernels);
     }
-    for (ValueId arg : graph_.region(id).args) written_[arg.index] = true;
-    if (executor_.flash_attention) hide_attention();
-    force();
-    for (int sweep = 0; sweep < 3; ++sweep) decide();
     count_kernels();
+    if (loop_.valid()) count_trip();
   }
 
  private:
@@ -79,229 +53,38 @@ class Fuser {
     std::vector<NodeId> roots;
   };
 
-  // Kernels of attention: what is between their products is computed for no memory at all.
-  void hide_attention() {
-    for (const Attention& attention : find_attention(graph_, region_)) {
-      for (NodeId id : attention.inner) roles_[id.index] = Role::Hidden;
-      for (const AttentionProduct& product : attention.products) {
-        roles_[product.node.index] = Role::Mixing;
-        uses_[product.node.index].attention = product.share;
-      }
-      for (ValueId value : attention.unwritten) hidden_.insert(value);
-      for (ValueId value : attention.reads) forced_[behind(value).index] = true;
-      // One kernel forward; backward there is another.
-      const size_t kernels = attention.has_forward() && attention.has_backward() ? 2 : 1;
-      uses_[attention.products.back().node.index].launches = static_cast<double>(kernels);
-    }
-  }
-
   const Node& node(NodeId id) const { return graph_.node(id); }
-  double bytes(ValueId value) const {
-    const Type& type = graph_.type(value);
-    return type.is_tensor() && type.has_static_shape() ? static_cast<double>(type.byte_count()) : 0;
-  }
-  double elements(ValueId value) const {
-    const Type& type = graph_.type(value);
-    return type.is_tensor() && type.has_static_shape()
-               ? static_cast<double>(num_elements(type.shape))
-               : 0;
-  }
+  double bytes(ValueId value) const { return fused_.bytes(value); }
+  double elements(ValueId value) const { return fused_.elements(value); }
+  Role role(NodeId id) const { return fused_.role(id); }
 
-  Role role(const Node& node) const {
-    const OpDef& def = *node.def;
-    if (def.has(kTerminator)) return Role::End;
-    if (def.has(kConstantLike)) return Role::Known;
-    if (flow_of(node) == Flow::Barrier || def.has(kSameValue)) return Role::View;
-    if (flow_of(node) != Flow::None) return Role::Own;
-    if (is_same_bytes(node)) return Role::View;
-    if (is<op::Reduce>(node) || (is<op::Scatter>(node) && node.results.size() == 1))
-      return Role::Reduce;
-    const KernelClass kernel = op_cost(graph_, node).kernel;
-    if (kernel == KernelClass::Matmul || kernel == kConvolutionClass)
-      return is_product_with_vector(node) ? Role::Reduce : Role::Library;
-    if (is<op::Reshape, op::BitcastConvert>(node)) return Role::View;
-    if (def.has(kElementwise) || def.has(kViewLike) || def.has(kRepeats) || def.has(kWindow) ||
-        def.has(kAssembles) || is<op::Gather>(node))
-      return node.results.size() == 1 ? Role::Inside : Role::Own;
-    return Role::Own;
-  }
-
-  // A reduction over dimensions of size 1, a conversion to the type that the value has.
-  bool is_same_bytes(const Node& node) const {
-    if (node.results.size() != 1 || node.operands.empty()) return false;
-    if (is<op::Convert>(node))
-      return graph_.operand_type(node, 0).dtype == graph_.result_type(node).dtype;
-    return is<op::Reduce>(node) && elements(node.operands[0]) == elements(node.results[0]);
-  }
-
-  // A compiler writes it as a multiplication and a sum.
-  bool is_product_with_vector(const Node& node) const {
-    const std::optional<DotDims> dims = dot_dims_of(graph_, node);
-    if (!dims) return false;
-    double shared = 1;
-    for (int64_t dim : dims->lhs_batch)
-      shared *= static_cast<double>(graph_.operand_type(node, 0).shape[dim]);
-    for (int64_t dim : dims->lhs_contract)
-      shared *= static_cast<double>(graph_.operand_type(node, 0).shape[dim]);
-    return elements(node.operands[0]) == shared || elements(node.operands[1]) == shared;
-  }
-
-  bool reduces_rows(const Node& node) const {
-    if (!is<op::Reduce>(node)) return false;
-    const ValueId operand = node.operands[0];
-    const std::vector<int> dims = real_dims(graph_.type(operand), orders_.of[operand.index]);
-    int64_t row = 1;
-    size_t count = 0;
-    for (int64_t dim : node.attrs.get_ints_or_empty("dimensions")) {
-      const int64_t size = graph_.type(operand).shape[dim];
-      if (size == 1) continue;
-      ++count;
-      row *= size;
+  // Kernels of a loop's body are launched together, with what the loop itself does in every trip.
+  void count_trip() {
+    if (executor_.loop_launch_us <= 0) return;
+    // Nothing asks whether a loop goes on that is known to run so many times.
+    const LoopRegions parts = *loop_of(node(loop_));
+    const bool asks = parts.condition == fused_.region();
+    const double share = asks && trip_count(graph_, node(loop_))
+                             ? 0
+                             : executor_.loop_launch_us / executor_.launch_us;
+    const double sooner = profile_.tiles.launch_us / 2 / executor_.launch_us;
+    for (NodeId id : fused_.nodes()) {
+      uses_[id.index].launches *= share;
+      if (uses_[id.index].is_library && !asks) uses_[id.index].launches -= sooner;
     }
-    if (count == 0 || count > dims.size()) return false;
-    const std::vector<int64_t> reduced = node.attrs.get_ints_or_empty("dimensions");
-    return row <= executor_.longest_row &&
-           std::all_of(dims.end() - static_cast<ptrdiff_t>(count), dims.end(), [&](int dim) {
-             return std::find(reduced.begin(), reduced.end(), dim) != reduced.end();
-           });
-  }
-
-  // The value whose bytes these are, behind views and transposes, which products read as they lie.
-  ValueId behind(ValueId value) const {
-    for (;;) {
-      const NodeId producer = graph_.value(value).producer;
-      if (!producer.valid()) return value;
-      const Node& maker = node(producer);
-      const bool passes = roles_[producer.index] == Role::View || is<op::Transpose>(maker);
-      if (!passes) return value;
-      value = maker.operands[flow_of(maker) == Flow::Barrier ? graph_.value(value).index : 0];
-    }
-  }
-
-  // Values that must be in memory.
-  void force() {
-    for (NodeId id : nodes_) {
-      const Role role = roles_[id.index];
-      for (ValueId operand : node(id).operands) {
-        if (role == Role::Library || role == Role::End) forced_[behind(operand).index] = true;
-        if (role == Role::Own) forced_[operand.index] = true;
-      }
-      if (is_in_place(node(id))) forced_[behind(node(id).operands[0]).index] = true;
-      for (ValueId captured : captured_values(graph_, node(id).regions))
-        forced_[captured.index] = true;
-    }
-    // A kernel either reduces or reorders.
-    std::vector<bool> reorders(graph_.num_values());
-    for (NodeId id : nodes_) {
-      const Role role = roles_[id.index];
-      if (role != Role::Inside && role != Role::View && role != Role::Reduce) continue;
-      bool has = orders_.mixed[id.index];
-      for (ValueId operand : node(id).operands)
-        has = has || (reorders[operand.index] && !forced_[operand.index]);
-      if (!has) continue;
-      if (role == Role::Reduce)
-        forced_[node(id).operands[0].index] = true;
-      else
-        for (ValueId result : node(id).results) reorders[result.index] = true;
-    }
-  }
-
-  bool is_small(ValueId value) const {
-    const NodeId producer = graph_.value(value).producer;
-    return bytes(value) <= 64 || (producer.valid() && roles_[producer.index] == Role::Known);
-  }
-
-  // What a kernel that computes the node reads from memory.
-  Reads needs(const Node& node) const {
-    Reads reads;
-    const bool part = node.def->has(kWindow) || is<op::Gather>(node);
-    const double most = part ? bytes(node.results[0]) : 0;
-    auto add = [&](ValueId value, double count) {
-      double& have = reads[value];
-      have = std::max(have, part ? std::min(count, most) : count);
-    };
-    for (ValueId operand : node.operands) {
-      if (is_small(operand) || (is_in_place(node) && operand == node.operands[0])) continue;
-      if (written_[operand.index])
-        add(operand, bytes(operand));
-      else
-        for (const auto& [value, count] : inside_[operand.index]) add(value, count);
-    }
-    return reads;
-  }
-
-  void write(ValueId value, bool is_written, const Reads& reads) {
-    written_[value.index] = is_written;
-    inside_[value.index] = is_written ? Reads{} : reads;
-  }
-
-  void decide() {
-    for (NodeId id : nodes_) {
-      const Node& node = graph_.node(id);
-      const Role role = roles_[id.index];
-      if (role == Role::End) continue;
-      if (role == Role::Hidden || role == Role::Mixing) {
-        for (ValueId result : node.results) write(result, !hidden_.contains(result), {});
-        continue;
-      }
-      if (role == Role::Library || role == Role::Own ||
-          (role == Role::Reduce && (node.results.size() > 1 || !reduces_rows(node)))) {
-        for (ValueId result : node.results) write(result, true, {});
-        continue;
-      }
-      if (flow_of(node) == Flow::Barrier) {
-        for (size_t i = 0; i < node.results.size(); ++i) {
-          const ValueId operand = node.operands[i];
-          write(
-              node.results[i], false,
-              written_[operand.index] ? Reads{{operand, bytes(operand)}} : inside_[operand.index]);
-        }
-        continue;
-      }
-      const ValueId result = node.results[0];
-      if (role == Role::Known || (is_small(result) && !forced_[result.index])) {
-        write(result, false, {});
-        continue;
-      }
-      const Reads mine = needs(node);
-      if (role == Role::View)
-        write(result, false, mine);
-      else
-        write(result, forced_[result.index] || is_cheaper_written(node, mine), mine);
-    }
-  }
-
-  // Whether writing a value once moves fewer bytes than reading its inputs again in every user.
-  bool is_cheaper_written(const Node& node, const Reads& mine) const {
-    const ValueId result = node.results[0];
-    const std::vector<NodeId>& users = users_[result.index];
-    if (static_cast<int64_t>(mine.size()) > executor_.most_reads) return true;
-    if (users.size() <= 1 && !is<op::Reduce>(node)) return false;
-    if (!executor_.recomputes) return users.size() > 1;
-    double again = 0;
-    for (NodeId user : users) {
-      for (const auto& [value, count] : mine) {
-        bool reads_anyway = false;
-        for (ValueId operand : graph_.node(user).operands) {
-          if (operand == result) continue;
-          reads_anyway = reads_anyway || operand == value || inside_[operand.index].contains(value);
-        }
-        if (!reads_anyway) again += count;
-      }
-    }
-    const double once = total(mine) + bytes(result) * (1.0 + static_cast<double>(users.size()));
-    return once <= again;
+    if (parts.body == fused_.region() && !fused_.nodes().empty())
+      uses_[fused_.nodes()[0].index].launches += share * executor_.trip_launches;
   }
 
   void count_kernels() {
     std::vector<Kernel> kernels;
     std::map<std::pair<uint32_t, double>, size_t> by_operand;
-    for (NodeId id : nodes_) {
+    for (NodeId id : fused_.nodes()) {
       const Node& node = graph_.node(id);
       KernelUse& use = uses_[id.index];
       use.reads.assign(node.operands.size(), 0.0);
       use.writes.assign(node.results.size(), 0.0);
-      switch (roles_[id.index]) {
+      switch (role(id)) {
         case Role::Library:
           count_product(node, use);
           break;
@@ -310,13 +93,13 @@ class Fuser {
           break;
         case Role::Mixing:
           for (size_t i = 0; i < node.operands.size(); ++i)
-            use.reads[i] = hidden_.contains(node.operands[i]) ? 0 : 1;
+            use.reads[i] = fused_.is_hidden(node.operands[i]) ? 0 : 1;
           for (size_t i = 0; i < node.results.size(); ++i)
-            use.writes[i] = hidden_.contains(node.results[i]) ? 0 : 1;
+            use.writes[i] = fused_.is_hidden(node.results[i]) ? 0 : 1;
           break;
         case Role::Inside:
         case Role::Reduce:
-          if (written_[node.results[0].index]) add_kernel(id, kernels, by_operand);
+          if (fused_.is_written(node.results[0])) add_kernel(id, kernels, by_operand);
           break;
         case Role::Known:
         case Role::View:
@@ -325,17 +108,31 @@ class Fuser {
           break;
       }
     }
-    for (const StorageOrders::Moved& moved : orders_.strided) {
+    for (const StorageOrders::Moved& moved : fused_.orders().strided) {
       uses_[moved.node.index].reads[moved.operand] += 2 / executor_.strided_share;
       uses_[moved.node.index].launches += 1;
     }
+    for (NodeId id : fused_.nodes())
+      if (executor_.row_elements > 0 && is<op::Reduce>(node(id))) count_difference(node(id));
     for (const Kernel& kernel : kernels) count_kernel(kernel);
-    for (NodeId id : nodes_) count_spills(id);
+    for (NodeId id : fused_.nodes()) count_spills(id);
+  }
+
+  // x - mean(x) of columns is written for the kernels that follow, and computed again for the
+  // gradient.
+  void count_difference(const Node& reduction) {
+    if (reduction.results.size() != 1 || fused_.reduces_rows(reduction)) return;
+    const ValueId rest = fused_.difference(reduction);
+    if (!rest.valid() || fused_.is_written(rest) || fused_.users(rest).size() < 2) return;
+    const double wider =
+        std::max(0.0, bytes(rest) - total_bytes(fused_.inside(rest))) / bytes(rest);
+    KernelUse& use = uses_[graph_.value(rest).producer.index];
+    use.reads[0] += 1 + wider * static_cast<double>(fused_.users(rest).size());
   }
 
   double spill_of(ValueId value) const {
     const Value& made = graph_.value(value);
-    if (!made.producer.valid() || node(made.producer).parent != region_) return 0;
+    if (!made.producer.valid() || node(made.producer).parent != fused_.region()) return 0;
     const std::vector<double>& spills = uses_[made.producer.index].spills;
     return made.index < spills.size() ? spills[made.index] : 0;
   }
@@ -346,51 +143,105 @@ class Fuser {
     const Node& node = graph_.node(id);
     KernelUse& use = uses_[id.index];
     use.spills.assign(node.results.size(), 0.0);
-    if (roles_[id.index] == Role::Known) return;
+    if (role(id) == Role::Known) return;
     for (size_t i = 0; i < node.results.size(); ++i) {
       const ValueId result = node.results[i];
-      if (written_[result.index]) continue;
-      if (roles_[id.index] == Role::View) {  // what the bytes that it shows would take
+      if (fused_.is_written(result)) continue;
+      if (role(id) == Role::View) {  // what the bytes that it shows would take
         use.spills[i] = spill_of(node.operands[std::min(i, node.operands.size() - 1)]);
         continue;
       }
       use.spills[i] = 2 * bytes(result);
-      if (roles_[id.index] == Role::Reduce) use.spills[i] += total(inside_[result.index]);
+      if (role(id) == Role::Reduce) use.spills[i] += total_bytes(fused_.inside(result));
     }
   }
 
-  void count_product(const Node& node, KernelUse& use) const {
+  void count_product(const Node& product, KernelUse& use) const {
     use.is_library = true;
     for (double& writes : use.writes) writes = 1;
-    const std::optional<DotDims> dims = dot_dims_of(graph_, node);
-    if (!dims) return;
+    const std::optional<DotDims> dims = dot_dims_of(graph_, product);
+    if (!dims) return count_convolution(product, use);
+    use.workspace = executor_.workspace_bytes;
     for (size_t i = 0; i < 2; ++i) {
-      const ValueId operand = node.operands[i];
+      const ValueId operand = product.operands[i];
       if (bytes(operand) < 1e6 || !needs_copy(operand, i == 0 ? dims->lhs_batch : dims->rhs_batch,
                                               i == 0 ? dims->lhs_contract : dims->rhs_contract))
         continue;
       use.reads[i] += 2 / executor_.transpose_share;
       use.launches += 1;
-      const ValueId source = behind(operand);
+      const ValueId source = fused_.behind(operand);
       const NodeId producer = graph_.value(source).producer;
-      if (!producer.valid() || !is_in_place(this->node(producer))) continue;
+      if (!producer.valid() || !is_in_place(node(producer))) continue;
       // What is updated in place, such as a cache of keys, is kept in the product's order: it is
-      // copied for the update, and if it is returned, put back in order.
-      use.reads[i] += is_returned(source) ? 2 + 2 / executor_.transpose_share : 2;
+      // copied for the update, and if it is returned, put back in order. A loop that carries it
+      // does so once, before the first trip and after the last.
+      const double back = is_returned(source) ? 2 / executor_.transpose_share : 0;
+      if (loop_.valid()) {
+        const double trips =
+            static_cast<double>(std::max<int64_t>(1, trip_count(graph_, node(loop_)).value_or(1)));
+        use.reads[i] = (2 / executor_.transpose_share + back) / trips;
+        use.launches += 2 / trips - 1;
+        continue;
+      }
+      use.reads[i] += 2 + back;
       use.launches += is_returned(source) ? 2 : 1;
     }
   }
 
+  // The gradient by a kernel: the library has kernels in another order than the program, so that
+  // what an optimizer keeps for them is copied there and back.
+  bool makes_kernel(const Node& convolution) const {
+    const Type& result = graph_.result_type(convolution);
+    const ConvDims dims = conv_dims(convolution);
+    return dims.output_batch != 0 &&
+           std::any_of(dims.output_spatial.begin(), dims.output_spatial.end(),
+                       [&](int64_t dim) { return result.shape[dim] > 1; });
+  }
+
+  // Arguments of the gradient's shape, for each such gradient.
+  double arrays_like(const Node& gradient) const {
+    const Shape& shape = graph_.result_type(gradient).shape;
+    double arrays = 0, gradients = 0;
+    for (ValueId argument : graph_.region(fused_.region()).args)
+      arrays += graph_.type(argument).is_tensor() && graph_.type(argument).shape == shape;
+    for (NodeId id : fused_.nodes())
+      gradients += role(id) == Role::Library && graph_.result_type(node(id)).shape == shape;
+    return std::clamp(arrays / std::max(1.0, gradients), 1.0, 3.0);
+  }
+
+  // A library knows the gradient of a convolution by its input, whose kernel is reversed. Of others
+  // the gaps of a dilated input are filled with zeros first.
+  void count_convolution(const Node& product, KernelUse& use) const {
+    if (executor_.reorder_bytes > 0 && makes_kernel(product)) {
+      // There and back for each array that is kept for the parameter, which takes less itself.
+      const double arrays = arrays_like(product);
+      use.reorders = true;
+      use.launches += 2 * arrays - 1;
+      use.reads[0] += executor_.reorder_bytes * (arrays - 0.6) * elements(product.results[0]) /
+                      bytes(product.operands[0]);
+    }
+    double dilation = 1;
+    for (int64_t d : product.attrs.get_ints_or_empty("lhs_dilation"))
+      dilation *= static_cast<double>(d);
+    const NodeId kernel = graph_.value(fused_.behind(product.operands[1])).producer;
+    if (dilation == 1 || !executor_.fuses || (kernel.valid() && is<op::Reverse>(node(kernel))))
+      return;
+    use.gaps = dilation;
+    use.workspace = dilation * bytes(product.operands[0]);
+    use.reads[0] += 1 + dilation;
+    use.launches += 1;
+  }
+
   bool is_returned(ValueId value) const {
-    return std::any_of(users_[value.index].begin(), users_[value.index].end(),
-                       [&](NodeId user) { return roles_[user.index] == Role::End; });
+    return std::any_of(fused_.users(value).begin(), fused_.users(value).end(),
+                       [&](NodeId user) { return role(user) == Role::End; });
   }
 
   // Products take operands whose batch dimensions come first, and whose others lie together.
   template <typename Dims>
   bool needs_copy(ValueId operand, const Dims& batch, const Dims& contract) const {
     std::string groups;
-    for (int dim : real_dims(graph_.type(operand), orders_.of[operand.index])) {
+    for (int dim : real_dims(graph_.type(operand), fused_.orders().of[operand.index])) {
       auto in = [&](const Dims& dims) {
         return std::find(dims.begin(), dims.end(), dim) != dims.end();
       };
@@ -403,7 +254,7 @@ class Fuser {
   }
 
   bool node_is_free(NodeId id) const {
-    return roles_[id.index] == Role::Known || node(id).def->has(kRepeats);
+    return role(id) == Role::Known || node(id).def->has(kRepeats);
   }
 
   void count_own(const Node& node, KernelUse& use) const {
@@ -413,39 +264,104 @@ class Fuser {
     }
     use.launches = 1;
     for (size_t i = 0; i < node.operands.size(); ++i)
-      use.reads[i] = is_small(node.operands[i]) ? 0 : 1;
+      use.reads[i] = fused_.is_small(node.operands[i]) ? 0 : 1;
     for (double& writes : use.writes) writes = 1;
     if (is<op::SelectAndScatter>(node)) {  // four indices of every window are written and read
       use.launches = 3;
       use.reads = {3, 20, 0};
+      use.workspace = 16 * elements(node.operands[1]);
     }
   }
 
+  // A kernel also computes what reads its results where they are made, and what reads the same
+  // large operand.
   void add_kernel(NodeId id, std::vector<Kernel>& kernels,
                   std::map<std::pair<uint32_t, double>, size_t>& by_operand) {
     const Node& node = graph_.node(id);
-    Reads reads = needs(node);
-    auto largest = std::max_element(reads.begin(), reads.end(), [](const auto& a, const auto& b) {
-      return a.second < b.second;
-    });
-    if (executor_.merges_siblings && largest != reads.end()) {
-      const auto [it, is_new] =
-          by_operand.try_emplace({largest->first.index, elements(node.results[0])}, kernels.size());
+    Reads reads = fused_.needs(node);
+    if (fused_.is_update(node.results[0])) return add_update(id, std::move(reads), kernels);
+    if (executor_.runs_library_ops && is<op::Reduce>(node)) {
+      // Statistics of the same tensors are computed in one pass.
+      const auto [it, is_new] = sums_.try_emplace(fused_.tensors_in(reads), kernels.size());
       if (!is_new) {
-        Kernel& kernel = kernels[it->second];
-        const bool depends =
-            std::any_of(kernel.roots.begin(), kernel.roots.end(),
-                        [&](NodeId root) { return reads.contains(graph_.node(root).results[0]); });
-        if (!depends) {
-          for (const auto& [value, count] : reads)
-            kernel.reads[value] = std::max(kernel.reads[value], count);
-          kernel.roots.push_back(id);
-          return;
-        }
-        it->second = kernels.size();
+        join(id, reads, it->second, kernels);
+        return;
       }
     }
+    if (executor_.merges_siblings &&
+        (join_maker(id, reads, kernels) || join_sibling(id, reads, kernels, by_operand)))
+      return;
+    kernel_of_[node.results[0].index] = static_cast<uint32_t>(kernels.size());
     kernels.push_back({std::move(reads), {id}});
+  }
+
+  // All updates are one kernel: what it makes it does not read, and a gradient is read once.
+  void add_update(NodeId id, Reads reads, std::vector<Kernel>& kernels) {
+    std::erase_if(reads, [&](const auto& read) { return fused_.is_update(read.first); });
+    for (const auto& [value, count] : reads)
+      if (const auto [it, is_new] = updated_with_.try_emplace(value, kernels.size()); !is_new) {
+        join(id, reads, it->second, kernels);
+        return;
+      }
+    kernels.push_back({std::move(reads), {id}});
+  }
+
+  // Operands of at least half the size of the largest.
+  bool join_sibling(NodeId id, const Reads& reads, std::vector<Kernel>& kernels,
+                    std::map<std::pair<uint32_t, double>, size_t>& by_operand) {
+    double largest = 0;
+    for (const auto& [value, count] : reads) largest = std::max(largest, count);
+    const double count = elements(node(id).results[0]);
+    for (const auto& [value, moved] : reads) {
+      const auto known = by_operand.find({value.index, count});
+      if (2 * moved < largest || known == by_operand.end()) continue;
+      const std::vector<NodeId>& roots = kernels[known->second].roots;
+      const bool depends = std::any_of(roots.begin(), roots.end(), [&](NodeId root) {
+        return reads.contains(node(root).results[0]);
+      });
+      if (!depends) return join(id, reads, known->second, kernels);
+    }
+    for (const auto& [value, moved] : reads)
+      if (2 * moved >= largest) by_operand[{value.index, count}] = kernels.size();
+    return false;
+  }
+
+  // If the op reads whole results of a kernel over as many elements, and nothing that was computed
+  // since from them.
+  bool join_maker(NodeId id, const Reads& reads, std::vector<Kernel>& kernels) {
+    for (const auto& [value, count] : reads) {
+      const uint32_t at = kernel_of_[value.index];
+      if (at == kNone || count < bytes(value)) continue;
+      const Kernel& maker = kernels[at];
+      if (!is_plain(graph_.value(value).producer) || !is_plain(id)) continue;
+      const ValueId whole = is<op::Reduce>(node(id)) ? node(id).operands[0] : node(id).results[0];
+      if (elements(whole) != elements(value) || is<op::Reduce>(node(maker.roots[0]))) continue;
+      const bool is_later = std::any_of(reads.begin(), reads.end(), [&](const auto& read) {
+        const NodeId producer = graph_.value(read.first).producer;
+        return kernel_of_[read.first.index] != at && producer.valid() && maker.roots[0] < producer;
+      });
+      if (is_later) continue;
+      return join(id, reads, at, kernels);
+    }
+    return false;
+  }
+
+  bool join(NodeId id, const Reads& reads, size_t at, std::vector<Kernel>& kernels) {
+    Kernel& kernel = kernels[at];
+    for (const auto& [value, count] : reads)
+      if (kernel_of_[value.index] != at) kernel.reads[value] = std::max(kernel.reads[value], count);
+    kernel.roots.push_back(id);
+    kernel_of_[node(id).results[0].index] = static_cast<uint32_t>(at);
+    return true;
+  }
+
+  // No reduction inside, and no change of order.
+  bool is_plain(NodeId id) const {
+    if (is_in_place(node(id))) return false;
+    const std::vector<NodeId> list = members({{}, {id}});
+    return std::none_of(list.begin(), list.end(), [&](NodeId member) {
+      return (member != id && role(member) == Role::Reduce) || fused_.orders().mixed[member.index];
+    });
   }
 
   // The ops that a kernel computes.
@@ -456,8 +372,8 @@ class Fuser {
     for (size_t i = 0; i < list.size(); ++i)
       for (ValueId operand : node(list[i]).operands) {
         const NodeId producer = graph_.value(operand).producer;
-        if (!producer.valid() || written_[operand.index] || seen[producer.index] ||
-            node(producer).parent != region_)
+        if (!producer.valid() || fused_.is_written(operand) || seen[producer.index] ||
+            node(producer).parent != fused_.region())
           continue;
         seen[producer.index] = true;
         list.push_back(producer);
@@ -478,36 +394,102 @@ class Fuser {
   }
 
   bool computes(NodeId id) const {
-    return roles_[id.index] == Role::Inside && !node(id).def->has(kRepeats);
+    return role(id) == Role::Inside && !node(id).def->has(kRepeats);
+  }
+
+  // How often a library runs an op: it fills what a pad is put into first, and converts activations
+  // for each product by itself.
+  double times_of(NodeId id) const {
+    const Node& op = node(id);
+    if (is<op::Pad>(op)) return 2;
+    if (!is<op::Convert>(op) || !graph_.value(fused_.behind(op.operands[0])).producer.valid())
+      return 1;
+    const std::vector<NodeId>& users = fused_.users(op.results[0]);
+    const auto products = std::count_if(users.begin(), users.end(), [&](NodeId user) {
+      return dot_dims_of(graph_, node(user)).has_value();
+    });
+    // Half of them are those of the derivative, which finds the converted one.
+    return std::max(1.0, static_cast<double>(products) / 2);
+  }
+
+  // A compiler that computes tables of positions in the loops of what uses them computes their
+  // functions for every element.
+  double work_of(NodeId id, const Kernel& kernel) const {
+    const ValueId result = node(id).results[0];
+    if (executor_.function_ops <= 1 || !is_long_function(node(id)) ||
+        !is_made_of_positions(graph_, result))
+      return work(id) * elements(result);
+    return executor_.function_ops * elements(node(kernel.roots[0]).results[0]);
+  }
+
+  // Rows inside a kernel are held in tiles whose sizes are powers of two.
+  double padding(const Node& reduction) const {
+    const auto row = static_cast<uint64_t>(fused_.reduced_elements(reduction));
+    return static_cast<double>(std::bit_ceil(row)) / static_cast<double>(row);
+  }
+
+  // Instructions: shifts and logic of integers, which random numbers are made of, become fewer.
+  double work(NodeId id) const {
+    return is_integer(graph_.result_type(node(id)).dtype) ? executor_.integer_work : 1;
+  }
+
+  // Kernels after the first: a large sum over columns has parts, and dimensions that do not lie
+  // together are summed one after the other.
+  int further_sums(const Node& reduction, double moved) const {
+    constexpr double kLarge = 4e6;
+    const ValueId operand = reduction.operands[0];
+    const std::vector<int64_t> reduced = reduction.attrs.get_ints_or_empty("dimensions");
+    int runs = 0;
+    bool is_in_run = false;
+    for (int dim : real_dims(graph_.type(operand), fused_.orders().of[operand.index])) {
+      const bool sums = std::find(reduced.begin(), reduced.end(), dim) != reduced.end();
+      runs += sums && !is_in_run;
+      is_in_run = sums;
+    }
+    return std::max(0, runs - 1) + (moved > kLarge ? 1 : 0);
   }
 
   void count_kernel(const Kernel& kernel) {
     const std::vector<NodeId> list = members(kernel);
-    const Node& first = node(kernel.roots[0]);
     bool mixed = false, rows = false;
-    double ops = 0;
+    double ops = 0, padded = 1;
     for (NodeId id : list) {
-      mixed = mixed || orders_.mixed[id.index];
-      rows = rows || (roles_[id.index] == Role::Reduce && id != kernel.roots[0]);
-      if (computes(id)) ops += elements(node(id).results[0]);
+      mixed = mixed || fused_.orders().mixed[id.index];
+      if (computes(id)) ops += work_of(id, kernel);
+      if (role(id) != Role::Reduce || fused_.is_written(node(id).results[0])) continue;
+      rows = true;
+      if (is<op::Reduce>(node(id))) padded = std::max(padded, padding(node(id)));
     }
-    const bool reduces = is<op::Reduce>(first);
-    double share = reduces ? executor_.reduction_share : rows ? executor_.rows_share : 1;
+    const bool reduces = std::any_of(kernel.roots.begin(), kernel.roots.end(),
+                                     [&](NodeId root) { return is<op::Reduce>(node(root)); });
+    const bool updates = fused_.is_update(node(kernel.roots[0]).results[0]);
+    double share = updates   ? executor_.update_share
+                   : reduces ? executor_.reduction_share
+                   : rows    ? executor_.rows_share
+                             : executor_.elementwise_share;
     if (mixed) share = std::min(share, executor_.transpose_share);
-    double moved = total(kernel.reads);
+    double moved = total_bytes(kernel.reads);
     for (NodeId root : kernel.roots) moved += bytes(node(root).results[0]);
-    const bool is_large_column_sum = reduces && moved > 4e6 && !reduces_rows(first);
-    uses_[kernel.roots[0].index].launches += is_large_column_sum ? 2 : 1;
+    const double times = executor_.runs_library_ops ? times_of(kernel.roots[0]) : 1;
+    share /= times;
+    if (!updates) uses_[kernel.roots[0].index].launches += times;
+    for (NodeId root : kernel.roots)
+      if (!executor_.runs_library_ops && is<op::Reduce>(node(root)) &&
+          !fused_.reduces_rows(node(root)))
+        uses_[root.index].launches += static_cast<double>(further_sums(node(root), moved));
+    const bool tiles = rows && executor_.rows_tops > 0;
+    const double slower = tiles ? padded * executor_.vector_tops / executor_.rows_tops : 1;
     const bool works =
-        executor_.vector_tops > 0 &&
-        ops / (executor_.vector_tops * 1e12) > moved / (profile_.memory_gbps * 1e9 * share);
+        executor_.vector_tops > 0 && ops * slower / (executor_.vector_tops * 1e12) >
+                                         moved / (profile_.memory_gbps * 1e9 * share);
     for (NodeId root : kernel.roots) {
       const Node& last = node(root);
       uses_[root.index].writes[0] = std::max(1e-9, works ? 1e-9 : passes_to_write(last) / share);
     }
     if (works) {
       for (NodeId id : list)
-        if (computes(id)) uses_[id.index].works += 1;
+        if (computes(id))
+          uses_[id.index].works += slower * work_of(id, kernel) / elements(node(id).results[0]);
       return;
     }
     std::unordered_map<uint32_t, bool> done;
@@ -520,28 +502,29 @@ class Fuser {
       }
   }
 
+  const FusedRegion& fused_;
   const Graph& graph_;
+  const NodeId loop_;                    // whose body or condition this is
   const std::vector<bool>& is_donated_;  // by value: its memory may be written
   const MachineProfile& profile_;
   const ExecutorProfile& executor_;
   std::vector<KernelUse>& uses_;
-  RegionId region_;
-  StorageOrders orders_;
-  std::vector<NodeId> nodes_;
-  std::vector<Role> roles_;
-  std::vector<std::vector<NodeId>> users_;  // by value, each once
-  std::vector<bool> forced_, written_;      // by value
-  std::set<ValueId> hidden_;                // in kernels of attention
-  std::vector<Reads> inside_;               // by value that is not written: what its kernel reads
+  static constexpr uint32_t kNone = ~uint32_t{0};
+  std::vector<uint32_t> kernel_of_;              // by value: the kernel that writes it
+  std::map<std::vector<ValueId>, size_t> sums_;  // kernels of statistics, by tensors
+  std::map<ValueId, size_t> updated_with_;       // kernels of updates, by what they read
 };
 
-void mark_region(const Graph& graph, RegionId region, const MachineProfile& profile,
+void mark_region(const Graph& graph, RegionId region, NodeId loop, const MachineProfile& profile,
                  const std::vector<bool>& is_donated, std::vector<KernelUse>& uses) {
-  Fuser(graph, profile, is_donated, uses).region(region);
-  for (NodeId id : graph.region(region).nodes)
-    if (flow_of(graph.node(id)) != Flow::None)
-      for (RegionId inner : graph.node(id).regions)
-        mark_region(graph, inner, profile, is_donated, uses);
+  const FusedRegion fused(graph, region, profile, is_donated);
+  KernelCounter(fused, profile, loop, is_donated, uses).run();
+  for (NodeId id : graph.region(region).nodes) {
+    const Flow flow = flow_of(graph.node(id));
+    if (flow == Flow::None) continue;
+    for (RegionId inner : graph.node(id).regions)
+      mark_region(graph, inner, flow == Flow::Loop ? id : loop, profile, is_donated, uses);
+  }
 }
 
 }  // namespace
@@ -557,28 +540,22 @@ void mark_kernels(Graph& graph, std::string_view entry, const MachineProfile& pr
   std::vector<KernelUse> uses(graph.num_nodes());
   // What is computed twice is computed once; the ops that are left keep their numbers.
   Graph merged = graph;
-  if (profile.executor.fuses) merge_common(merged);
+  if (profile.executor.fuses && !profile.executor.runs_library_ops) merge_common(merged);
   // What a loop carries may be written as well: only arguments that are not donated must stay.
   std::vector<bool> is_donated(graph.num_values(), true);
   const std::vector<ValueId>& arguments = graph.region(function->body).args;
   for (size_t i = 0; i < arguments.size(); ++i)
     is_donated[arguments[i].index] =
         i < function->arg_attrs.size() && is_donated_argument(function->arg_attrs[i]);
-  mark_region(merged, function->body, profile, is_donated, uses);
+  mark_region(merged, function->body, {}, profile, is_donated, uses);
   graph.walk(function->body, [&](NodeId id) {
     KernelUse& use = uses[id.index];
-    Node& node = graph.node(id);
-    use.reads.resize(node.operands.size());
-    use.writes.resize(node.results.size());
-    use.spills.resize(node.results.size());
-    DenseArrayAttr array{
-        DType::F64, {}, {use.launches, use.works, use.is_library ? 1.0 : 0.0, use.attention}};
-    for (const std::vector<double>* list : {&use.reads, &use.writes, &use.spills})
-      array.floats.insert(array.floats.end(), list->begin(), list->end());
-    node.attrs.set(kKernelAttr, std::move(array));
+    use.reads.resize(graph.node(id).operands.size());
+    use.writes.resize(graph.node(id).results.size());
+    use.spills.resize(graph.node(id).results.size());
   });
+  if (profile.executor.host_us > 0) wait_for_host(graph, function->body, profile, uses);
+  graph.walk(function->body, [&](NodeId id) { set_kernel_use(graph.node(id), uses[id.index]); });
 }
-
-bool is_in_place(const Node& node) { return is<op::Scatter, op::DynamicUpdateSlice>(node); }
 
 }  // namespace cleave::analyze

@@ -26,6 +26,11 @@ struct KernelUse {
   double works = 0;            // how often it is computed in kernels that arithmetic limits
   bool is_library = false;     // a product or convolution, priced by its own model
   double attention = 0;        // what a kernel of attention computes of this product, as a share
+  bool is_backward = false;    // of such a product: in the kernel of the derivative
+  double least_us = 0;         // that it takes because the device waits for the host
+  double workspace = 0;        // bytes that its kernel holds beside operands and results
+  bool reorders = false;       // a gradient that the library has in another order than the program
+  double gaps = 1;             // products that a library computes for one that is not with a zero
   // By result that is never in memory: the bytes of the whole module that are moved beside all
   // this if the value has to be there after all, because its layout changes. It is written and
   // read, and what its kernel had read for the rest of it is read again.
@@ -36,10 +41,16 @@ struct KernelUse {
 // As an attribute of the node (kKernelAttr), which is copied with it: `cleave.kernel = array<f64:
 // ...>`.
 std::optional<KernelUse> kernel_use(const Node& node);  // nothing if the node has no mark
+void set_kernel_use(Node& node, const KernelUse& use);
 // Marks every node of a flat function and of the regions inside with what the profile's executor
 // makes of it. Nothing is marked for an executor without a name.
 void mark_kernels(Graph& graph, std::string_view entry, const MachineProfile& profile);
 bool is_marked(const Graph& graph, RegionId body);  // of a function
+// Gives kernels the time that the host takes to launch them, if that limits the step: kernels are
+// launched while earlier ones run, so that a step takes what the device takes or what the host
+// takes, whichever is longer. Of several layouts of a module, the device's time is that of one.
+void wait_for_host(const Graph& graph, RegionId body, const MachineProfile& profile,
+                   std::vector<KernelUse>& uses);
 
 bool is_donated_argument(const AttrDict& attrs);  // its memory may become a result's
 // The kernel writes a part of operand 0, in its place.

@@ -260,7 +260,7 @@ Task CollectiveTasks::task(std::string_view kind, const AxisList& axes, double s
 StreamOptions stream_options(const MachineProfile& profile) {
   const OverlapRules rules = overlap_rules(profile.executor);
   return {rules.overlaps, static_cast<int>(rules.kernels_ahead),
-          rules.prefetch_share * profile.memory_bytes};
+          rules.prefetch_share * profile.memory_bytes, rules.layer_bytes > 0};
 }
 
 Schedule schedule(const Program& program, const ProgramCost& cost, const MachineProfile& profile,

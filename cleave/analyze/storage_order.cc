@@ -72,7 +72,15 @@ class Orders {
            graph_.operand_type(node, 0).rank() == graph_.result_type(node).rank();
   }
 
+  // A product of matrices writes its result in either order.
+  bool is_matrix_product(ValueId value) const {
+    const NodeId producer = graph_.value(value).producer;
+    return producer.valid() && graph_.type(value).rank() == 2 &&
+           graph_.node(producer).results.size() == 1 && is<op::DotGeneral>(graph_.node(producer));
+  }
+
   Order transposed(const Node& node) {
+    if (is_matrix_product(node.operands[0])) return plain(node.results[0]);
     const std::vector<int64_t> permutation = node.attrs.get_ints("permutation");
     Order order;
     for (int dim : known(node.operands[0]))

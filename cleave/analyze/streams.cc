@@ -276,9 +276,31 @@ StreamSchedule one_after_the_other(const std::vector<Task>& tasks) {
   return schedule;
 }
 
-StreamSchedule lay_out_stretch(const std::vector<Task>& tasks,
+std::vector<Task> with_preparation_aside(std::vector<Task> tasks) {
+  std::vector<bool> is_early(tasks.size());  // waits for arguments alone
+  for (size_t i = 0; i < tasks.size(); ++i)
+    is_early[i] = std::all_of(tasks[i].after.begin(), tasks[i].after.end(),
+                              [&](int before) { return is_early[before]; });
+  std::vector<Stream> goes_to(tasks.size(), Stream::Compute);  // of the collectives that use it
+  std::vector<int> users(tasks.size()), aside(tasks.size());
+  for (size_t i = tasks.size(); i-- > 0;) {
+    const bool gathers = tasks[i].stream != Stream::Compute;
+    const bool prepares = !gathers && is_early[i] && users[i] > 0 && aside[i] == users[i];
+    for (int before : tasks[i].after) {
+      ++users[before];
+      if (!gathers && !prepares) continue;
+      ++aside[before];
+      goes_to[before] = gathers ? tasks[i].stream : goes_to[i];
+    }
+    if (prepares) tasks[i].stream = goes_to[i];
+  }
+  return tasks;
+}
+
+StreamSchedule lay_out_stretch(const std::vector<Task>& given,
                                const std::vector<LikeCollectives>& like,
                                const StreamOptions& options) {
+  const std::vector<Task> tasks = options.prepares_aside ? with_preparation_aside(given) : given;
   StreamSchedule schedule =
       options.overlaps ? StretchLayer(tasks, like, options, 1).run() : one_after_the_other(tasks);
   if (options.overlaps && options.window > 1 && schedule.communication() > 0) {

@@ -55,6 +55,9 @@ struct StreamOptions {
   int window = 1;
   // Values that collectives make larger ahead of time (gathered weights) hold at most so much.
   double prefetch_bytes = 0;
+  // What is computed from arguments alone, for collectives alone, runs on the stream of the
+  // collective: FSDP converts parameters there.
+  bool prepares_aside = false;
 };
 StreamOptions stream_options(const MachineProfile& profile);
 

@@ -25,6 +25,16 @@ ExecutorProfile xla_gpu() {
           .longest_row = 16384,
           .most_reads = 24,
           .vector_tops = 14,
+          .rows_tops = 3.2,
+          .row_elements = 8,
+          .integer_work = 0.4,
+          .long_function = 14,
+          .long_chain = 60,
+          .reorder_bytes = 20,
+          .loop_launch_us = 1.4,
+          .trip_launches = 2,
+          .most_copies = 3,
+          .workspace_bytes = 32 << 20,
           .memory_share = 0.75};
 }
 
@@ -33,32 +43,57 @@ ExecutorProfile xla_tpu() {
   ExecutorProfile executor = xla_gpu();
   executor.name = "xla-tpu";
   executor.tf32 = false;
-  executor.launch_us = 0.5;
+  executor.launch_us = executor.loop_launch_us = 0.5;
+  executor.rows_tops = executor.workspace_bytes = executor.reorder_bytes = 0;
+  executor.row_elements = 0;
   executor.step_us = 50;
   executor.argument_us = 0.5;
   executor.memory_share = 0.96;
   return executor;
 }
 
+// PyTorch without its compiler: an op of its library is one kernel, and the host launches one after
+// the other.
 ExecutorProfile eager() {
   return {.name = "eager",
+          .fuses = true,
+          .runs_library_ops = true,
+          .updates_together = true,
+          .adds_bias = true,
           .flash_attention = true,
           .overlaps = true,
           .launch_us = 2.2,
-          .reduction_share = 0.83,
-          .rows_share = 0.81,
-          .transpose_share = 0.85,
+          .host_us = 35,
+          .elementwise_share = 0.87,
+          .reduction_share = 0.5,
+          .rows_share = 0.5,
+          .transpose_share = 0.6,
           .strided_share = 0.21,
           .short_row = 16,
+          .longest_row = 1 << 20,
+          .most_reads = 24,
+          .update_share = 0.78,
+          .product_share = 0.86,
           .vector_tops = 14,
           .memory_share = 0.9};
 }
 
+// Its compiler fuses as XLA's does; the optimizer is not compiled, and the host launches kernels.
 ExecutorProfile inductor() {
   ExecutorProfile executor = xla_gpu();
   executor.name = "inductor";
+  executor.updates_together = true;
+  executor.adds_bias = true;
   executor.flash_attention = true;
   executor.tf32 = false;
+  executor.host_us = 33;
+  executor.update_share = 0.78;
+  executor.product_share = 0.86;
+  executor.function_ops = 125;
+  executor.rows_tops = executor.loop_launch_us = executor.trip_launches = 0;
+  executor.long_function = executor.reorder_bytes = executor.workspace_bytes = 0;
+  executor.most_copies = executor.row_elements = executor.long_chain = 0;
+  executor.integer_work = 1;
   executor.step_us = executor.argument_us = 0;
   executor.memory_share = 0.9;
   return executor;

@@ -11,6 +11,7 @@ constexpr double kEndless = 1e12;
 MachineProfile without_arithmetic(MachineProfile profile) {
   profile.vector_tflops *= kEndless;
   profile.attention_tflops *= kEndless;
+  profile.attention_backward_tflops *= kEndless;
   profile.executor.vector_tops *= kEndless;
   for (auto* rates : {&profile.matmul, &profile.convolution})
     for (auto& [dtype, rate] : *rates) {

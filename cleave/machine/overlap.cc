@@ -12,14 +12,19 @@ OverlapRules overlap_rules(const ExecutorProfile& executor) {
   // XLA's scheduler moves kernels, about as far as a layer of a transformer is long. PyTorch
   // launches them in the order of the program.
   if (executor.name.starts_with("xla")) return {true, 64, kPrefetchShare, kXlaCombineBytes};
-  return {true, 1, kPrefetchShare, kDdpBucketBytes};
+  // FSDP gathers all parameters of a layer at once, and scatters their gradients at once: 400 MB in
+  // bf16 for a layer of a 7B model.
+  constexpr double kLayerBytes = 512.0 * 1024 * 1024;
+  return {true, 1, kPrefetchShare, kDdpBucketBytes, kLayerBytes};
 }
 
 double combine_limit(CollectiveKind kind, int64_t ranks, const ExecutorProfile& executor) {
   const bool is_combined = kind == CollectiveKind::AllGather || kind == CollectiveKind::AllReduce ||
                            kind == CollectiveKind::ReduceScatter;
-  const double most = overlap_rules(executor).combine_bytes;
-  return is_combined && most > 0 ? combine_limit(kind, most, ranks) : 0;
+  const OverlapRules rules = overlap_rules(executor);
+  if (!is_combined || rules.combine_bytes <= 0) return 0;
+  if (rules.layer_bytes > 0 && kind != CollectiveKind::AllReduce) return rules.layer_bytes;
+  return combine_limit(kind, rules.combine_bytes, ranks);
 }
 
 }  // namespace cleave

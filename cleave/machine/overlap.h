@@ -19,6 +19,9 @@ struct OverlapRules {
   // Small collectives of one kind over one group run as one, up to this size of their results; 0:
   // each runs alone.
   double combine_bytes = 0;
+  // The same for all_gathers and reduce_scatters, by the larger side of their buffers, if they are
+  // those of the parameters of a layer; 0: as the others.
+  double layer_bytes = 0;
   bool operator==(const OverlapRules&) const = default;
 };
 OverlapRules overlap_rules(const ExecutorProfile& executor);

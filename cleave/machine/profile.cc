@@ -78,10 +78,10 @@ double tile_rate(const TileModel& tiles, DType dtype) {
 }
 
 // The fastest way to cut the products into tiles.
-double tiled_seconds(const OpCost::Products& p, DType dtype, const MachineProfile& profile) {
+double even_seconds(const OpCost::Products& p, DType dtype, const MachineProfile& profile) {
   const TileModel& model = profile.tiles;
   const auto units = static_cast<double>(model.units);
-  const double rate = tile_rate(model, dtype) / units;
+  const double rate = tile_rate(model, dtype) * profile.executor.product_share / units;
   constexpr double kStep = 32, kLeastPart = 256, kMostParts = 32;
   double best = std::numeric_limits<double>::infinity();
   for (const Tile& tile : kTiles) {
@@ -98,10 +98,21 @@ double tiled_seconds(const OpCost::Products& p, DType dtype, const MachineProfil
       best = std::min(best, paid * flops / (rate * share) + sums);
     }
   }
-  const auto is_odd = [&](double elements) {
-    return std::fmod(elements * byte_size(dtype), static_cast<double>(model.row_bytes)) != 0;
+  return best;
+}
+
+// The same with what it takes that rows are not aligned.
+double tiled_seconds(const OpCost::Products& p, DType dtype, const MachineProfile& profile) {
+  const TileModel& model = profile.tiles;
+  const double best = even_seconds(p, dtype, profile);
+  const auto is_multiple = [&](double elements, double of) {
+    return std::fmod(elements * byte_size(dtype), of) == 0;
   };
-  return is_odd(p.n) || is_odd(p.k) ? best * model.odd_rows : best;
+  constexpr double kWord = 4;
+  const auto row = static_cast<double>(model.row_bytes);
+  if (!is_multiple(p.k, row)) return best * model.odd_depth;
+  if (is_multiple(p.n, row)) return best;
+  return best * (is_multiple(p.n, kWord) ? model.even_rows : model.odd_rows);
 }
 
 // A torus: `gbps` is what a ring along one of its axes reaches with links in both directions.
@@ -184,11 +195,19 @@ void set_peaks(MachineProfile& profile, double bf16, double tf32, double f32, do
 void set_tiles(MachineProfile& profile, int64_t units, double bf16_tflops, double tf32_tflops,
                double f32_tflops, double f8_tflops) {
   profile.tiles.units = units;
+  profile.tiles.depthwise_tflops = 7;
+  profile.tiles.dilated_share = 0.5;
   for (DType dtype : {DType::BF16, DType::F16}) profile.tiles.tflops[dtype] = bf16_tflops;
   profile.tiles.tflops[DType::TF32] = tf32_tflops;
   for (DType dtype : {DType::F32, DType::F64}) profile.tiles.tflops[dtype] = f32_tflops;
   for (DType dtype : {DType::F8E4M3FN, DType::F8E5M2, DType::I8})
     profile.tiles.tflops[dtype] = f8_tflops;
+}
+
+void set_attention(MachineProfile& profile, double forward, double backward, double small_heads) {
+  profile.attention_tflops = forward;
+  profile.attention_backward_tflops = backward;
+  profile.attention_small_heads = small_heads;
 }
 
 std::vector<MachineProfile> make_builtins() {
@@ -206,9 +225,11 @@ std::vector<MachineProfile> make_builtins() {
   constexpr double kReached = 920.0 / 989, kReachedTf32 = 340.0 / 495;
   set_tiles(all[0], 108, 312 * kReached, 156 * kReachedTf32, 16, 624 * kReached);
   for (size_t i : {1, 2}) set_tiles(all[i], 132, 920, 340, 51.5, 1800);
-  // Our estimates for FlashAttention-2, forward and backward, heads of 128: not measured.
-  all[0].attention_tflops = 190;
-  for (size_t i : {1, 2}) all[i].attention_tflops = 330;
+  // What PyTorch runs: on an A100 FlashAttention-2, which reaches 73% and 63% of the peak by its
+  // paper (arXiv 2307.08691); on the others cuDNN, as measured on an H200.
+  set_attention(all[0], 228, 197, 0.9);
+  for (size_t i : {1, 2}) set_attention(all[i], 670, 560, 0.75);
+  set_attention(all[3], 670 * 2250.0 / 989, 560 * 2250.0 / 989, 0.75);
   set_tiles(all[3], 148, 2250 * kReached, 1100 * kReachedTf32, 65, 4500 * kReached);
   all.push_back(tpu("tpu-v4", 4096, 275, 32, 1228, 90, 6));
   all.push_back(tpu("tpu-v5p", 8960, 459, 95, 2765, 180, 12));
@@ -282,7 +303,7 @@ double product_seconds(const OpCost& cost, DType dtype, const MachineProfile& pr
   if (p.groups >= kManyGroups)
     return launch + std::max(cost.flops / (tiles.depthwise_tflops * 1e12),
                              bytes / (kDepthwiseShare * bandwidth));
-  double seconds = std::max(tiled_seconds(p, dtype, profile) / tiles.convolution_share,
+  double seconds = std::max(even_seconds(p, dtype, profile) / tiles.convolution_share,
                             bytes / (kConvolutionShare * bandwidth));
   if (p.channels < kFewChannels)
     seconds = std::max({seconds, cost.flops / (tiles.narrow_tflops * 1e12),
@@ -306,7 +327,8 @@ MachineProfile shared_by(MachineProfile profile, int64_t devices) {
   profile.concurrent_devices = profile.concurrent_memory = 0;
   if (memory_share <= 1) return profile;
   profile.memory_gbps /= memory_share;
-  for (double* rate : {&profile.cache_gbps, &profile.vector_tflops, &profile.attention_tflops})
+  for (double* rate : {&profile.cache_gbps, &profile.vector_tflops, &profile.attention_tflops,
+                       &profile.attention_backward_tflops})
     *rate /= share;
   profile.executor.vector_tops /= share;
   for (double* time : {&profile.launch_us, &profile.matmul_launch_us}) *time *= share;

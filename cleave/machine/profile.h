@@ -100,7 +100,8 @@ struct MatmulRate {
 // many at a time as there are units. Tiles of 128 x 128 and more run at the full rate, smaller ones
 // at `small_share` of it. Of the last, incomplete wave of tiles `last_wave` is paid as if it were
 // complete; k is split over several units if that is faster. Rows that are not a multiple of
-// `row_bytes` take `odd_rows` times as long.
+// `row_bytes` take `odd_rows` times as long, those of four bytes `even_rows` times; if the products
+// sum over them, `odd_depth` times.
 //
 //   132 units: 4096 x 4096 has 512 tiles of 128 x 256, 3.9 waves; 1024 x 64 has 64 tiles of
 //   64 x 16, half a wave, unless k is split over several units
@@ -111,8 +112,11 @@ struct TileModel {
   double small_share = 0.48;
   double last_wave = 0.3;
   int64_t row_bytes = 16;
-  double odd_rows = 3;
+  double odd_rows = 3.3;
+  double even_rows = 2.1;
+  double odd_depth = 4.6;
   double convolution_share = 0.76;  // of the rate of a product of the same sizes
+  double dilated_share = 1;         // the same of one whose operand has gaps
   double depthwise_tflops = 12;     // convolutions in many groups
   double narrow_tflops = 40;        // convolutions of fewer than 8 channels
   double narrow_share = 0.12;       // of the memory's bandwidth, of the same
@@ -147,9 +151,12 @@ struct MachineProfile {
   double launch_us = 0;  // floor of any op
   double matmul_launch_us = 0;
   double vector_tflops = 0;  // of ops that are not matmuls, in f32
-  // Of the products inside a kernel of attention, in 16 bits, forward and backward together. 0: as
-  // other products.
+  // Of the products inside a kernel of attention, in 16 bits: its forward part, and its backward
+  // part (0: as forward), for heads of 128; heads of at most 64 reach a share of it. 0: as other
+  // products.
   double attention_tflops = 0;
+  double attention_backward_tflops = 0;
+  double attention_small_heads = 1;
   std::map<DType, MatmulRate> matmul;
   std::map<DType, MatmulRate> convolution;  // empty: as matmuls
   // What the data sheet promises for products without sparsity, 1e12 FLOP/s: only the utilization

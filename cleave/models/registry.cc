@@ -163,6 +163,7 @@ void read_derivative(Options& options, GptConfig& config) {
   options.read("remat_every", config.remat_every);
   config.flash = options.choice("attention", {"plain", "flash"}) == "flash";
   config.weights_again = options.choice("weights", {"kept", "again"}) == "again";
+  options.read("borders", config.borders);
 }
 void read_size(Options& options, GptConfig& config) {
   std::vector<std::string> names = {"none"};
@@ -240,6 +241,11 @@ struct ResNetModel {
     options.read("size", config.size);
     options.read("batch", config.batch);
     options.read("groups", config.groups);
+    options.read("bottleneck", config.bottleneck);
+    config.large_stem = options.choice("stem", {"small", "large"}) == "large";
+    config.norm = options.choice("norm", {"group", "batch"}, config.norm);
+    const std::string compute = options.choice("compute", {"same", "f32", "bf16", "f16"});
+    if (compute != "same") config.compute = float_type(compute);
   }
   ResNet weights(Init& init) const { return init_resnet(config, init); }
   auto inputs(Init& init) const {

@@ -7,6 +7,7 @@
 #include "cleave/runtime/ops_linalg.h"
 #include "cleave/runtime/ops_nn.h"
 #include "cleave/runtime/ops_shape.h"
+#include "cleave/runtime/ops_stablehlo.h"
 #include "cleave/transforms/flow.h"
 
 namespace cleave::models {
@@ -24,13 +25,35 @@ Tensor in_type(const GptConfig& config, const Tensor& w) {
   return config.compute ? cast(w, *config.compute) : w;
 }
 
+Tensor border(const GptConfig& config, const Tensor& x) {
+  return config.borders ? stablehlo::optimization_barrier(x) : x;
+}
+
+// x w for weights that are converted again for the derivative. They wait for nothing that is
+// computed, so that they can be gathered ahead.
+Tensor product_again(const GptConfig& config, const Tensor& x, const Tensor& w) {
+  using Pair = std::pair<Tensor, Tensor>;
+  const auto product = [&config](const Tensor& x_, const Tensor& w_) {
+    return matmul(x_, in_type(config, border(config, w_)));
+  };
+  const auto forward = [&product](const Tensor& x_, const Tensor& w_) {
+    return std::make_pair(product(x_, w_), Pair(x_, w_));
+  };
+  const auto backward = [&config](const Pair& kept, const Tensor& back) {
+    const Tensor again = in_type(config, stablehlo::optimization_barrier(kept.second));
+    const Tensor gradient = einsum("bsd,bsf->df", {kept.first, back});
+    return std::make_tuple(einsum("bsf,df->bsd", {back, again}),
+                           border(config, cast(gradient, kept.second.dtype())));
+  };
+  return custom_vjp(product, forward, backward)(x, w);
+}
+
 // x w + bias
 Tensor linear(const GptConfig& config, const Tensor& x, const Tensor& w,
-              const std::optional<Tensor>& bias) {
-  const auto product = [&config](const Tensor& x_, const Tensor& w_) {
-    return matmul(x_, in_type(config, w_));
-  };
-  const Tensor y = config.weights_again ? checkpoint(product)(x, w) : product(x, w);
+              const std::optional<Tensor>& bias, bool by_rows = false) {
+  Tensor y = config.weights_again ? product_again(config, x, w)
+                                  : matmul(x, in_type(config, border(config, w)));
+  if (by_rows) y = border(config, y);
   return bias ? y + in_type(config, *bias) : y;
 }
 
@@ -129,7 +152,7 @@ Tensor self_attention(const GptConfig& config, const AttentionWeights& w, const 
     options.causal = true;
     return attention(q, k, v, options);
   };
-  const Tensor h = normed(config, x, w.norm, w.norm_bias);
+  const Tensor h = border(config, normed(config, x, w.norm, w.norm_bias));
   const Tensor q = kept(config, linear(config, h, w.q, w.b_q));
   const Tensor k = linear(config, h, w.k, w.b_k);
   const Tensor v = kept(config, linear(config, h, w.v, w.b_v));
@@ -138,11 +161,11 @@ Tensor self_attention(const GptConfig& config, const AttentionWeights& w, const 
   const Tensor values = split_heads(v, config.kv_heads);
   const Tensor mixed =
       config.flash ? checkpoint(mix)(queries, keys, values) : mix(queries, keys, values);
-  return linear(config, kept(config, merge_heads(mixed)), w.o, w.b_o);
+  return linear(config, kept(config, merge_heads(mixed)), w.o, w.b_o, /*by_rows=*/true);
 }
 
 Tensor feed_forward(const GptConfig& config, const FeedForwardWeights& w, const Tensor& x) {
-  const Tensor h = normed(config, x, w.norm, w.norm_bias);
+  const Tensor h = border(config, normed(config, x, w.norm, w.norm_bias));
   Tensor inner;
   if (w.gate) {
     const Tensor gate = kept(config, linear(config, h, *w.gate, {}));
@@ -151,7 +174,7 @@ Tensor feed_forward(const GptConfig& config, const FeedForwardWeights& w, const 
     const Tensor up = kept(config, linear(config, h, w.up, w.b_up));
     inner = config.feed_forward == FeedForwardKind::Gelu ? gelu(up) : square(relu(up));
   }
-  return linear(config, inner, w.down, w.b_down);
+  return linear(config, inner, w.down, w.b_down, /*by_rows=*/true);
 }
 
 Tensor gpt(const GptConfig& config, const Gpt& params, const Tensor& tokens) {
@@ -170,8 +193,8 @@ Tensor gpt(const GptConfig& config, const Gpt& params, const Tensor& tokens) {
       return gpt_layer(once, layer, y);
     })(params.layers[i], x);
   }
-  const Tensor h = normed(config, x, params.norm, params.norm_bias);
-  const Tensor head = params.head ? *params.head : transpose(params.embed, {1, 0});
+  const Tensor h = border(config, normed(config, x, params.norm, params.norm_bias));
+  const Tensor head = border(config, params.head ? *params.head : transpose(params.embed, {1, 0}));
   return matmul(h, in_type(config, head));
 }
 

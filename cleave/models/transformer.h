@@ -49,6 +49,10 @@ struct GptConfig {
   // The derivative converts weights again, in the place of keeping the converted ones. If weights
   // are sharded and gathered for use, they are gathered again: FSDP frees them after the layer.
   bool weights_again = false;
+  // Where tensor parallelism changes layouts there are values of their own (barriers), which a pin
+  // can name: what enters products that are split by columns, what leaves those that are split by
+  // rows, both also on the way back, and every gradient after its conversion.
+  bool borders = false;
 
   int64_t head_size() const { return d / heads; }
   bool is_again(size_t layer) const {

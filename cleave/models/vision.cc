@@ -82,24 +82,69 @@ Tensor group_norm(const Tensor& x, const NormWeights& w, int64_t groups) {
   return reshape(centred * scale, shape) * w.scale + w.shift;
 }
 
+Tensor batch_norm(const Tensor& x, const NormWeights& w) {
+  const Tensor wide = cast(x, DType::F32);
+  const Dims dims = {0, 1, 2};
+  const Tensor centred = wide - mean(wide, dims, /*keep=*/true);
+  const Tensor scale = rsqrt(mean(square(centred), dims, /*keep=*/true) + 1e-5);
+  return cast(centred * scale * cast(w.scale, DType::F32) + cast(w.shift, DType::F32), x.dtype());
+}
+
+namespace {
+
+ResBlock init_res_block(const ResNetConfig& config, Init& init, int64_t in, int64_t middle,
+                        int64_t out) {
+  const bool bottleneck = config.bottleneck;
+  const int64_t wide = bottleneck ? middle : out;
+  ResBlock block{init.kernel(bottleneck ? 1 : 3, in, wide),
+                 init.kernel(3, wide, wide),
+                 init_norm(init, wide),
+                 init_norm(init, wide),
+                 {},
+                 1};
+  if (in != out) block.shortcut.push_back(init.kernel(1, in, out));
+  if (!bottleneck) return block;
+  block.conv3.push_back(init.kernel(1, wide, out));
+  block.norm3.push_back(init_norm(init, out));
+  if (in != out) block.shortcut_norm.push_back(init_norm(init, out));
+  return block;
+}
+
+Tensor image_norm(const ResNetConfig& config, const Tensor& x, const NormWeights& w) {
+  return config.norm == ImageNorm::Batch ? batch_norm(x, w) : group_norm(x, w, config.groups);
+}
+
+Tensor res_block(const ResNetConfig& config, const ResBlock& block, const Tensor& x) {
+  const auto convolved = [&](const Tensor& y, const Tensor& kernel, int64_t stride) {
+    return same_conv(y, config.compute ? cast(kernel, *config.compute) : kernel, stride);
+  };
+  // The step is that of the 3x3 kernel.
+  const bool bottleneck = !block.conv3.empty();
+  Tensor h = convolved(x, block.conv1, bottleneck ? 1 : block.stride);
+  h = relu(image_norm(config, h, block.norm1));
+  h = convolved(h, block.conv2, bottleneck ? block.stride : 1);
+  h = image_norm(config, h, block.norm2);
+  if (bottleneck) h = image_norm(config, convolved(relu(h), block.conv3[0], 1), block.norm3[0]);
+  Tensor shortcut = x;
+  if (!block.shortcut.empty()) shortcut = convolved(x, block.shortcut[0], block.stride);
+  if (!block.shortcut_norm.empty()) shortcut = image_norm(config, shortcut, block.shortcut_norm[0]);
+  return relu(shortcut + h);
+}
+
+}  // namespace
+
 ResNet init_resnet(const ResNetConfig& config, Init& init) {
-  check_groups("resnet", config.channels, config.groups);
+  if (config.norm == ImageNorm::Group) check_groups("resnet", config.channels, config.groups);
   ResNet params;
-  params.stem = init.kernel(3, 3, config.channels);
+  params.stem = init.kernel(config.large_stem ? 7 : 3, 3, config.channels);
   params.norm = init_norm(init, config.channels);
   int64_t in = config.channels;
   for (size_t stage = 0; stage < config.blocks.size(); ++stage) {
-    const int64_t out = config.channels << stage;
+    const int64_t middle = config.channels << stage;
+    const int64_t out = config.bottleneck ? 4 * middle : middle;
     for (int64_t i = 0; i < config.blocks[stage]; ++i) {
-      ResBlock block{init.kernel(3, in, out),
-                     init.kernel(3, out, out),
-                     init_norm(init, out),
-                     init_norm(init, out),
-                     {},
-                     1};
-      block.stride = stage > 0 && i == 0 ? 2 : 1;
-      if (in != out) block.shortcut.push_back(init.kernel(1, in, out));
-      params.blocks.push_back(std::move(block));
+      params.blocks.push_back(init_res_block(config, init, in, middle, out));
+      params.blocks.back().stride = stage > 0 && i == 0 ? 2 : 1;
       in = out;
     }
   }
@@ -109,15 +154,19 @@ ResNet init_resnet(const ResNetConfig& config, Init& init) {
 }
 
 Tensor resnet(const ResNetConfig& config, const ResNet& params, const Tensor& images) {
-  Tensor x = relu(group_norm(same_conv(images, params.stem), params.norm, config.groups));
-  for (const ResBlock& block : params.blocks) {
-    Tensor h = same_conv(x, block.conv1, block.stride);
-    h = relu(group_norm(h, block.norm1, config.groups));
-    h = group_norm(same_conv(h, block.conv2), block.norm2, config.groups);
-    if (!block.shortcut.empty()) x = same_conv(x, block.shortcut[0], block.stride);
-    x = relu(x + h);
+  const auto in_type = [&](const Tensor& x) {
+    return config.compute ? cast(x, *config.compute) : x;
+  };
+  Tensor x = same_conv(in_type(images), in_type(params.stem), config.large_stem ? 2 : 1);
+  x = relu(image_norm(config, x, params.norm));
+  if (config.large_stem) {
+    WindowOptions window;
+    window.strides = {2, 2};
+    window.padding = {1, 1, 1, 1};
+    x = max_pool(x, {3, 3}, window);
   }
-  return matmul(mean(x, {1, 2}), params.head) + params.bias;
+  for (const ResBlock& block : params.blocks) x = res_block(config, block, x);
+  return matmul(mean(x, {1, 2}), in_type(params.head)) + in_type(params.bias);
 }
 
 UNet init_unet(const UNetConfig& config, Init& init) {

@@ -87,6 +87,7 @@ class Formulator {
   // Which values an executor holds, and how long: what is in no memory is computed where it is
   // used, from what it is made of, and some results take the place of an operand.
   void hold_as_executed();
+  void hold_beside(const Function& function, const std::vector<std::vector<int>>& of);
   void compact();
 
   bool is_ranked(ValueId value) const;

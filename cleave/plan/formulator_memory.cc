@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "cleave/analyze/kernel_memory.h"
 #include "cleave/analyze/kernels.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/plan/formulator.h"
@@ -42,6 +43,31 @@ void Formulator::hold_as_executed() {
     Version& argument = versions[out_.argument_versions[i]];
     if (donated_[i] && argument.last > argument.first && argument.last < out_.end())
       --argument.last;
+  }
+  const Function& function = *graph_.find_function(options_.entry);
+  if (analyze::is_marked(graph_, function.body)) hold_beside(function, of);
+}
+
+// What kernels hold beside operands and results, and results that are there sooner than their ops.
+void Formulator::hold_beside(const Function& function, const std::vector<std::vector<int>>& of) {
+  auto begin = [&](ValueId value, int position) {
+    for (int v : of[value.index])
+      if (graph_.value(value).producer.valid() && out_.versions[v].source < 0)
+        out_.versions[v].first = std::min(out_.versions[v].first, position);
+  };
+  for (ValueId value : analyze::results_apart(graph_, function)) begin(value, 0);
+  const std::vector<std::pair<ValueId, NodeId>> filled =
+      analyze::filled_early(graph_, function.body);
+  const std::vector<ValueId> copied = analyze::reordered_arguments(graph_, function);
+  const int64_t devices = layouts_.mesh()->num_devices();
+  for (FormulatedOp& op : out_.ops) {
+    op.fixed.bytes += analyze::workspace_bytes(graph_.node(op.node), devices);
+    for (const auto& [value, place] : filled)
+      if (place == op.node) begin(value, op.position);
+    for (ValueId argument : copied)
+      for (int v : of[argument.index])
+        if (op.position <= out_.versions[v].last && out_.versions[v].source < 0)
+          op.fixed.bytes += graph_.type(argument).byte_count() / devices;
   }
 }
 

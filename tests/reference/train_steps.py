@@ -1,5 +1,6 @@
-"""Train steps in plain JAX at real sizes, as StableHLO: a language model of GPT-2's size, a Llama-like one, a mixture of
-experts and ResNet-50, each with AdamW. Only shapes are made, no parameters."""
+"""Steps in plain JAX at real sizes, as StableHLO: a language model of GPT-2's size, a Llama-like one, a mixture of experts,
+ResNet-50, ViT-L, MLP-Mixer and a recommender with tables, each with AdamW, and a Llama-like model forward. Only shapes are
+made, no parameters."""
 
 import functools
 
@@ -133,6 +134,96 @@ def resnet(params, batch, _config):
     return cross_entropy(x.mean((1, 2)) @ params[-1]["head"], labels)
 
 
+def layer_norm(x, p):
+    y = x.astype(F32)
+    mean, variance = y.mean(-1, keepdims=True), y.var(-1, keepdims=True)
+    return ((y - mean) * jax.lax.rsqrt(variance + 1e-5) * p["g"] + p["b"]).astype(x.dtype)
+
+
+def norm_params(d):
+    return dict(g=shape(d), b=shape(d))
+
+
+def perceptron(p, x):
+    return jax.nn.gelu(x @ p["a"] + p["ab"]) @ p["b"] + p["bb"]
+
+
+def perceptron_params(d, hidden):
+    return dict(a=shape(d, hidden), ab=shape(hidden), b=shape(hidden, d), bb=shape(d))
+
+
+def vision_transformer_params(layers, d, tokens):
+    layer = dict(n1=norm_params(d), att={name: shape(d, d) for name in "qkvo"}, n2=norm_params(d),
+                 mlp=perceptron_params(d, 4 * d))
+    return dict(stem=shape(16, 16, 3, d), cls=shape(1, 1, d), pos=shape(tokens, d), layers=[layer] * layers,
+                n=norm_params(d), head=shape(d, 1000))
+
+
+def vision_transformer(params, batch, heads):
+    images, labels = batch
+    x = jax.lax.conv_general_dilated(images, params["stem"], (16, 16), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    b, d = x.shape[0], x.shape[-1]
+    x = jnp.concatenate([jnp.broadcast_to(params["cls"], (b, 1, d)), x.reshape(b, -1, d)], 1) + params["pos"]
+    for p in params["layers"]:
+        y = layer_norm(x, p["n1"])
+        q, k, v = ((y @ p["att"][name]).reshape(*y.shape[:-1], heads, d // heads) for name in "qkv")
+        scores = jnp.einsum("bthd,bshd->bhts", q, k).astype(F32) / np.sqrt(d // heads)
+        weights = jax.nn.softmax(scores, -1).astype(x.dtype)
+        x = x + jnp.einsum("bhts,bshd->bthd", weights, v).reshape(x.shape) @ p["att"]["o"]
+        x = x + perceptron(p["mlp"], layer_norm(x, p["n2"]))
+    return cross_entropy(layer_norm(x[:, 0], params["n"]) @ params["head"], labels)
+
+
+def mixer_params(layers, d, tokens):
+    layer = dict(n1=norm_params(d), tok=perceptron_params(tokens, d // 2), n2=norm_params(d),
+                 ch=perceptron_params(d, 4 * d))
+    return dict(stem=shape(768, d), layers=[layer] * layers, n=norm_params(d), head=shape(d, 1000))
+
+
+def mixer(params, batch):
+    images, labels = batch
+    b, side = images.shape[0], images.shape[1] // 16
+    x = images.reshape(b, side, 16, side, 16, 3).transpose(0, 1, 3, 2, 4, 5).reshape(b, side * side, 768) @ params["stem"]
+    for p in params["layers"]:
+        x = x + perceptron(p["tok"], layer_norm(x, p["n1"]).swapaxes(1, 2)).swapaxes(1, 2)
+        x = x + perceptron(p["ch"], layer_norm(x, p["n2"]))
+    return cross_entropy(layer_norm(x, params["n"]).mean(1) @ params["head"], labels)
+
+
+def recommender_params(tables, rows, d):
+    def net(widths):
+        return [dict(w=shape(a, b, dtype=F32), b=shape(b, dtype=F32)) for a, b in zip(widths, widths[1:])]
+
+    return dict(tables=[shape(rows, d, dtype=F32)] * tables, bot=net([13, 512, 256, d]),
+                top=net([d + (tables + 1) * tables // 2, 1024, 512, 1]))
+
+
+def recommender(params, batch):
+    dense, ids, clicks = batch
+
+    def run(layers, x, ends):
+        for i, p in enumerate(layers):
+            x = x @ p["w"] + p["b"]
+            x = jax.nn.relu(x) if i + 1 < len(layers) or ends else x
+        return x
+
+    x = run(params["bot"], dense, True)
+    rows = [table[ids[:, i] % table.shape[0]] for i, table in enumerate(params["tables"])]
+    embedded = jnp.stack([x, *rows], 1)
+    pairs = jnp.einsum("bid,bjd->bij", embedded, embedded)
+    i, j = np.tril_indices(embedded.shape[1], -1)
+    out = run(params["top"], jnp.concatenate([x, pairs[:, i, j]], 1), False)[:, 0]
+    return jnp.mean(jnp.maximum(out, 0) - out * clicks + jnp.log1p(jnp.exp(-jnp.abs(out))))
+
+
+def llama_forward(params, tokens, config):
+    x = params["embed"][tokens]
+    for p in params["layers"]:
+        x = x + attention(p, rms_norm(x, p["n1"]), config["heads"], config["kv"])
+        x = x + feed_forward(p, rms_norm(x, p["n2"]))
+    return rms_norm(x, params["norm"]) @ params["head"]
+
+
 def adamw_step(loss):
     def update(p, m, v):
         wide = p.astype(F32)
@@ -154,15 +245,36 @@ LANGUAGE_MODELS = {
 }
 
 
+FORWARD = dict(layers=16, d=2048, heads=32, kv=8, ff=8192, vocab=32000, batch=4, length=2048)
+
+
+def images(count):
+    return shape(count, 224, 224, 3), shape(count, dtype=jnp.int32)
+
+
+def training(name):
+    """The loss of a step, its parameters and its batch."""
+    if name == "resnet50":
+        return functools.partial(resnet, _config={}), resnet_params(), images(64)
+    if name == "vit":
+        return functools.partial(vision_transformer, heads=16), vision_transformer_params(24, 1024, 197), images(32)
+    if name == "mixer":
+        return mixer, mixer_params(24, 1024, 196), images(64)
+    if name == "recommender":
+        batch = (shape(16384, 13, dtype=F32), shape(16384, 16, dtype=jnp.int32), shape(16384, dtype=F32))
+        return recommender, recommender_params(16, 1000000, 64), batch
+    config = LANGUAGE_MODELS[name]
+    loss = functools.partial(language_model, config=config)
+    return loss, language_model_params(config), shape(config["batch"], config["length"] + 1, dtype=jnp.int32)
+
+
 def module(name):
     """The step as text."""
-    if name == "resnet50":
-        params, loss = resnet_params(), functools.partial(resnet, _config={})
-        batch = (shape(64, 224, 224, 3), shape(64, dtype=jnp.int32))
-    else:
-        config = LANGUAGE_MODELS[name]
-        params, loss = language_model_params(config), functools.partial(language_model, config=config)
-        batch = shape(config["batch"], config["length"] + 1, dtype=jnp.int32)
+    if name == "llama_forward":
+        tokens = shape(FORWARD["batch"], FORWARD["length"], dtype=jnp.int32)
+        step = jax.jit(functools.partial(llama_forward, config=FORWARD))
+        return step.lower(language_model_params(FORWARD), tokens).as_text()
+    loss, params, batch = training(name)
     moments = jax.tree.map(lambda p: jax.ShapeDtypeStruct(p.shape, F32), params)
     step = jax.jit(adamw_step(loss), donate_argnums=(0, 1, 2))
     return step.lower(params, moments, moments, batch).as_text()

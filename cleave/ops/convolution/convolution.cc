@@ -179,6 +179,13 @@ PartialTransfer convolution_partial(const Graph& graph, const Node& node) {
   return rows;
 }
 
+// How many elements of a dilated input stand for one that is there: the others are zero.
+double input_dilation(const Node& node) {
+  double dilation = 1;
+  for (int64_t d : node.attrs.get_ints_or_empty("lhs_dilation")) dilation *= static_cast<double>(d);
+  return dilation;
+}
+
 // Pixels by features, as one product; elements of a dilated input that are zero take no part.
 OpCost::Products products_of_convolution(const Graph& graph, const Node& node,
                                          const ConvDims& dims) {
@@ -186,12 +193,10 @@ OpCost::Products products_of_convolution(const Graph& graph, const Node& node,
   const Shape& kernel = graph.operand_type(node, 1).shape;
   const Shape& result = graph.result_type(node).shape;
   const auto features = static_cast<double>(kernel[dims.kernel_output_feature]);
-  double dilation = 1;
-  for (int64_t d : node.attrs.get_ints_or_empty("lhs_dilation")) dilation *= static_cast<double>(d);
   const double pixels = static_cast<double>(num_elements(result)) /
                         std::max(1.0, static_cast<double>(result[dims.output_feature]));
   const double depth =
-      static_cast<double>(num_elements(kernel)) / std::max(1.0, features) / dilation;
+      static_cast<double>(num_elements(kernel)) / std::max(1.0, features) / input_dilation(node);
   const auto channels = static_cast<double>(input[dims.input_feature]);
   return {.count = 1,
           .m = pixels,
@@ -210,7 +215,7 @@ OpCost convolution_cost(const Graph& graph, const Node& node) {
                     static_cast<double>(kernel.shape[dims.kernel_input_feature]);
   for (int64_t d : dims.kernel_spatial) products *= static_cast<double>(kernel.shape[d]);
   OpCost cost{.kernel = kConvolutionClass};
-  cost.flops = (is_complex(result.dtype) ? 8 : 2) * products;
+  cost.flops = (is_complex(result.dtype) ? 8 : 2) * products / input_dilation(node);
   for (ValueId operand : node.operands)
     cost.bytes_read += static_cast<double>(graph.type(operand).byte_count());
   cost.bytes_written = static_cast<double>(result.byte_count());

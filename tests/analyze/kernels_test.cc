@@ -1,0 +1,213 @@
+#include "cleave/analyze/kernels.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "cleave/analyze/kernel_memory.h"
+#include "cleave/graph/op_def.h"
+#include "cleave/graph/text/text.h"
+#include "cleave/spmd/partition.h"
+
+namespace cleave::analyze {
+namespace {
+
+Graph marked(const std::string& text, const MachineProfile& profile = builtin_profile("h200")) {
+  Graph graph = parse_module(text);
+  mark_kernels(graph, "main", profile);
+  return graph;
+}
+
+// Of every op of that name, in order.
+std::vector<KernelUse> uses_of(const Graph& graph, std::string_view op) {
+  std::vector<KernelUse> uses;
+  graph.walk(graph.find_function("main")->body, [&](NodeId id) {
+    if (graph.node(id).name() == op) uses.push_back(*kernel_use(graph.node(id)));
+  });
+  return uses;
+}
+
+KernelUse use_of(const Graph& graph, std::string_view op) { return uses_of(graph, op).at(0); }
+
+// Two results of one function.
+std::string two_users(std::string_view function) {
+  return fmt::format(R"(
+    func.func @main(%x: tensor<1024x1024xbf16>) -> (tensor<1024x1024xbf16>, tensor<1024x1024xbf16>) {{
+      %0 = stablehlo.{} %x : tensor<1024x1024xbf16>
+      %1 = stablehlo.add %0, %x : tensor<1024x1024xbf16>
+      %2 = stablehlo.multiply %0, %1 : tensor<1024x1024xbf16>
+      return %1, %2 : tensor<1024x1024xbf16>, tensor<1024x1024xbf16>
+    }})",
+                     function);
+}
+
+TEST(Kernels, KeepWhatTakesManyInstructions) {
+  EXPECT_GT(use_of(marked(two_users("tanh")), "stablehlo.tanh").writes[0], 0);
+  EXPECT_EQ(use_of(marked(two_users("exponential")), "stablehlo.exponential").writes[0], 0);
+}
+
+std::string softmax(int rows, int columns) {
+  return fmt::format(R"(
+    func.func @main(%x: tensor<{0}x{1}xbf16>) -> tensor<{0}x{1}xbf16> {{
+      %least = stablehlo.constant dense<0xFF800000> : tensor<f32>
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %0 = stablehlo.convert %x : (tensor<{0}x{1}xbf16>) -> tensor<{0}x{1}xf32>
+      %1 = stablehlo.reduce(%0 init: %least) applies stablehlo.maximum across dimensions = [1]
+        : (tensor<{0}x{1}xf32>, tensor<f32>) -> tensor<{0}xf32>
+      %2 = stablehlo.broadcast_in_dim %1, dims = [0] : (tensor<{0}xf32>) -> tensor<{0}x{1}xf32>
+      %3 = stablehlo.subtract %0, %2 : tensor<{0}x{1}xf32>
+      %4 = stablehlo.exponential %3 : tensor<{0}x{1}xf32>
+      %5 = stablehlo.reduce(%4 init: %zero) applies stablehlo.add across dimensions = [1]
+        : (tensor<{0}x{1}xf32>, tensor<f32>) -> tensor<{0}xf32>
+      %6 = stablehlo.broadcast_in_dim %5, dims = [0] : (tensor<{0}xf32>) -> tensor<{0}x{1}xf32>
+      %7 = stablehlo.exponential %3 : tensor<{0}x{1}xf32>
+      %8 = stablehlo.divide %7, %6 : tensor<{0}x{1}xf32>
+      %9 = stablehlo.multiply %8, %3 : tensor<{0}x{1}xf32>
+      %10 = stablehlo.convert %9 : (tensor<{0}x{1}xf32>) -> tensor<{0}x{1}xbf16>
+      return %10 : tensor<{0}x{1}xbf16>
+    }})",
+                     rows, columns);
+}
+
+TEST(Kernels, ReduceAlignedRowsInside) {
+  EXPECT_EQ(use_of(marked(softmax(4096, 1024)), "stablehlo.subtract").writes[0], 0);
+  EXPECT_GT(use_of(marked(softmax(4096, 1500)), "stablehlo.subtract").writes[0], 0);
+}
+
+// Rows of 768 lie in tiles of 1024: the same work on a third more elements.
+TEST(Kernels, PadRowsToPowersOfTwo) {
+  MachineProfile slow = builtin_profile("h200");
+  slow.executor.rows_tops = 0.1;  // so that arithmetic is the limit
+  const double even = use_of(marked(softmax(4096, 1024), slow), "stablehlo.divide").works;
+  const double padded = use_of(marked(softmax(4096, 768), slow), "stablehlo.divide").works;
+  EXPECT_NEAR(even, slow.executor.vector_tops / 0.1, 1e-9);
+  EXPECT_NEAR(padded / even, 1024.0 / 768, 1e-9);
+}
+
+// Halves of halves, each added to the other: the code of level n is in the kernel 2^n times.
+TEST(Kernels, HoldFewCopiesOfAnOp) {
+  std::string text = "func.func @main(%v0: tensor<1048576xf32>) -> tensor<4096xf32> {\n";
+  int64_t size = 1048576;
+  for (int level = 0; level < 8; ++level, size /= 2)
+    text += fmt::format(R"(
+      %e{0} = stablehlo.exponential %v{0} : tensor<{1}xf32>
+      %a{0} = stablehlo.slice %e{0} [0:{1}:2] : (tensor<{1}xf32>) -> tensor<{2}xf32>
+      %b{0} = stablehlo.slice %e{0} [1:{1}:2] : (tensor<{1}xf32>) -> tensor<{2}xf32>
+      %v{3} = stablehlo.add %a{0}, %b{0} : tensor<{2}xf32>)",
+                        level, size, size / 2, level + 1);
+  text += "\n return %v8 : tensor<4096xf32> }";
+  auto written = [&](int64_t most) {
+    MachineProfile profile = builtin_profile("h200");
+    profile.executor.most_copies = most;
+    int count = 0;
+    for (const KernelUse& use : uses_of(marked(text, profile), "stablehlo.add"))
+      count += use.writes[0] > 0;
+    return count;
+  };
+  EXPECT_EQ(written(3), 4);   // every second: its code would be there four times
+  EXPECT_EQ(written(15), 2);  // every fourth
+  EXPECT_EQ(written(0), 1);   // the result alone
+}
+
+constexpr const char* kLoop = R"(
+  func.func @main(%x: tensor<1024x1024xf32>) -> tensor<1024x1024xf32> {
+    %zero = stablehlo.constant dense<0> : tensor<i32>
+    %limit = stablehlo.constant dense<7> : tensor<i32>
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %0:2 = stablehlo.while(%i = %zero, %a = %x) : tensor<i32>, tensor<1024x1024xf32>
+      cond {
+        %c = stablehlo.compare LT, %i, %limit : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %c : tensor<i1>
+      } do {
+        %b = stablehlo.tanh %a : tensor<1024x1024xf32>
+        %j = stablehlo.add %i, %one : tensor<i32>
+        stablehlo.return %j, %b : tensor<i32>, tensor<1024x1024xf32>
+      }
+    return %0#1 : tensor<1024x1024xf32>
+  })";
+
+TEST(Kernels, OfALoopAreLaunchedTogether) {
+  const ExecutorProfile& executor = builtin_profile("h200").executor;
+  const double launches = use_of(marked(kLoop), "stablehlo.tanh").launches;
+  EXPECT_NEAR(launches * executor.launch_us, executor.loop_launch_us * (1 + executor.trip_launches),
+              1e-9);
+}
+
+std::string convolution(bool reversed) {
+  return fmt::format(R"(
+    func.func @main(%x: tensor<8x16x16x64xf32>, %w: tensor<4x4x64x32xf32>) -> tensor<8x32x32x32xf32> {{
+      %k = stablehlo.reverse %w, dims = [0, 1] : tensor<4x4x64x32xf32>
+      %0 = stablehlo.convolution(%x, {}) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+        window = {{stride = [1, 1], pad = [[2, 2], [2, 2]], lhs_dilate = [2, 2], rhs_dilate = [1, 1]}}
+        {{batch_group_count = 1 : i64, feature_group_count = 1 : i64}}
+        : (tensor<8x16x16x64xf32>, tensor<4x4x64x32xf32>) -> tensor<8x32x32x32xf32>
+      return %0 : tensor<8x32x32x32xf32>
+    }})",
+                     reversed ? "%k" : "%w");
+}
+
+TEST(Kernels, FillGapsOfConvolutionsThatAreNoGradients) {
+  const KernelUse plain = use_of(marked(convolution(false)), "stablehlo.convolution");
+  const KernelUse gradient = use_of(marked(convolution(true)), "stablehlo.convolution");
+  EXPECT_EQ(plain.gaps, 4);
+  EXPECT_EQ(plain.workspace, 4 * 8 * 16 * 16 * 64 * 4);
+  EXPECT_EQ(gradient.gaps, 1);
+}
+
+// p - m', where m' = m + g is returned too: one kernel that reads three arrays and writes two.
+TEST(Kernels, ComputeWhatReadsTheirResults) {
+  const Graph graph = marked(R"(
+    func.func @main(%p: tensor<1048576xf32>, %m: tensor<1048576xf32>, %g: tensor<1048576xf32>)
+        -> (tensor<1048576xf32>, tensor<1048576xf32>) {
+      %0 = stablehlo.add %m, %g : tensor<1048576xf32>
+      %1 = stablehlo.subtract %p, %0 : tensor<1048576xf32>
+      return %0, %1 : tensor<1048576xf32>, tensor<1048576xf32>
+    })");
+  const KernelUse sum = use_of(graph, "stablehlo.add");
+  const KernelUse rest = use_of(graph, "stablehlo.subtract");
+  EXPECT_EQ(sum.launches + rest.launches, 1);
+  EXPECT_EQ(rest.reads, (std::vector<double>{1, 0}));
+  EXPECT_EQ(sum.writes[0] + rest.writes[0], 2);
+}
+
+TEST(Kernels, WriteOuterProductsAsMultiplications) {
+  const Graph graph = marked(R"(
+    func.func @main(%x: tensor<1024x1xf32>, %y: tensor<1x1024xf32>) -> tensor<1024x1024xf32> {
+      %0 = stablehlo.dot %x, %y : (tensor<1024x1xf32>, tensor<1x1024xf32>) -> tensor<1024x1024xf32>
+      %1 = stablehlo.negate %0 : tensor<1024x1024xf32>
+      return %1 : tensor<1024x1024xf32>
+    })");
+  EXPECT_FALSE(use_of(graph, "stablehlo.dot").is_library);
+  EXPECT_EQ(use_of(graph, "stablehlo.dot").writes[0], 0);
+}
+
+TEST(Kernels, ProductsAskForAWorkspace) {
+  const Graph graph = marked(R"(
+    func.func @main(%x: tensor<64x64xbf16>, %w: tensor<64x64xbf16>) -> tensor<64x64xbf16> {
+      %0 = stablehlo.dot %x, %w : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
+      return %0 : tensor<64x64xbf16>
+    })");
+  EXPECT_EQ(use_of(graph, "stablehlo.dot").workspace, 32 << 20);
+}
+
+int64_t peak(const std::string& donated) {
+  const Program program = partition(marked(fmt::format(R"(
+    sdy.mesh @mesh = <["x"=1]>
+    func.func @main(%x: tensor<1024xf32>{}) -> (tensor<1024xf32>, tensor<f32>) {{
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %0 = stablehlo.tanh %x : tensor<1024xf32>
+      %1 = stablehlo.reduce(%0 init: %zero) applies stablehlo.add across dimensions = [0]
+        : (tensor<1024xf32>, tensor<f32>) -> tensor<f32>
+      return %0, %1 : tensor<1024xf32>, tensor<f32>
+    }})",
+                                                       donated)),
+                                    {.entry = "main"});
+  return kernel_memory(program, instantiate_shapes(program, program.mesh->device_at(0))).peak;
+}
+
+TEST(KernelMemory, ResultsHaveTheirOwnUnlessDonated) {
+  EXPECT_EQ(peak(""), 2 * 4096 + 4);
+  EXPECT_EQ(peak(" {tf.aliasing_output = 0 : i32}"), 4096 + 4);
+}
+
+}  // namespace
+}  // namespace cleave::analyze
