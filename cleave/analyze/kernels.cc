@@ -164,6 +164,13 @@ class KernelCounter {
     use.workspace = executor_.workspace_bytes;
     for (size_t i = 0; i < 2; ++i) {
       const ValueId operand = product.operands[i];
+      const NodeId maker = graph_.value(operand).producer;
+      if (maker.valid() && role(maker) == Role::Inside && node(maker).def->has(kElementwise) &&
+          !fused_.is_written(operand)) {
+        use.reads[i] += 2;  // it is made for this product
+        use.launches += 1;
+        use.workspace += bytes(operand);
+      }
       if (bytes(operand) < 1e6 || !needs_copy(operand, i == 0 ? dims->lhs_batch : dims->rhs_batch,
                                               i == 0 ? dims->lhs_contract : dims->rhs_contract))
         continue;
