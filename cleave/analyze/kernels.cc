@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "cleave/analyze/attention.h"
+#include "cleave/analyze/own_kernels.h"
 #include "cleave/analyze/storage_order.h"
 #include "cleave/core/error.h"
 #include "cleave/core/kernel_classes.h"
@@ -564,7 +565,10 @@ void mark_kernels(Graph& graph, std::string_view entry, const MachineProfile& pr
   for (size_t i = 0; i < arguments.size(); ++i)
     is_donated[arguments[i].index] =
         i < function->arg_attrs.size() && is_donated_argument(function->arg_attrs[i]);
-  mark_region(merged, function->body, profile, is_donated, uses);
+  if (is_this_library(profile.executor))
+    mark_own_kernels(merged, entry, uses);
+  else
+    mark_region(merged, function->body, profile, is_donated, uses);
   graph.walk(function->body, [&](NodeId id) {
     KernelUse& use = uses[id.index];
     Node& node = graph.node(id);

@@ -23,8 +23,9 @@ struct KernelUse {
   std::vector<double> reads;   // by operand: passes over it, slower ones counted as more
   std::vector<double> writes;  // by result: 0 if the value is never in memory
   double launches = 0;         // kernels that end with this op
-  double works = 0;            // how often it is computed in kernels that arithmetic limits
-  bool is_library = false;     // a product or convolution, priced by its own model
+  double works = 0;            // how often it is computed in kernels that arithmetic limits; on a
+                               // host, as a loop of a kernel
+  bool is_library = false;     // a product or another op with a kernel of its own, priced as that
   double attention = 0;        // what a kernel of attention computes of this product, as a share
   // By result that is never in memory: the bytes of the whole module that are moved beside all
   // this if the value has to be there after all, because its layout changes. It is written and
