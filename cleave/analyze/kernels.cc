@@ -7,6 +7,7 @@
 
 #include "cleave/analyze/fused_region.h"
 #include "cleave/analyze/library_ops.h"
+#include "cleave/analyze/own_kernels.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/flow.h"
 #include "cleave/graph/op_def.h"
@@ -554,7 +555,10 @@ void mark_kernels(Graph& graph, std::string_view entry, const MachineProfile& pr
   for (size_t i = 0; i < arguments.size(); ++i)
     is_donated[arguments[i].index] =
         i < function->arg_attrs.size() && is_donated_argument(function->arg_attrs[i]);
-  mark_region(merged, function->body, {}, profile, is_donated, uses);
+  if (is_this_library(profile.executor))
+    mark_own_kernels(merged, entry, uses);
+  else
+    mark_region(merged, function->body, {}, profile, is_donated, uses);
   graph.walk(function->body, [&](NodeId id) {
     KernelUse& use = uses[id.index];
     use.reads.resize(graph.node(id).operands.size());

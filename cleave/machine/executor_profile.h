@@ -51,6 +51,9 @@ struct ExecutorProfile {
   bool operator==(const ExecutorProfile&) const = default;
 };
 
+// Whether it is the compiler of this library, whose own passes say what it fuses: `cleave`.
+bool is_this_library(const ExecutorProfile& executor);
+
 const ExecutorProfile& builtin_executor(
     std::string_view name);  // throws UserError that lists the names
 const std::vector<std::string>& builtin_executor_names();
