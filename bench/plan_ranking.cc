@@ -1,11 +1,12 @@
-// Ten ways to shard one model: does the predicted time of a step rank them as the clock does?
+// Ten ways to shard each of three models: does the predicted time of a step rank them as measured?
 //
-//   bench_plan_ranking [PROFILE.json]     without a profile, this host is measured first (20 s)
+//   bench_plan_ranking [PROFILE.json [ROUNDS]]     without a profile, this host is measured first
 //
-// Virtual devices share the cores of this machine. Prints predicted and measured milliseconds of
-// every plan, op by op and compiled, and Spearman's rank correlation between them. On a machine
-// that does other things as well the clock is noisy; processor time, which all devices spend
-// together, is not.
+// Prices are those of the planner: of the program marked with what this library's compiler makes of
+// it (analyze/kernels.h). Measured are compiled steps on four virtual devices that share the cores
+// of this machine, by the clock and by the processor time of all devices together over the number
+// of cores, each the fastest of many. A machine that does other things as well disturbs the clock;
+// it disturbs processor time less.
 
 #include <fmt/format.h>
 
@@ -13,17 +14,17 @@
 
 #include <algorithm>
 #include <chrono>
-#include <functional>
+#include <cmath>
 #include <memory>
 #include <numeric>
+#include <thread>
 
-#include "cleave/analyze/compiled_cost.h"
 #include "cleave/analyze/program_cost.h"
 #include "cleave/compile/executable.h"
 #include "cleave/compile/measure_host.h"
-#include "cleave/graph/text/text.h"
+#include "cleave/models/registry.h"
+#include "cleave/plan/names.h"
 #include "cleave/rules/pipelines.h"
-#include "cleave/runtime/executor.h"
 #include "cleave/runtime/fill.h"
 #include "cleave/spmd/partition.h"
 #include "cleave/spmd/random_shardings.h"
@@ -32,73 +33,85 @@ namespace {
 
 using namespace cleave;
 
-// Two layers of 512 x 1024, forward and backward, a step of gradient descent.
-constexpr const char* kModel = R"(
-  func.func @main(%w1: tensor<512x1024xf32>, %w2: tensor<1024x512xf32>, %x: tensor<512x512xf32>, %y: tensor<512x512xf32>)
-      -> (tensor<512x1024xf32>, tensor<1024x512xf32>) {
-    %rate = stablehlo.constant dense<0.01> : tensor<f32>
-    %h = stablehlo.dot %x, %w1 : (tensor<512x512xf32>, tensor<512x1024xf32>) -> tensor<512x1024xf32>
-    %a = stablehlo.tanh %h : tensor<512x1024xf32>
-    %p = stablehlo.dot %a, %w2 : (tensor<512x1024xf32>, tensor<1024x512xf32>) -> tensor<512x512xf32>
-    %d = stablehlo.subtract %p, %y : tensor<512x512xf32>
-    %g2 = stablehlo.dot_general %a, %d, contracting_dims = [0] x [0] : (tensor<512x1024xf32>, tensor<512x512xf32>) -> tensor<1024x512xf32>
-    %da = stablehlo.dot_general %d, %w2, contracting_dims = [1] x [1] : (tensor<512x512xf32>, tensor<1024x512xf32>) -> tensor<512x1024xf32>
-    %aa = stablehlo.multiply %a, %a : tensor<512x1024xf32>
-    %t = stablehlo.multiply %da, %aa : tensor<512x1024xf32>
-    %dh = stablehlo.subtract %da, %t : tensor<512x1024xf32>
-    %g1 = stablehlo.dot_general %x, %dh, contracting_dims = [0] x [0] : (tensor<512x512xf32>, tensor<512x1024xf32>) -> tensor<512x1024xf32>
-    %r1 = stablehlo.broadcast_in_dim %rate, dims = [] : (tensor<f32>) -> tensor<512x1024xf32>
-    %r2 = stablehlo.broadcast_in_dim %rate, dims = [] : (tensor<f32>) -> tensor<1024x512xf32>
-    %u1 = stablehlo.multiply %g1, %r1 : tensor<512x1024xf32>
-    %u2 = stablehlo.multiply %g2, %r2 : tensor<1024x512xf32>
-    %v1 = stablehlo.subtract %w1, %u1 : tensor<512x1024xf32>
-    %v2 = stablehlo.subtract %w2, %u2 : tensor<1024x512xf32>
-    return %v1, %v2 : tensor<512x1024xf32>, tensor<1024x512xf32>
-  })";
+struct Model {
+  const char* name;
+  const char* text;
+};
+constexpr Model kModels[] = {
+    {"transformer",
+     "model:gpt?layers=2&d=256&heads=4&kv_heads=4&hidden=1024&vocab=2048&batch=8&length=64&"
+     "step=train"},
+    {"mixture of experts",
+     "model:moe?layers=2&d=128&heads=4&kv_heads=4&hidden=256&vocab=1024&experts=4&batch=8&"
+     "length=64&step=train"},
+    {"ResNet", "model:resnet?channels=32&size=32&batch=8&step=train"},
+};
 
-// Layouts of w1, w2 and the batch over x=2,y=2; the rest follows. A seed: every value in a random
-// layout.
+// A scheme by name over a mesh, or a random layout of every argument; the rest follows.
 struct Ways {
   const char* name;
-  const char* w1;
-  const char* w2;
-  const char* batch;
+  const char* mesh;
+  const char* scheme;
   uint64_t seed = 0;
 };
-constexpr const char* kMesh = "x=2,y=2";
 constexpr Ways kWays[] = {
-    {"everything everywhere", "[{}, {}]", "[{}, {}]", "[{}, {}]"},
-    {"data parallel over x", "[{}, {}]", "[{}, {}]", R"([{"x"}, {}])"},
-    {"column then row over y", R"([{}, {"y"}])", R"([{"y"}, {}])", "[{}, {}]"},
-    {"data and model", R"([{}, {"y"}])", R"([{"y"}, {}])", R"([{"x"}, {}])"},
-    {"fully sharded", R"([{"x", "y"}, {}])", R"([{"x", "y"}, {}])", R"([{"x", "y"}, {}])"},
-    {"random 1", "", "", "", 1},
-    {"random 2", "", "", "", 2},
-    {"random 3", "", "", "", 3},
-    {"random 4", "", "", "", 4},
-    {"random 5", "", "", "", 5},
+    {"everything everywhere", "data=2,model=2", "replicated"},
+    {"data over 4", "data=4", "data"},
+    {"data over 2 of 2x2", "data=2,model=2", "data"},
+    {"megatron over 4", "model=4", "megatron"},
+    {"megatron over 2 of 2x2", "data=2,model=2", "megatron"},
+    {"fully sharded over 4", "data=4", "fsdp"},
+    {"fully sharded, 2 of 2x2", "data=2,model=2", "fsdp"},
+    {"data and model", "data=2,model=2", "mixed"},
+    {"random arguments 1", "data=2,model=2", "replicated", 1},
+    {"random arguments 2", "data=2,model=2", "replicated", 2},
+    {"random arguments 3", "data=4", "replicated", 3},
+    {"random arguments 4", "data=4", "replicated", 4},
+    {"random arguments 5", "data=2,model=2", "replicated", 5},
 };
+constexpr size_t kCount = 10;
 
-Program make(const Ways& ways, const MachineProfile& profile) {
-  Graph graph = parse_module(kModel);
-  Mesh parsed = parse_mesh(kMesh);
+constexpr const char* kSharding = "sdy.sharding";
+
+// The result that takes the place of an argument; -1: none.
+int64_t successor(const Function& main, size_t argument) {
+  return argument < main.arg_attrs.size()
+             ? main.arg_attrs[argument].get_int("tf.aliasing_output", -1)
+             : -1;
+}
+
+// What a step of training gives back has the layout of what it was given.
+void return_as_given(Function& main) {
+  main.result_attrs.resize(main.result_types.size());
+  for (size_t i = 0; i < main.arg_attrs.size(); ++i)
+    if (const int64_t result = successor(main, i); result >= 0)
+      if (const Attribute* sharding = main.arg_attrs[i].find(kSharding))
+        main.result_attrs[static_cast<size_t>(result)].set(kSharding, *sharding);
+}
+
+// The module with its shardings; with a profile, marked for what its executor makes of it.
+Graph sharded(const Model& model, const Ways& ways, const MachineProfile* profile) {
+  Mesh parsed = parse_mesh(ways.mesh);
   parsed.name = "mesh";
-  const MeshPtr mesh = std::make_shared<const Mesh>(parsed);
-  graph.meshes = {mesh};
+  const Graph built =
+      models::build_model(fmt::format("{}&sharding={}", model.text, ways.scheme), &parsed).graph;
+  Graph graph = profile ? plan::flatten(built, "main", *profile) : plan::flatten(built, "main");
   if (ways.seed > 0) {
-    shard_randomly(graph, "main", mesh, ways.seed);
-  } else {
     Function& main = *graph.find_function("main");
-    main.arg_attrs.resize(4);
-    main.result_attrs.resize(2);
-    const char* specs[] = {ways.w1, ways.w2, ways.batch, ways.batch};
-    for (size_t i = 0; i < 4; ++i)
-      main.arg_attrs[i].set("sdy.sharding", ShardingAttr{parse_sharding(specs[i], mesh)});
-    for (size_t i = 0; i < 2; ++i)
-      main.result_attrs[i].set("sdy.sharding", ShardingAttr{parse_sharding(specs[i], mesh)});
-    run_propagation_pipeline(graph, {});
+    RandomSource random(ways.seed);
+    main.arg_attrs.resize(main.arg_types.size());
+    for (size_t i = 0; i < main.arg_types.size(); ++i)
+      main.arg_attrs[i].set(kSharding, ShardingAttr{random_spec(random, graph.meshes.at(0),
+                                                                main.arg_types[i], false)});
   }
-  return partition(graph, {.entry = "main", .mesh = mesh, .profile = &profile});
+  return_as_given(*graph.find_function("main"));
+  run_propagation_pipeline(graph, {});
+  return graph;
+}
+
+Program make(const Model& model, const Ways& ways, const MachineProfile& profile, bool marked) {
+  const Graph graph = sharded(model, ways, marked ? &profile : nullptr);
+  return partition(graph, {.entry = "main", .mesh = graph.meshes.at(0), .profile = &profile});
 }
 
 double busy_now() {
@@ -111,43 +124,41 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// The fastest of many steps, by the clock and by the processor time of all devices together.
-struct Measured {
-  double clock = 1e300, busy = 1e300;
-
-  void step(const std::function<void()>& run) {
+class Candidate {
+ public:
+  Candidate(const Model& model, const Ways& ways, const MachineProfile& profile)
+      : executable_(make(model, ways, profile, false)),
+        cost_(analyze::program_cost(make(model, ways, profile, true), profile)) {
+    shards_.resize(static_cast<size_t>(executable_.num_devices()));
+    for (size_t device = 0; device < shards_.size(); ++device)
+      for (const Type& type :
+           executable_.graph(static_cast<int64_t>(device)).find_function("main")->arg_types)
+        shards_[device].push_back(make_array(type, "random:1"));
+    for (int i = 0; i < 2; ++i) run();
+  }
+  void step() {
     const double begin = now(), busy_begin = busy_now();
     run();
     clock = std::min(clock, now() - begin);
     busy = std::min(busy, busy_now() - busy_begin);
   }
-};
+  const analyze::ProgramCost& cost() const { return cost_; }
 
-// One plan, run op by op and compiled.
-class Candidate {
- public:
-  explicit Candidate(const Program& program) : executor_(program, nullptr), executable_(program) {
-    shards_.resize(static_cast<size_t>(executor_.num_devices()));
-    for (int64_t device = 0; device < executor_.num_devices(); ++device)
-      for (const Type& type : executor_.instance(device).graph.find_function("main")->arg_types)
-        shards_[static_cast<size_t>(device)].push_back(make_array(type, "random:1"));
-  }
-  void step() {
-    op_by_op.step([&] { executor_.run_shards(shards_); });
-    compiled.step([&] { executable_.run_shards_into(shards_, results_); });
-  }
-  double predicted(const MachineProfile& profile) const {
-    return analyze::program_cost(executor_.program(), profile).seconds;
-  }
-  double predicted_compiled(const MachineProfile& profile) const {
-    return analyze::compiled_cost(executable_, profile).seconds();
-  }
-
-  Measured op_by_op, compiled;
+  double clock = 1e300, busy = 1e300;  // the fastest step
 
  private:
-  Executor executor_;
+  // Weights and optimizer state are given away, and the new ones go into the next step.
+  void run() {
+    executable_.run_shards_into(shards_, results_);
+    const Function& main = *executable_.graph().find_function("main");
+    for (size_t device = 0; device < shards_.size(); ++device)
+      for (size_t i = 0; i < shards_[device].size(); ++i)
+        if (const int64_t result = successor(main, i); result >= 0)
+          std::swap(shards_[device][i], results_[device][static_cast<size_t>(result)]);
+  }
+
   Executable executable_;
+  analyze::ProgramCost cost_;
   std::vector<std::vector<Array>> shards_, results_;
 };
 
@@ -168,40 +179,52 @@ double spearman(const std::vector<double>& a, const std::vector<double>& b) {
   return 1 - 6 * squares / (n * (n * n - 1));
 }
 
+void rank(const Model& model, const MachineProfile& profile, int rounds) {
+  const double cores = std::max(1u, std::thread::hardware_concurrency());
+  std::vector<std::unique_ptr<Candidate>> candidates;
+  std::vector<const char*> names;
+  // Ten that differ: a scheme may come to the same as another one.
+  for (const Ways& ways : kWays) {
+    if (candidates.size() == kCount) break;
+    auto next = std::make_unique<Candidate>(model, ways, profile);
+    const bool is_known = std::any_of(candidates.begin(), candidates.end(), [&](const auto& other) {
+      return std::abs(other->cost().seconds / next->cost().seconds - 1) < 1e-9;
+    });
+    if (is_known) continue;
+    candidates.push_back(std::move(next));
+    names.push_back(ways.name);
+  }
+  // By turns, so that what else the machine does hits all of them.
+  for (int round = 0; round < rounds; ++round)
+    for (const auto& candidate : candidates) candidate->step();
+  fmt::print("{}: {}\n{:<24} {:>9} {:>9} {:>9} {:>9} {:>9} {:>7}\n", model.name, model.text,
+             "milliseconds", "compute", "transfers", "predicted", "processor", "clock", "ratio");
+  std::vector<double> predicted, processor, clock;
+  double least = 1e300, most = 0;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const Candidate& candidate = *candidates[i];
+    predicted.push_back(candidate.cost().seconds);
+    processor.push_back(candidate.busy / cores);
+    clock.push_back(candidate.clock);
+    const double ratio = predicted.back() / processor.back();
+    least = std::min(least, ratio);
+    most = std::max(most, ratio);
+    fmt::print("{:<24} {:>9.2f} {:>9.2f} {:>9.2f} {:>9.2f} {:>9.2f} {:>7.2f}\n", names[i],
+               candidate.cost().compute_seconds * 1e3, candidate.cost().transfer_seconds * 1e3,
+               predicted.back() * 1e3, processor.back() * 1e3, clock.back() * 1e3, ratio);
+  }
+  fmt::print(
+      "Spearman with processor time {:.3f}, with the clock {:.3f}; predicted over processor time "
+      "{:.2f} to {:.2f}\n\n",
+      spearman(predicted, processor), spearman(predicted, clock), least, most);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const MachineProfile profile =
       argc > 1 ? load_profile(argv[1])
                : fit_profile(measure_host({.seconds = 20, .most_devices = 4, .progress = {}}));
-  std::vector<std::unique_ptr<Candidate>> candidates;
-  for (const Ways& ways : kWays)
-    candidates.push_back(std::make_unique<Candidate>(make(ways, profile)));
-  // By turns, so that what else the machine does hits all of them.
-  for (int round = 0; round < 60; ++round)
-    for (const auto& candidate : candidates) candidate->step();
-  std::vector<double> predicted, compiled, clocks[2], processor[2];
-  fmt::print("{:<24} {:^36}   {:^36}\n{:<24}", "milliseconds", "op by op", "compiled", "");
-  for (int i = 0; i < 2; ++i)
-    fmt::print(" {:>12} {:>11} {:>12}", "predicted", "clock", "processor");
-  fmt::print("\n");
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    const Candidate& candidate = *candidates[i];
-    predicted.push_back(candidate.predicted(profile));
-    compiled.push_back(candidate.predicted_compiled(profile));
-    fmt::print("{:<24}", kWays[i].name);
-    for (int way = 0; way < 2; ++way) {
-      const Measured& measured = way ? candidate.compiled : candidate.op_by_op;
-      clocks[way].push_back(measured.clock);
-      processor[way].push_back(measured.busy);
-      fmt::print(" {:>12.2f} {:>11.2f} {:>12.2f}", (way ? compiled : predicted).back() * 1e3,
-                 measured.clock * 1e3, measured.busy * 1e3);
-    }
-    fmt::print("\n");
-  }
-  fmt::print(
-      "Spearman with the clock: op by op {:.3f}, compiled {:.3f} (the planner's own price {:.3f})\n"
-      "Spearman with processor time: op by op {:.3f}, compiled {:.3f}\n",
-      spearman(predicted, clocks[0]), spearman(compiled, clocks[1]), spearman(predicted, clocks[1]),
-      spearman(predicted, processor[0]), spearman(compiled, processor[1]));
+  const int rounds = argc > 2 ? std::max(1, std::stoi(argv[2])) : 40;
+  for (const Model& model : kModels) rank(model, profile, rounds);
 }

@@ -323,7 +323,8 @@ void FusedRegion::decide() {
     if (role == Role::View)
       write(result, false, mine);
     else
-      write(result, forced_[result.index] || is_long || is_last, mine);
+      write(result,
+            !is_made_again(node, mine) && (forced_[result.index] || is_long || is_last), mine);
   }
 }
 
@@ -338,6 +339,48 @@ double FusedRegion::work_bytes(const Node& node) const {
       !is_integer(graph_.type(result).dtype))
     ops = chain;
   return elements(result) * ops * bytes_per_op_;
+}
+
+// A few elementwise ops on what is there anyway, such as a rectifier, are computed again for each
+// product that reads them: a compiler tries kernels for the product that do so.
+bool FusedRegion::is_made_again(const Node& node, const Reads& mine) const {
+  constexpr double kFewOps = 4;
+  const ValueId result = node.results[0];
+  if (executor_.row_elements == 0 || !node.def->has(kElementwise) || is_long_function(node) ||
+      users_[result.index].size() < 2 || copies_[result.index].ops > kFewOps)
+    return false;
+  for (NodeId user : users_[result.index])
+    if (roles_[user.index] != Role::Library || !dot_dims_of(graph_, graph_.node(user)))
+      return false;
+  if (mine.empty()) return false;
+  const auto large = std::max_element(
+      mine.begin(), mine.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (large->second < 0.9 * bytes(result)) return false;
+  bool is_shared = false;  // up to what is read, something else must use it too
+  for (ValueId value = result; value != large->first;) {
+    const Node& maker = graph_.node(graph_.value(value).producer);
+    const auto next = std::find_if(maker.operands.begin(), maker.operands.end(), [&](ValueId each) {
+      return each == large->first || inside_[each.index].contains(large->first);
+    });
+    if (next == maker.operands.end() || !takes_numbers(maker, *next)) return false;
+    value = *next;
+    is_shared =
+        is_shared || users_[value.index].size() > 1 || !graph_.value(value).producer.valid();
+  }
+  return is_shared;
+}
+
+// Of its operands all but one are the same number everywhere, or the bias of a product.
+bool FusedRegion::takes_numbers(const Node& node, ValueId but) const {
+  const NodeId from = graph_.value(but).producer;
+  const bool is_product = from.valid() && roles_[from.index] == Role::Library;
+  return std::all_of(node.operands.begin(), node.operands.end(), [&](ValueId operand) {
+    if (operand == but || is_small(operand)) return true;
+    const NodeId producer = graph_.value(operand).producer;
+    if (!producer.valid() || !graph_.node(producer).def->has(kRepeats)) return false;
+    const Type& repeated = graph_.operand_type(graph_.node(producer), 0);
+    return num_elements(repeated.shape) == 1 || (is_product && real_dims(repeated, {}).size() == 1);
+  });
 }
 
 // Whether writing a value once moves fewer bytes than reading its inputs again in every user.
@@ -361,7 +404,7 @@ bool FusedRegion::is_cheaper_written(const Node& node, const Reads& mine) const 
     }
   }
   const double once = total_bytes(mine) + bytes(result) * (1.0 + static_cast<double>(users.size()));
-  return once < again;
+  return once <= again;
 }
 
 // The same element of an operand is computed once in a kernel; elements at other places, which

@@ -83,6 +83,8 @@ class FusedRegion {
   void decide();
   void write(ValueId value, bool is_written, const KernelReads& reads);
   double work_bytes(const Node& node) const;
+  bool is_made_again(const Node& node, const KernelReads& mine) const;
+  bool takes_numbers(const Node& node, ValueId but) const;
   bool is_cheaper_written(const Node& node, const KernelReads& mine) const;
   // library_regions.cc
   void find_updates(const std::vector<bool>& is_donated);

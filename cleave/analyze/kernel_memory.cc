@@ -8,6 +8,7 @@
 #include "cleave/graph/flow.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/ops/op.h"
+#include "cleave/reshard/reordered_bytes.h"
 
 namespace cleave::analyze {
 namespace {
@@ -145,7 +146,33 @@ class Holder {
       written += bytes;
       buffers.push_back({{id, i, bytes}, at, last});
     }
+    if (const int64_t more = beside_transfer(id, at)) buffers.push_back({{id, 0, more}, at, at});
     return written;
+  }
+
+  // What a change of layout holds beside its operand and its result: the operand itself if no
+  // kernel has written it until then, and a copy of the larger side in another order.
+  int64_t beside_transfer(NodeId id, int at) const {
+    const NodeId origin = instance_.origin[id.index];
+    if (!origin.valid() || !is_transfer(program_.graph.node(origin))) return 0;
+    const Node &node = graph_.node(id), &whole = program_.graph.node(origin);
+    const ValueId operand = node.operands[0];
+    const Type& type = program_.graph.operand_type(whole, 0);
+    const NodeId maker = graph_.value(operand).producer;
+    const int64_t held = byte_count(operand), made = byte_count(node.results[0]);
+    const bool spills = maker.valid() && !is_written(maker, result_number(maker, operand)) &&
+                        !graph_.node(maker).def->has(kConstantLike);
+    const int64_t copy =
+        reordered_bytes(program_.layout(whole.operands[0]).spec,
+                        program_.layout(whole.results[0]).spec, type.shape, type.dtype);
+    const bool ends = spills || last_[operand.index] == at;
+    const int64_t reordered = std::max(copy - made, copy - (ends ? held : 0));
+    return (spills ? held : 0) + std::max<int64_t>(0, copy > 0 ? reordered : 0);
+  }
+
+  size_t result_number(NodeId maker, ValueId value) const {
+    const auto& results = graph_.node(maker).results;
+    return static_cast<size_t>(std::find(results.begin(), results.end(), value) - results.begin());
   }
 
   bool is_operand(const Node& node, const KernelMemory::Held& held) const {

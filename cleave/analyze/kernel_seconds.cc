@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "cleave/analyze/kernels.h"
+#include "cleave/compile/fuse.h"
 #include "cleave/core/kernel_classes.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/ops/cost.h"
@@ -71,6 +72,59 @@ double attention_seconds(const Graph& graph, const Node& node, bool is_backward,
 // Kernels that a marked node is or ends.
 double kernels_of(const KernelUse& use) { return use.launches + (use.is_library ? 1 : 0); }
 
+// The elements that an op's loop runs over: of a reduction, those that it takes.
+double loop_elements(const Graph& graph, const Node& node) {
+  double most = 0;
+  for (const auto* values : {&node.operands, &node.results})
+    for (ValueId value : *values)
+      if (graph.type(value).is_tensor() && graph.type(value).has_static_shape())
+        most = std::max(most, static_cast<double>(num_elements(graph.type(value).shape)));
+  return most;
+}
+
+// A key of MachineProfile::loops: the name of the op, or how it moves elements in rows and columns.
+std::string_view loop_name(const Graph& graph, const Node& node) {
+  if (is<op::Reduce>(node)) {
+    FusionLevel level;
+    int64_t columns = 0;
+    if (!reduction_level(graph.operand_type(node, 0).shape,
+                         node.attrs.get_ints_or_empty("dimensions"), level, columns))
+      return "reduce.mixed";
+    return level == FusionLevel::Columns ? "reduce.columns" : "reduce.rows";
+  }
+  if (node.def->has(kRepeats)) {
+    constexpr int64_t kShort = 32;
+    int64_t times = 0;
+    if (!spreads_rows(graph.operand_type(node, 0).shape, graph.result_type(node).shape,
+                      node.attrs.get_ints_or_empty("broadcast_dimensions"), times))
+      return "broadcast.columns";
+    return times < kShort ? "broadcast.short" : "broadcast.rows";
+  }
+  const std::string_view name = node.name();
+  return name.substr(name.find('.') + 1);
+}
+
+double work_seconds(const Graph& graph, const Node& node, const MachineProfile& profile) {
+  if (profile.executor.vector_tops > 0)
+    return static_cast<double>(num_elements(graph.result_type(node).shape)) /
+           (profile.executor.vector_tops * 1e12);
+  return loop_seconds(loop_name(graph, node), op_cost(graph, node).kernel,
+                      graph.result_type(node).dtype, loop_elements(graph, node), profile);
+}
+
+// The model of products, or that of an op by itself.
+double own_seconds(const Graph& graph, const Node& node, const KernelUse& use,
+                   const MachineProfile& profile) {
+  OpCost cost = op_cost(graph, node);
+  cost.products.k *= use.gaps;
+  cost.flops *= use.gaps;
+  const DType given =
+      node.operands.empty() ? graph.result_type(node).dtype : graph.operand_type(node, 0).dtype;
+  const bool rounds = profile.executor.tf32 && given == DType::F32 && !cost.products.is_exact;
+  const double share = use.gaps > 1 ? profile.tiles.dilated_share : 1;
+  return product_seconds(cost, rounds ? DType::TF32 : given, profile) / share;
+}
+
 }  // namespace
 
 double kernel_seconds(const Graph& graph, const Node& node, const KernelUse& use,
@@ -79,29 +133,23 @@ double kernel_seconds(const Graph& graph, const Node& node, const KernelUse& use
     const Type& type = graph.type(value);
     return type.is_tensor() && type.has_static_shape() ? static_cast<double>(type.byte_count()) : 0;
   };
-  double moved = 0;
-  for (size_t i = 0; i < node.operands.size(); ++i) moved += use.reads[i] * bytes(node.operands[i]);
+  double moving = 0;
+  auto move = [&](double passes, ValueId value) {
+    if (passes > 0) moving += passes * pass_seconds(bytes(value), profile);
+  };
+  for (size_t i = 0; i < node.operands.size(); ++i) move(use.reads[i], node.operands[i]);
   double seconds = use.launches * profile.executor.launch_us * 1e-6;
   if (use.attention > 0) {
     seconds += use.attention * attention_seconds(graph, node, use.is_backward, profile);
-    for (size_t i = 0; i < node.results.size(); ++i)
-      moved += use.writes[i] * bytes(node.results[i]);
+    for (size_t i = 0; i < node.results.size(); ++i) move(use.writes[i], node.results[i]);
   } else if (use.is_library) {
-    OpCost cost = op_cost(graph, node);
-    cost.products.k *= use.gaps;
-    cost.flops *= use.gaps;
-    const DType given = graph.operand_type(node, 0).dtype;
-    const bool rounds = profile.executor.tf32 && given == DType::F32 && !cost.products.is_exact;
-    const double share = use.gaps > 1 ? profile.tiles.dilated_share : 1;
-    seconds += product_seconds(cost, rounds ? DType::TF32 : given, profile) / share;
+    seconds += own_seconds(graph, node, use, profile);
   } else {
-    for (size_t i = 0; i < node.results.size(); ++i)
-      moved += use.writes[i] * bytes(node.results[i]);
+    for (size_t i = 0; i < node.results.size(); ++i) move(use.writes[i], node.results[i]);
     if (use.works > 0 && !node.results.empty() && bytes(node.results[0]) > 0)
-      seconds += use.works * static_cast<double>(num_elements(graph.result_type(node).shape)) /
-                 (profile.executor.vector_tops * 1e12);
+      seconds += use.works * work_seconds(graph, node, profile);
   }
-  return std::max(seconds + moved / (profile.memory_gbps * 1e9), use.least_us * 1e-6);
+  return std::max(seconds + moving, use.least_us * 1e-6);
 }
 
 void wait_for_host(const Graph& graph, RegionId body, const MachineProfile& profile,
@@ -134,7 +182,7 @@ double spill_seconds(double spill_bytes, const ShardingSpec& from, const Machine
   if (spill_bytes <= 0) return 0;
   auto parts = static_cast<double>(total_size(from.partial));
   for (const DimSpec& dim : from.dims) parts *= static_cast<double>(total_size(dim.axes));
-  return profile.executor.launch_us * 1e-6 + spill_bytes / parts / (profile.memory_gbps * 1e9);
+  return profile.executor.launch_us * 1e-6 + 2 * pass_seconds(spill_bytes / parts / 2, profile);
 }
 
 double spill_bytes(const Graph& graph, ValueId value) {

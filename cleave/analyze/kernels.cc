@@ -7,6 +7,7 @@
 
 #include "cleave/analyze/fused_region.h"
 #include "cleave/analyze/library_ops.h"
+#include "cleave/analyze/own_kernels.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/flow.h"
 #include "cleave/graph/op_def.h"
@@ -164,6 +165,13 @@ class KernelCounter {
     use.workspace = executor_.workspace_bytes;
     for (size_t i = 0; i < 2; ++i) {
       const ValueId operand = product.operands[i];
+      const NodeId maker = graph_.value(operand).producer;
+      if (maker.valid() && role(maker) == Role::Inside && node(maker).def->has(kElementwise) &&
+          !fused_.is_written(operand)) {
+        use.reads[i] += 2;  // it is made for this product
+        use.launches += 1;
+        use.workspace += bytes(operand);
+      }
       if (bytes(operand) < 1e6 || !needs_copy(operand, i == 0 ? dims->lhs_batch : dims->rhs_batch,
                                               i == 0 ? dims->lhs_contract : dims->rhs_contract))
         continue;
@@ -547,7 +555,10 @@ void mark_kernels(Graph& graph, std::string_view entry, const MachineProfile& pr
   for (size_t i = 0; i < arguments.size(); ++i)
     is_donated[arguments[i].index] =
         i < function->arg_attrs.size() && is_donated_argument(function->arg_attrs[i]);
-  mark_region(merged, function->body, {}, profile, is_donated, uses);
+  if (is_this_library(profile.executor))
+    mark_own_kernels(merged, entry, uses);
+  else
+    mark_region(merged, function->body, {}, profile, is_donated, uses);
   graph.walk(function->body, [&](NodeId id) {
     KernelUse& use = uses[id.index];
     use.reads.resize(graph.node(id).operands.size());

@@ -23,8 +23,9 @@ struct KernelUse {
   std::vector<double> reads;   // by operand: passes over it, slower ones counted as more
   std::vector<double> writes;  // by result: 0 if the value is never in memory
   double launches = 0;         // kernels that end with this op
-  double works = 0;            // how often it is computed in kernels that arithmetic limits
-  bool is_library = false;     // a product or convolution, priced by its own model
+  double works = 0;            // how often it is computed in kernels that arithmetic limits; on a
+                               // host, as a loop of a kernel
+  bool is_library = false;     // a product or another op with a kernel of its own, priced as that
   double attention = 0;        // what a kernel of attention computes of this product, as a share
   bool is_backward = false;    // of such a product: in the kernel of the derivative
   double least_us = 0;         // that it takes because the device waits for the host

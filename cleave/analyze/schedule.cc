@@ -8,7 +8,6 @@
 #include "cleave/core/shard_layout.h"
 #include "cleave/core/units.h"
 #include "cleave/graph/flow.h"
-#include "cleave/machine/combine.h"
 #include "cleave/machine/overlap.h"
 #include "cleave/ops/control/trip_count.h"
 #include "cleave/runtime/chrome_trace.h"
@@ -220,13 +219,7 @@ bool is_sent(std::string_view kind) {
 
 }  // namespace
 
-AxisList axes_of(const ReshardStep& step) {
-  AxisList axes = step.axes;
-  if (axes.empty())
-    for (const DimSpec& dim : step.after.dims)
-      axes.insert(axes.end(), dim.axes.begin(), dim.axes.end());
-  return axes;
-}
+AxisList axes_of(const ReshardStep& step) { return step.links.empty() ? step.axes : step.links; }
 
 Stream stream_of(std::string_view kind, int64_t nodes) {
   if (!is_sent(kind)) return Stream::Compute;
@@ -239,16 +232,10 @@ const CollectiveTasks::Group& CollectiveTasks::group(std::string_view kind, cons
   const GroupLinks links = group_links(*mesh_, axes, profile_);
   it->second = {stream_of(kind, links.nodes), -1};
   const auto collective = collective_kind_from_name(kind);
-  const bool is_combined = collective && (*collective == CollectiveKind::AllGather ||
-                                          *collective == CollectiveKind::ReduceScatter ||
-                                          *collective == CollectiveKind::AllReduce);
-  const OverlapRules rules = overlap_rules(profile_.executor);
-  if (is_combined && rules.combine_bytes > 0) {
-    const bool is_layer = rules.layer_bytes > 0 && *collective != CollectiveKind::AllReduce;
+  if (!collective) return it->second;
+  if (const double limit = combine_limit(*collective, links.ranks, profile_.executor); limit > 0) {
     it->second.like = static_cast<int>(work_.like.size());
-    work_.like.push_back({collective_cost(*collective, *mesh_, axes, profile_),
-                          is_layer ? rules.layer_bytes
-                                   : combine_limit(*collective, rules.combine_bytes, links.ranks)});
+    work_.like.push_back({collective_cost(*collective, *mesh_, axes, profile_), limit});
   }
   return it->second;
 }

@@ -26,7 +26,7 @@ Schedule schedule(const Program& program, const MachineProfile& profile, int64_t
 Schedule schedule(const Program& program, const ProgramCost& cost, const MachineProfile& profile,
                   int64_t trips = 1);
 
-// The axes that a step of a reshard goes over: its own, or for a permute all that split the result.
+// The axes that a step of a reshard goes over.
 AxisList axes_of(const ReshardStep& step);
 // Where a collective over groups on so many nodes runs; steps that send nothing are computed.
 Stream stream_of(std::string_view kind, int64_t nodes);

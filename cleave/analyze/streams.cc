@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <queue>
 #include <set>
+#include <unordered_map>
 
 namespace cleave::analyze {
 namespace {
@@ -241,6 +243,27 @@ void find_exposed(StreamSchedule& schedule) {
   }
 }
 
+// From the last end back to the start: a task begins when its stream is free, or when the last one
+// that it waits for ends.
+void find_critical(StreamSchedule& schedule) {
+  std::unordered_map<double, std::vector<size_t>> ending;
+  for (size_t e = 0; e < schedule.events.size(); ++e)
+    if (schedule.events[e].end > schedule.events[e].start)
+      ending[schedule.events[e].end].push_back(e);
+  double at = schedule.seconds;
+  std::optional<Stream> stream;
+  for (auto it = ending.find(at); it != ending.end(); it = ending.find(at)) {
+    const std::vector<size_t>& list = it->second;
+    const auto same = std::find_if(list.begin(), list.end(), [&](size_t e) {
+      return stream && schedule.events[e].stream == *stream;
+    });
+    StreamEvent& event = schedule.events[same == list.end() ? list.front() : *same];
+    event.is_critical = true;
+    stream = event.stream;
+    at = event.start;
+  }
+}
+
 StreamSchedule one_after_the_other(const std::vector<Task>& tasks) {
   StreamSchedule schedule;
   for (const Task& task : tasks) {
@@ -285,6 +308,7 @@ StreamSchedule lay_out_stretch(const std::vector<Task>& given,
     if (ahead.seconds < schedule.seconds) schedule = std::move(ahead);
   }
   find_exposed(schedule);
+  find_critical(schedule);
   schedule.exposed = 0;
   for (const StreamEvent& event : schedule.events) schedule.exposed += event.exposed;
   return schedule;

@@ -68,8 +68,9 @@ struct StreamEvent {
   Stream stream = Stream::Compute;
   double start = 0, end = 0;  // of the first execution
   double executions = 1;
-  double exposed = 0;  // seconds of [start, end) in which nothing is computed, shared between
-                       // collectives of different streams; 0 for what computes
+  double exposed = 0;        // seconds of [start, end) in which nothing is computed, shared between
+                             // collectives of different streams; 0 for what computes
+  bool is_critical = false;  // on the chain of tasks without a gap that makes the schedule as long
 };
 
 // The trips of a loop after the first one, whose events are there.

@@ -59,17 +59,25 @@ void print_table(const HostTimings& timings, const MachineProfile& profile) {
               timing.is_check);
     if (timing.is_check) checks.push_back(timing);
   }
+  std::vector<FusionTiming> other;
+  for (const FusionTiming& timing : timings.fusions) {
+    print_row(timing.what, timing.seconds, predicted_seconds(timing, profile), timing.is_check);
+    if (timing.is_check) other.push_back(timing);
+  }
   for (const CollectiveTiming& timing : timings.collectives)
     print_row(fmt::format("{} of {:.0f} KiB, {} devices", name(timing.kind), timing.bytes / 1024,
                           timing.ranks),
               timing.seconds, predicted_seconds(timing, profile), false);
   print_errors(timings, profile);
   fmt::print(
-      "{} kernels within {:.0f}% at the median, {} that the fit did not see within {:.0f}%, {} "
-      "collectives within {:.0f}%\n"
+      "{} kernels within {:.0f}% at the median, {} that the fit did not see within {:.0f}%; {} "
+      "fused ones within {:.0f}%, {} that the fit did not see within {:.0f}%; {} collectives "
+      "within {:.0f}%\n"
       "{} cores; devices at the same time compute like {:.2f} of them, {:.2f} from memory\n",
       timings.kernels.size(), 100 * median_error(timings.kernels, profile), checks.size(),
-      100 * median_error(checks, profile), timings.collectives.size(),
+      100 * median_error(checks, profile), timings.fusions.size(),
+      100 * median_error(timings.fusions, profile), other.size(),
+      100 * median_error(other, profile), timings.collectives.size(),
       100 * median_error(timings.collectives, profile), timings.cores, profile.concurrent_devices,
       profile.concurrent_memory);
 }

@@ -34,6 +34,7 @@ struct PlanArguments {
   int64_t devices = 0, trips = 1;
   int axes = 2;
   double time = 10, gap = 1;
+  std::optional<double> memory_share;
   uint64_t seed = 0;
   bool every = false, sub_axes = false, trace = false, apart = false, json = false;
   bool ignore_annotations = false;
@@ -76,7 +77,8 @@ void print_summary(const plan::Plan& plan, const plan::PlannerStats& stats) {
   if (plan.figures) fmt::print("{}", to_string(*plan.figures));
   fmt::print("memory {} at {}, {} of it arguments{}\n", size(static_cast<double>(plan.memory.peak)),
              plan.memory.peak_at, size(static_cast<double>(plan.memory.arguments)),
-             plan.memory.limit ? ", limit " + size(static_cast<double>(*plan.memory.limit))
+             plan.memory.limit ? ", limit " + plan::limit_text(*plan.memory.limit,
+                                                               plan.memory.share, BytesStyle::Table)
                                : std::string());
   fmt::print(
       "{} ops, {} decisions in {} classes, {} strategies; {:.2f} s ({:.2f} formulating, "
@@ -118,26 +120,35 @@ std::vector<int64_t> limits_of(const std::string& text) {
   return limits;
 }
 
+// Of what devices have, what programs can use.
+std::vector<int64_t> usable(std::vector<int64_t> limits, double share) {
+  for (int64_t& limit : limits) limit = static_cast<int64_t>(share * static_cast<double>(limit));
+  return limits;
+}
+
+// `limits` are what programs can use; rows have what was asked for, which is what devices have.
 void search_shapes(const Graph& graph, const PlanArguments& arguments, plan::PlannerOptions options,
                    const std::vector<int64_t>& limits) {
   const std::vector<MeshPtr> meshes = arguments.devices > 0
                                           ? plan::mesh_shapes(arguments.devices, arguments.axes)
                                           : std::vector<MeshPtr>{options.mesh};
+  const auto device = [share = options.memory_share](int64_t limit) {
+    return size(static_cast<double>(limit) / share);
+  };
   const auto candidates = plan::search_meshes(
-      graph, meshes, limits, options, [](const plan::MeshCandidate& c, size_t done, size_t all) {
+      graph, meshes, limits, options, [&](const plan::MeshCandidate& c, size_t done, size_t all) {
         const std::string found =
             c.result.plan
                 ? fmt::format("{} (gap {:.3f}%)", duration(c.result.plan->totals.step_seconds),
                               100 * c.result.plan->bound.step_gap)
                 : "no plan";
         fmt::print(stderr, "[{}/{}] {} within {}: {} in {:.2f} s\n", done, all, to_string(*c.mesh),
-                   c.limit ? size(static_cast<double>(*c.limit)) : "any memory", found,
-                   c.result.stats.total_seconds);
+                   c.limit ? device(*c.limit) : "any memory", found, c.result.stats.total_seconds);
       });
   fmt::print("{:<28} {:>12} {:>12} {:>12} {:>8} {:>12}\n", "mesh", "limit", "step", "at least",
              "gap", "memory");
   for (const plan::MeshCandidate& c : candidates) {
-    const std::string limit = c.limit ? size(static_cast<double>(*c.limit)) : "none";
+    const std::string limit = c.limit ? device(*c.limit) : "none";
     if (!c.result.plan) {
       fmt::print("{:<28} {:>12} {}\n", to_string(*c.mesh), limit, c.result.reason);
       continue;
@@ -149,7 +160,7 @@ void search_shapes(const Graph& graph, const PlanArguments& arguments, plan::Pla
   }
   const std::vector<int> fastest = plan::fastest_by_limit(candidates, limits);
   for (size_t i = 0; i < limits.size(); ++i) {
-    const std::string limit = size(static_cast<double>(limits[i]));
+    const std::string limit = device(limits[i]);
     if (fastest[i] < 0) {
       fmt::print("within {}: nothing fits\n", limit);
       continue;
@@ -170,6 +181,8 @@ void print_differences(const std::string& before, const std::string& after) {
 
 void check_numbers(const PlanArguments& arguments) {
   if (!(arguments.time > 0)) throw_user("--time {}: it must be more than 0 s", arguments.time);
+  if (arguments.memory_share && !(*arguments.memory_share > 0 && *arguments.memory_share <= 1))
+    throw_user("--memory-share {}: it must be above 0 and at most 1", *arguments.memory_share);
   if (!(arguments.gap >= 0))
     throw_user("--gap {}: it must be 0 or more, in percent", arguments.gap);
   if (arguments.trips < 0) throw_user("--trips {}: it must be 0 or more", arguments.trips);
@@ -241,6 +254,8 @@ void plan_module(const Graph& graph, const PlanArguments& arguments) {
   options.stop = interrupt.token();
   std::vector<int64_t> limits = limits_of(arguments.memory);
   if (limits.empty()) limits.push_back(static_cast<int64_t>(profile.memory_bytes));
+  options.memory_share = arguments.memory_share.value_or(profile.executor.memory_share);
+  limits = usable(std::move(limits), options.memory_share);
   options.memory = limits.back();
   if (arguments.devices > 0 || limits.size() > 1) {
     if (arguments.solver != "cleave")
@@ -317,7 +332,9 @@ void add_plan_command(CLI::App& app) {
       ->capture_default_str();
   command->add_option(
       "--memory", a->memory,
-      "memory of one device: 80GiB, or several limits: 20GiB,40GiB; default: the machine's");
+      "what one device has: 80GiB, or several limits: 20GiB,40GiB; default: the machine's");
+  command->add_option("--memory-share", a->memory_share,
+                      "of it, what programs can use, up to 1; default: the executor's");
   // One value each: names may begin with a bracket, which would else be taken for a list.
   auto add_pins = [&](const char* option, std::vector<std::string>& list, const char* what) {
     command->add_option(option, list, what)->allow_extra_args(false);

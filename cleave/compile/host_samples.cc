@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 namespace cleave {
@@ -96,6 +97,23 @@ HostSample convolution(const std::string& dtype, int64_t batch, int64_t size, in
           "stablehlo.convolution", kConvolutionClass};
 }
 
+// The gradient of a convolution's kernel: examples take the place of input features.
+HostSample kernel_gradient(int64_t batch, int64_t size, int64_t in, int64_t out) {
+  const std::string x = tensor({batch, size, size, in}, "f32");
+  const std::string g = tensor({batch, size, size, out}, "f32");
+  const std::string w = tensor({3, 3, in, out}, "f32");
+  return {
+      fmt::format("convolution f32, gradient of 3x3x{}x{} on {}x{}x{}", in, out, batch, size, size),
+      function({x, g},
+               fmt::format("  %0 = stablehlo.convolution(%a0, %a1) dim_numbers = [f, 0, 1, "
+                           "b]x[i, 0, 1, o]->[0, 1, b, f], window = {{pad = [[1, 1], [1, "
+                           "1]]}} {{batch_group_count = 1 : i64, feature_group_count = 1 : "
+                           "i64}} : ({0}, {1}) -> {2}\n",
+                           x, g, w),
+               {"%0"}, {w}),
+      "stablehlo.convolution", kConvolutionClass};
+}
+
 HostSample reduction(const std::string& dtype, int64_t rows, int64_t cols, int dim) {
   const std::string x = tensor({rows, cols}, dtype), scalar = tensor({}, dtype);
   const std::string y = tensor({dim == 0 ? cols : rows}, dtype);
@@ -159,8 +177,6 @@ HostSample scatter(int64_t rows, int64_t width) {
       "stablehlo.scatter", kIndexingClass};
 }
 
-constexpr const char* kFused = "cleave-simplify,cleave-fuse";
-
 HostSample softmax(int64_t rows, int64_t cols) {
   const std::string x = tensor({rows, cols}, "f32"), r = tensor({rows}, "f32");
   const std::string body = fmt::format(
@@ -178,7 +194,7 @@ HostSample softmax(int64_t rows, int64_t cols) {
       x, r);
   HostSample sample{fmt::format("softmax f32 {}x{}", rows, cols), function({x}, body, {"%r"}, {x}),
                     "", KernelClass::Softmax};
-  sample.passes = kFused;
+  sample.passes = kFusedPasses;
   return sample;
 }
 
@@ -195,7 +211,7 @@ HostSample norm(int64_t rows, int64_t cols) {
       x, r);
   HostSample sample{fmt::format("rms norm f32 {}x{}", rows, cols), function({x}, body, {"%r"}, {x}),
                     "", KernelClass::Norm};
-  sample.passes = kFused;
+  sample.passes = kFusedPasses;
   return sample;
 }
 
@@ -252,6 +268,10 @@ void add_matmuls(Samples& samples) {
   for (auto [size, in, out] : {Three{8, 8, 8}, {16, 16, 32}, {32, 32, 32}, {16, 128, 128}})
     samples.fit(convolution("f32", 2, size, in, out, 3));
   samples.fit(convolution("f32", 4, 28, 64, 64, 1));
+  samples.fit(kernel_gradient(2, 16, 64, 64));
+  samples.fit(kernel_gradient(2, 32, 32, 32));
+  samples.fit(kernel_gradient(8, 16, 32, 32));
+  samples.check(kernel_gradient(4, 16, 32, 64));
   samples.check(convolution("f32", 4, 16, 32, 64, 3));
   samples.check(convolution("f32", 2, 28, 64, 64, 3));
 }
@@ -288,6 +308,177 @@ std::vector<HostSample> host_samples() {
   add_matmuls(samples);
   add_movers(samples);
   return samples.take();
+}
+
+namespace {
+
+using Loops = std::vector<FusionTiming::Loop>;
+
+// Lines of a function's body: every link is an op on what the last one left, and on an argument.
+class Chain {
+ public:
+  Chain(std::string dtype, Sizes shape)
+      : dtype_(std::move(dtype)), type_(tensor(shape, dtype_)), shape_(std::move(shape)) {}
+
+  // `op` stands for a loop of `as`.
+  void add(const std::string& op, const std::string& as) {
+    const bool is_unary = as == op && op != "add" && op != "divide";
+    line(fmt::format("stablehlo.{} {}{} : {}", op, last_, is_unary ? "" : ", " + other(), type_));
+    count(as);
+  }
+  // Where it is larger than an argument, that argument.
+  void choose() {
+    const std::string before = last_, flags = tensor(shape_, "i1");
+    line(fmt::format("stablehlo.compare GT, {}, {} : ({}, {}) -> {}", last_, other(), type_, type_,
+                     flags));
+    count("compare");
+    line(fmt::format("stablehlo.select {}, {}, {} : {}, {}", last_, before, other(), flags, type_));
+    count("select");
+  }
+  // To the other width and back.
+  void convert() {
+    const std::string there = tensor(shape_, dtype_ == "f32" ? "bf16" : "f32");
+    line(fmt::format("stablehlo.convert {} : ({}) -> {}", last_, type_, there));
+    line(fmt::format("stablehlo.convert {} : ({}) -> {}", last_, there, type_));
+    count("convert");
+    count("convert");
+  }
+  // Plus something smaller that is spread over dimension `dim` of a matrix.
+  void spread(int dim, const std::string& as) {
+    const std::string before = last_;
+    const std::string small = tensor({shape_[static_cast<size_t>(1 - dim)]}, dtype_);
+    smalls_.push_back(small);
+    line(fmt::format("stablehlo.broadcast_in_dim %a{}, dims = [{}] : ({}) -> {}",
+                     2 + smalls_.size(), 1 - dim, small, type_));
+    line(fmt::format("stablehlo.add {}, {} : {}", before, last_, type_));
+    count(as);
+    count("elementwise");
+  }
+
+  FusedSample done(const char* name, bool is_check) const {
+    std::vector<std::string> args(3, type_);
+    args.insert(args.end(), smalls_.begin(), smalls_.end());
+    return {fmt::format("{} {} of {}", name, dtype_, fmt::join(shape_, "x")),
+            function(args, body_, {last_}, {type_}), loops_, is_check};
+  }
+
+ private:
+  void line(const std::string& text) {
+    last_ = fmt::format("%{}", number_++);
+    body_ += fmt::format("  {} = {}\n", last_, text);
+  }
+  std::string other() { return (turn_ = !turn_) ? "%a1" : "%a2"; }
+  void count(const std::string& as) {
+    double elements = 1;
+    for (int64_t n : shape_) elements *= static_cast<double>(n);
+    loops_.push_back({as, elements});
+  }
+
+  const std::string dtype_, type_;
+  const Sizes shape_;
+  std::string body_, last_ = "%a0";
+  std::vector<std::string> smalls_;  // arguments beside the three whole ones
+  Loops loops_;
+  int number_ = 0;
+  bool turn_ = false;
+};
+
+FusedSample arithmetic(const char* dtype, int64_t n, bool is_check) {
+  Chain chain(dtype, {n});
+  for (const char* op : {"add", "multiply", "subtract", "maximum", "multiply", "add", "multiply"})
+    chain.add(op, "elementwise");
+  return chain.done("arithmetic", is_check);
+}
+
+// One op, again and again, with arithmetic between that keeps values small.
+FusedSample repeated(const char* dtype, const std::string& op, int64_t n) {
+  Chain chain(dtype, {n});
+  for (int i = 0; i < 3; ++i) {
+    if (op == "choose")
+      chain.choose();
+    else if (op == "convert")
+      chain.convert();
+    else
+      chain.add(op, op);
+    chain.add("multiply", "elementwise");
+  }
+  return chain.done(op.c_str(), false);
+}
+
+FusedSample spread(const char* dtype, int64_t rows, int64_t cols, int dim, const char* as) {
+  Chain chain(dtype, {rows, cols});
+  for (int i = 0; i < 3; ++i) chain.spread(dim, as);
+  return chain.done(as, false);
+}
+
+FusedSample mixed(const char* dtype, int64_t n) {
+  Chain chain(dtype, {n});
+  for (const char* op : {"multiply", "add"}) chain.add(op, "elementwise");
+  chain.add("tanh", "tanh");
+  chain.choose();
+  chain.add("divide", "divide");
+  for (const char* op : {"maximum", "multiply"}) chain.add(op, "elementwise");
+  return chain.done("mixed", true);
+}
+
+// The sum of products over some dimensions.
+FusedSample folded(const std::string& dtype, const Sizes& shape, const Sizes& dims, const char* as,
+                   bool is_check) {
+  Sizes left;
+  double n = 1;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    n *= static_cast<double>(shape[d]);
+    if (std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) == dims.end())
+      left.push_back(shape[d]);
+  }
+  const std::string x = tensor(shape, dtype), y = tensor(left, dtype), scalar = tensor({}, dtype);
+  return {fmt::format("sum of products {} {} over {}", dtype, fmt::join(shape, "x"),
+                      fmt::join(dims, ",")),
+          function({x, x},
+                   fmt::format("  %c = stablehlo.constant dense<0.0> : {2}\n"
+                               "  %p = stablehlo.multiply %a0, %a1 : {0}\n"
+                               "  %0 = stablehlo.reduce(%p init: %c) applies stablehlo.add across "
+                               "dimensions = [{3}] : ({0}, {2}) -> {1}\n",
+                               x, y, scalar, fmt::join(dims, ", ")),
+                   {"%0"}, {y}),
+          {{"elementwise", n}, {as, n}},
+          is_check};
+}
+
+}  // namespace
+
+std::vector<FusedSample> fused_samples() {
+  std::vector<FusedSample> samples;
+  for (const char* dtype : {"f32", "bf16"}) {
+    for (int64_t n : {2048, 8192, 16384}) samples.push_back(arithmetic(dtype, n, false));
+    for (const char* op :
+         {"divide", "sqrt", "rsqrt", "exponential", "tanh", "logistic", "log", "choose", "convert"})
+      samples.push_back(repeated(dtype, op, 8192));
+    samples.push_back(spread(dtype, 64, 256, 1, "broadcast.rows"));
+    samples.push_back(spread(dtype, 2048, 8, 1, "broadcast.short"));
+    samples.push_back(spread(dtype, 128, 128, 0, "broadcast.columns"));
+    samples.push_back(folded(dtype, {64, 256}, {1}, "reduce.rows", false));
+    samples.push_back(folded(dtype, {64, 256}, {0}, "reduce.columns", false));
+    samples.push_back(folded(dtype, {4, 64, 8, 8}, {1, 3}, "reduce.mixed", false));
+    samples.push_back(folded(dtype, {1024, 512}, {0}, "reduce.columns", true));
+    samples.push_back(folded(dtype, {1024, 512}, {1}, "reduce.rows", true));
+    for (int64_t n : {4096, 131072, 2097152}) {
+      samples.push_back(mixed(dtype, n));
+      if (n > 4096) samples.push_back(arithmetic(dtype, n, true));
+    }
+  }
+  const HostSample softmaxes[] = {softmax(128, 256), softmax(1024, 512)};
+  const double sizes[] = {128 * 256, 1024 * 512};
+  for (size_t i = 0; i < 2; ++i)
+    samples.push_back({softmaxes[i].what,
+                       softmaxes[i].text,
+                       {{"reduce.rows", 2 * sizes[i]},
+                        {"broadcast.rows", 2 * sizes[i]},
+                        {"elementwise", sizes[i]},
+                        {"exponential", sizes[i]},
+                        {"divide", sizes[i]}},
+                       true});
+  return samples;
 }
 
 HostSample memory_sample() { return elementwise("add", "f32", 8388608, 2); }

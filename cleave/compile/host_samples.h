@@ -5,10 +5,13 @@
 #include <vector>
 
 #include "cleave/core/kernel_classes.h"
+#include "cleave/machine/fit.h"
 
 namespace cleave {
 
 inline constexpr int64_t kTableRows = 4096;  // that gathers and scatters choose from
+
+inline constexpr const char* kFusedPasses = "cleave-simplify,cleave-fuse";
 
 // A small module whose ops all do the same, so that what a call costs is spread over them.
 struct HostSample {
@@ -24,6 +27,16 @@ struct HostSample {
 // What a calibration runs: every class of kernels by dtype, from sizes that are all overhead to
 // what no cache holds, and other sizes, shapes and ops to check the fit with.
 std::vector<HostSample> host_samples();
+
+// A module that is compiled to one kernel of several ops.
+struct FusedSample {
+  std::string what, text;
+  std::vector<FusionTiming::Loop> loops;
+  bool is_check = false;
+};
+// Chains of arithmetic and of functions, and sums and norms, in f32 and bf16: those that the fit
+// uses on values that the cache holds, others to check it.
+std::vector<FusedSample> fused_samples();
 
 // Two of them: one that is limited by memory, and one that is limited by arithmetic.
 HostSample memory_sample();

@@ -72,8 +72,10 @@ int64_t most_nodes_of_a_group(const Mesh& mesh, const std::vector<Strided>& axes
 
 double shared_traffic_per_byte(CollectiveKind kind, double ranks) {
   switch (kind) {
-    case CollectiveKind::AllGather:
-      return 2 / ranks;
+    case CollectiveKind::AllGather: {
+      constexpr double kOneForAll = 16;  // members of a group that shares what it gathers
+      return ranks < kOneForAll ? 2 * (ranks - 1) / ranks : 2 / ranks;
+    }
     case CollectiveKind::AllReduce:
     case CollectiveKind::ReduceScatter:
       return 1 + 1 / ranks;

@@ -41,4 +41,11 @@ double combined_seconds(std::span<const double> bytes, double limit, const Colle
   return seconds;
 }
 
+CollectiveCost share_of_combined(const CollectiveCost& cost, double limit) {
+  if (limit <= 0 || cost.lines().empty()) return cost;
+  std::vector<CostLine> lines = cost.lines();
+  lines.push_back({0, cost.seconds(limit) / limit});
+  return CollectiveCost(std::move(lines));
+}
+
 }  // namespace cleave

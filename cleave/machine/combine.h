@@ -29,4 +29,9 @@ std::vector<std::vector<size_t>> combine(std::span<const double> bytes, double l
 // bytes and free for nothing, so that it never exceeds the sum of the collectives' own costs.
 double combined_seconds(std::span<const double> bytes, double limit, const CollectiveCost& cost);
 
+// What a collective takes at least as one of many that run as one: its share of the largest set
+// that runs as one, by bytes. No way to combine collectives takes less than the sum of their
+// shares, because a cost is concave and free for nothing.
+CollectiveCost share_of_combined(const CollectiveCost& cost, double limit);
+
 }  // namespace cleave

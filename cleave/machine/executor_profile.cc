@@ -34,7 +34,8 @@ ExecutorProfile xla_gpu() {
           .loop_launch_us = 1.4,
           .trip_launches = 2,
           .most_copies = 3,
-          .workspace_bytes = 32 << 20};
+          .workspace_bytes = 32 << 20,
+          .memory_share = 0.75};
 }
 
 // XLA's rules; a TPU launches no kernels one by one.
@@ -47,6 +48,7 @@ ExecutorProfile xla_tpu() {
   executor.row_elements = 0;
   executor.step_us = 50;
   executor.argument_us = 0.5;
+  executor.memory_share = 0.96;
   return executor;
 }
 
@@ -72,7 +74,8 @@ ExecutorProfile eager() {
           .most_reads = 24,
           .update_share = 0.78,
           .product_share = 0.86,
-          .vector_tops = 14};
+          .vector_tops = 14,
+          .memory_share = 0.9};
 }
 
 // Its compiler fuses as XLA's does; the optimizer is not compiled, and the host launches kernels.
@@ -92,13 +95,14 @@ ExecutorProfile inductor() {
   executor.most_copies = executor.row_elements = executor.long_chain = 0;
   executor.integer_work = 1;
   executor.step_us = executor.argument_us = 0;
+  executor.memory_share = 0.9;
   return executor;
 }
 
-// This library's own compiler: elementwise ops and reductions in one pass over memory.
-ExecutorProfile cleave_compiler() {
-  return {.name = "cleave", .fuses = true, .longest_row = 1 << 20, .most_reads = 64};
-}
+constexpr std::string_view kThisLibrary = "cleave";
+
+// What it fuses, its passes say; what its kernels take is measured (`cleave calibrate`).
+ExecutorProfile cleave_compiler() { return {.name = std::string(kThisLibrary), .fuses = true}; }
 
 const std::vector<ExecutorProfile>& executors() {
   static const std::vector<ExecutorProfile> all = {xla_gpu(), xla_tpu(), inductor(), eager(),
@@ -107,6 +111,8 @@ const std::vector<ExecutorProfile>& executors() {
 }
 
 }  // namespace
+
+bool is_this_library(const ExecutorProfile& executor) { return executor.name == kThisLibrary; }
 
 const ExecutorProfile& builtin_executor(std::string_view name) {
   for (const ExecutorProfile& executor : executors())

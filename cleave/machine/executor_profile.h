@@ -47,8 +47,12 @@ struct ExecutorProfile {
   double trip_launches = 0;    // of a loop itself, in every trip: its counter, copies of carries
   int64_t most_copies = 0;     // of one op's code in a kernel; 0: any number
   double workspace_bytes = 0;  // that products of a library ask for
+  double memory_share = 1;     // of the device's memory, what programs can use
   bool operator==(const ExecutorProfile&) const = default;
 };
+
+// Whether it is the compiler of this library, whose own passes say what it fuses: `cleave`.
+bool is_this_library(const ExecutorProfile& executor);
 
 const ExecutorProfile& builtin_executor(
     std::string_view name);  // throws UserError that lists the names

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <optional>
 
 #include "cleave/machine/collective.h"
@@ -162,31 +163,73 @@ void fit_matmuls(const std::vector<KernelTiming>& timings, MachineProfile& profi
   fit_rates(timings, kConvolutionClass, &MachineProfile::convolution, profile);
 }
 
-// Least squares of relative errors with no negative coefficient, by coordinate descent.
-template <size_t N>
-std::array<double, N> fit_line(const std::vector<std::array<double, N>>& rows,
-                               const std::vector<double>& values) {
-  std::array<double, N> x{};
-  for (int sweep = 0; sweep < 2000; ++sweep)
-    for (size_t k = 0; k < N; ++k) {
+// Least squares of relative errors with no negative coefficient, by coordinate descent. Values are
+// not exact to less than `noise`.
+std::vector<double> fit_line(const std::vector<std::vector<double>>& rows,
+                             const std::vector<double>& values, double noise = 0) {
+  const size_t n = rows[0].size();
+  std::vector<double> x(n), rest = values;
+  for (int sweep = 0; sweep < 4000; ++sweep)
+    for (size_t k = 0; k < n; ++k) {
       double numerator = 0, denominator = 0;
       for (size_t i = 0; i < rows.size(); ++i) {
-        double rest = values[i];
-        for (size_t j = 0; j < N; ++j)
-          if (j != k) rest -= rows[i][j] * x[j];
-        const double weight = 1 / (values[i] * values[i]);
-        numerator += weight * rows[i][k] * rest;
-        denominator += weight * rows[i][k] * rows[i][k];
+        const double weight = rows[i][k] / std::pow(values[i] + noise, 2);
+        numerator += weight * (rest[i] + rows[i][k] * x[k]);
+        denominator += weight * rows[i][k];
       }
-      x[k] = denominator > 0 ? std::max(0.0, numerator / denominator) : 0;
+      const double better = denominator > 0 ? std::max(0.0, numerator / denominator) : 0;
+      for (size_t i = 0; i < rows.size(); ++i) rest[i] += rows[i][k] * (x[k] - better);
+      x[k] = better;
     }
   return x;
+}
+
+// Functions that were not measured take what those that were do on the average.
+void fill_functions(MachineProfile& profile) {
+  std::map<DType, std::vector<double>> of_functions;
+  for (const char* op : {"exponential", "tanh", "logistic", "log"})
+    if (const auto loop = profile.loops.find(op); loop != profile.loops.end())
+      for (const auto& [dtype, ns] : loop->second) of_functions[dtype].push_back(ns);
+  for (const auto& [dtype, each] : of_functions)
+    profile.loops[std::string(name(kFunctionClass))][dtype] =
+        std::accumulate(each.begin(), each.end(), 0.0) / static_cast<double>(each.size());
+}
+
+// Of kernels whose values the cache holds, so that loops are all that they do, and what it takes to
+// begin one.
+void fit_loops(const std::vector<FusionTiming>& timings, MachineProfile& profile) {
+  profile.loops.clear();
+  std::vector<double> begins;
+  std::map<DType, std::vector<const FusionTiming*>> by_dtype;
+  for (const FusionTiming& timing : timings)
+    if (!timing.is_check) by_dtype[timing.dtype].push_back(&timing);
+  for (const auto& [dtype, list] : by_dtype) {
+    std::map<std::string, size_t> columns;
+    for (const FusionTiming* timing : list)
+      for (const FusionTiming::Loop& loop : timing->loops)
+        columns.emplace(loop.op, columns.size() + 1);  // the first one is what it takes to begin
+    std::vector<std::vector<double>> rows;
+    std::vector<double> values;
+    for (const FusionTiming* timing : list) {
+      std::vector<double> row(columns.size() + 1);
+      row[0] = 1;
+      for (const FusionTiming::Loop& loop : timing->loops)
+        row[columns.at(loop.op)] += loop.elements;
+      rows.push_back(std::move(row));
+      values.push_back(timing->seconds);
+    }
+    const std::vector<double> seconds = fit_line(rows, values);
+    begins.push_back(seconds[0]);
+    for (const auto& [op, column] : columns) profile.loops[op][dtype] = seconds[column] * 1e9;
+  }
+  fill_functions(profile);
+  profile.executor.launch_us = begins.empty() ? profile.launch_us : median(begins) * 1e6;
 }
 
 void fit_collectives(const HostTimings& timings, MachineProfile& profile) {
   for (int k = 0; k < kNumCollectiveKinds; ++k) {
     const auto kind = static_cast<CollectiveKind>(k);
-    std::vector<std::array<double, 3>> rows;
+    std::vector<std::vector<double>> rows;
     std::vector<double> values;
     for (const CollectiveTiming& timing : timings.collectives) {
       if (timing.kind != kind) continue;
@@ -197,7 +240,9 @@ void fit_collectives(const HostTimings& timings, MachineProfile& profile) {
       values.push_back(timing.seconds / share);
     }
     if (rows.empty()) continue;
-    const auto [base, ring, per_byte] = fit_line<3>(rows, values);
+    constexpr double kNoise = 1e-6;
+    const std::vector<double> line = fit_line(rows, values, kNoise);
+    const double base = line[0], ring = line[1], per_byte = line[2];
     CollectiveProtocol protocol;
     protocol.name = "threads";
     protocol.base_us = base * 1e6;
@@ -229,6 +274,11 @@ MachineProfile fit_profile(const HostTimings& timings) {
   fit_functions(used, profile);
   fit_curves(used, profile);
   fit_matmuls(used, profile);
+  profile.executor = builtin_executor("cleave");
+  fit_loops(timings.fusions, profile);
+  profile.tiles = {};
+  profile.peak_tflops.clear();
+  profile.attention_tflops = 0;
   fit_collectives(timings, profile);
   return profile;
 }
@@ -239,10 +289,30 @@ double predicted_seconds(const CollectiveTiming& timing, const MachineProfile& p
       .seconds(timing.bytes);
 }
 
+double predicted_seconds(const FusionTiming& timing, const MachineProfile& profile) {
+  double seconds = profile.executor.launch_us * 1e-6;
+  for (const FusionTiming::Loop& loop : timing.loops)
+    seconds +=
+        loop_seconds(loop.op, KernelClass::Elementwise, timing.dtype, loop.elements, profile);
+  // What the cache holds from the last run is not read from memory again.
+  double bytes = 0;
+  for (double each : timing.bytes) bytes += each;
+  const double missed =
+      profile.cache_bytes > 0 ? std::clamp(bytes / profile.cache_bytes - 1, 0.0, 1.0) : 1.0;
+  return seconds + missed * pass_seconds(bytes, profile);
+}
+
 double median_error(std::span<const KernelTiming> timings, const MachineProfile& profile) {
   std::vector<double> errors;
   for (const KernelTiming& timing : timings)
     errors.push_back(std::abs(op_seconds(timing.cost, timing.dtype, profile) / timing.seconds - 1));
+  return median(std::move(errors));
+}
+
+double median_error(std::span<const FusionTiming> timings, const MachineProfile& profile) {
+  std::vector<double> errors;
+  for (const FusionTiming& timing : timings)
+    errors.push_back(std::abs(predicted_seconds(timing, profile) / timing.seconds - 1));
   return median(std::move(errors));
 }
 

@@ -25,9 +25,10 @@ double middle(std::vector<double> values) {
                            : (values[values.size() / 2 - 1] + values[values.size() / 2]) / 2;
 }
 
+constexpr double kUsual = 0.1;  // error of a prediction
+
 // How badly a profile predicts; a single wild measurement counts little.
 double misfit(const Kernels& kernels, const MachineProfile& profile) {
-  constexpr double kUsual = 0.1;
   double sum = 0;
   for (const MeasuredKernel* kernel : kernels) {
     const double error = std::log(predicted_seconds(*kernel, profile) / kernel->seconds) / kUsual;
@@ -36,17 +37,29 @@ double misfit(const Kernels& kernels, const MachineProfile& profile) {
   return sum;
 }
 
-// A number of the profile that a search may change, within limits.
+// A number of the profile that a search may change, within limits. `usual` is by what factor such
+// numbers differ between devices, as a logarithm: to be so much further from the number of the base
+// counts as much as a measurement that is off by kUsual. 0: only measurements count.
 struct Parameter {
   double* value;
   double least, most;
+  double usual = 0;
 };
 
 // Changes one number after the other, in ever smaller steps, as long as that explains more.
 void search(const std::vector<Parameter>& parameters, const Kernels& kernels,
             const MachineProfile& profile) {
   if (kernels.empty()) return;
-  double best = misfit(kernels, profile);
+  std::vector<double> of_base;
+  for (const Parameter& parameter : parameters) of_base.push_back(*parameter.value);
+  auto badness = [&] {
+    double sum = misfit(kernels, profile);
+    for (size_t i = 0; i < parameters.size(); ++i)
+      if (parameters[i].usual > 0)
+        sum += std::pow(std::log(*parameters[i].value / of_base[i]) / parameters[i].usual, 2);
+    return sum;
+  };
+  double best = badness();
   for (double step : {1.6, 1.25, 1.1, 1.04, 1.015, 1.005, 1.002, 1.0005}) {
     bool better = true;
     for (int sweep = 0; better && sweep < 200; ++sweep) {
@@ -55,7 +68,7 @@ void search(const std::vector<Parameter>& parameters, const Kernels& kernels,
         for (double factor : {step, 1 / step}) {
           const double before = *parameter.value;
           *parameter.value = std::clamp(before * factor, parameter.least, parameter.most);
-          const double now = misfit(kernels, profile);
+          const double now = badness();
           if (now < best - 1e-12) {
             best = now;
             better = true;
@@ -71,7 +84,8 @@ void fit_launch(const DeviceMeasurements& measured, MachineProfile& profile) {
   std::vector<double> each;
   for (const MeasuredKernel* kernel : of_kind(measured, MeasuredKind::Launch))
     each.push_back(kernel->seconds / kernel->count * 1e6);
-  if (!each.empty()) profile.executor.launch_us = middle(std::move(each));
+  if (!each.empty())
+    profile.executor.launch_us = middle(std::move(each)) * in_step(profile.executor).launch;
 }
 
 // The slope of a line through the times: what a program without arguments takes is not counted.
@@ -92,7 +106,8 @@ void fit_argument_time(const DeviceMeasurements& measured, MachineProfile& profi
 }
 
 double beside_launch(const MeasuredKernel& kernel, const MachineProfile& profile) {
-  return std::max(kernel.seconds - profile.executor.launch_us * 1e-6, kernel.seconds * 0.1);
+  const double launch = profile.executor.launch_us * 1e-6 / in_step(profile.executor).launch;
+  return std::max(kernel.seconds - launch, kernel.seconds * 0.1);
 }
 
 void fit_bandwidth(const DeviceMeasurements& measured, MachineProfile& profile) {
@@ -104,17 +119,18 @@ void fit_bandwidth(const DeviceMeasurements& measured, MachineProfile& profile) 
     profile.memory_gbps = middle(std::move(rates));
     profile.cache_gbps *= profile.memory_gbps / before;
   }
-  auto share = [&](MeasuredKind kind, double& of_bandwidth) {
+  const InStep step = in_step(profile.executor);
+  auto share = [&](MeasuredKind kind, double& of_bandwidth, double there = 1) {
     std::vector<double> shares;
     for (const MeasuredKernel* kernel : of_kind(measured, kind))
       shares.push_back(kernel->bytes / beside_launch(*kernel, profile) /
                        (profile.memory_gbps * 1e9));
-    if (!shares.empty()) of_bandwidth = std::clamp(middle(std::move(shares)), 0.01, 2.0);
+    if (!shares.empty()) of_bandwidth = std::clamp(middle(std::move(shares)) * there, 0.01, 1.0);
   };
-  share(MeasuredKind::Reduction, profile.executor.reduction_share);
-  share(MeasuredKind::Rows, profile.executor.rows_share);
+  share(MeasuredKind::Reduction, profile.executor.reduction_share, step.reduction);
+  share(MeasuredKind::Rows, profile.executor.rows_share, step.rows);
   share(MeasuredKind::Transpose, profile.executor.transpose_share);
-  share(MeasuredKind::Strided, profile.executor.strided_share);
+  share(MeasuredKind::Strided, profile.executor.strided_share, step.strided);
   for (const MeasuredKernel* kernel : of_kind(measured, MeasuredKind::Arithmetic))
     profile.executor.vector_tops = kernel->ops / beside_launch(*kernel, profile) * 1e-12;
 }
@@ -130,10 +146,10 @@ void fit_products(const DeviceMeasurements& measured, MachineProfile& profile) {
     const double rate = 2 * p.count * p.m * p.k * p.n / kernel->seconds * 1e-12;
     fastest[kernel->dtype] = std::max(fastest[kernel->dtype], rate);
   }
-  std::vector<Parameter> parameters = {{&tiles.launch_us, 0.01, 1e4},
-                                       {&tiles.small_share, 0.02, 1},
-                                       {&tiles.last_wave, 0.01, 1},
-                                       {&tiles.odd_rows, 1, 20}};
+  std::vector<Parameter> parameters = {{&tiles.launch_us, 0.01, 1e4, 0.5},
+                                       {&tiles.small_share, 0.02, 1, 0.5},
+                                       {&tiles.last_wave, 0.01, 1, 1},
+                                       {&tiles.odd_rows, 1, 20, 1}};
   for (const auto& [dtype, rate] : fastest) {
     tiles.tflops[dtype] = rate;
     parameters.push_back({&tiles.tflops[dtype], rate * 0.5, rate * 3});

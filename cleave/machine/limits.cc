@@ -18,6 +18,8 @@ MachineProfile without_arithmetic(MachineProfile profile) {
       rate.tflops *= kEndless;
       rate.ramp_us = 0;
     }
+  for (auto& [op, loops] : profile.loops)
+    for (auto& [dtype, ns] : loops) ns = 0;
   for (auto& [dtype, tflops] : profile.tiles.tflops) tflops *= kEndless;
   profile.tiles.depthwise_tflops *= kEndless;
   profile.tiles.narrow_tflops *= kEndless;

@@ -51,7 +51,15 @@ DeviceMeasurements measurements_from_json(std::string_view text);
 // are those that explain the measurements best; what was not measured stays that of `base`.
 MachineProfile fit_device(const DeviceMeasurements& measured, const MachineProfile& base);
 
-// Seconds that a profile predicts.
+// A profile is about kernels of whole steps, and a script runs kinds of kernels by themselves: the
+// launch of a kernel in a step, and shares of the bandwidth there, over those of a kernel alone.
+// Both were measured with XLA on an H200; 1 for what was not.
+struct InStep {
+  double launch = 1, reduction = 1, rows = 1, strided = 1;
+};
+InStep in_step(const ExecutorProfile& executor);
+
+// Seconds that a profile predicts for a kernel by itself.
 double predicted_seconds(const MeasuredKernel& kernel, const MachineProfile& profile);
 
 // |predicted / measured - 1| of what the fit used and of what it did not see, by kind and dtype, in

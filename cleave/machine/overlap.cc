@@ -18,4 +18,13 @@ OverlapRules overlap_rules(const ExecutorProfile& executor) {
   return {true, 1, kPrefetchShare, kDdpBucketBytes, kLayerBytes};
 }
 
+double combine_limit(CollectiveKind kind, int64_t ranks, const ExecutorProfile& executor) {
+  const bool is_combined = kind == CollectiveKind::AllGather || kind == CollectiveKind::AllReduce ||
+                           kind == CollectiveKind::ReduceScatter;
+  const OverlapRules rules = overlap_rules(executor);
+  if (!is_combined || rules.combine_bytes <= 0) return 0;
+  if (rules.layer_bytes > 0 && kind != CollectiveKind::AllReduce) return rules.layer_bytes;
+  return combine_limit(kind, rules.combine_bytes, ranks);
+}
+
 }  // namespace cleave

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "cleave/machine/collective.h"
 #include "cleave/machine/executor_profile.h"
 
 namespace cleave {
@@ -24,5 +25,9 @@ struct OverlapRules {
   bool operator==(const OverlapRules&) const = default;
 };
 OverlapRules overlap_rules(const ExecutorProfile& executor);
+
+// The bytes up to which collectives of this kind over a group of so many run as one, by the larger
+// side of a buffer; 0: each runs alone.
+double combine_limit(CollectiveKind kind, int64_t ranks, const ExecutorProfile& executor);
 
 }  // namespace cleave

@@ -33,15 +33,17 @@ double memory_seconds(double bytes, double efficiency, const MachineProfile& pro
   return bytes * per_byte * 1e-9 / efficiency;
 }
 
-const KernelCurve* curve_of(const std::map<DType, KernelCurve>& curves, DType dtype) {
-  if (curves.empty()) return nullptr;
-  auto it = curves.find(dtype);
-  if (it == curves.end())
-    it = std::find_if(curves.begin(), curves.end(), [&](const auto& entry) {
+// What was measured of a dtype, or of one as wide, or of f32, or at all.
+template <typename Measured>
+const Measured* of_dtype(const std::map<DType, Measured>& table, DType dtype) {
+  if (table.empty()) return nullptr;
+  auto it = table.find(dtype);
+  if (it == table.end())
+    it = std::find_if(table.begin(), table.end(), [&](const auto& entry) {
       return byte_size(entry.first) == byte_size(dtype);
     });
-  if (it == curves.end()) it = curves.find(DType::F32);
-  return it == curves.end() ? &curves.begin()->second : &it->second;
+  if (it == table.end()) it = table.find(DType::F32);
+  return it == table.end() ? &table.begin()->second : &it->second;
 }
 
 const MatmulRate& rate_of(const MachineProfile& profile, KernelClass kernel_class, DType dtype) {
@@ -280,7 +282,7 @@ double op_seconds(const OpCost& cost, DType dtype, const MachineProfile& profile
     const double vector =
         profile.vector_tflops > 0 ? cost.flops / (profile.vector_tflops * 1e12) : 0;
     const double launch = profile.launch_us * 1e-6;
-    if (const KernelCurve* curve = curve_of(profile.curves[kernel_class], dtype))
+    if (const KernelCurve* curve = of_dtype(profile.curves[kernel_class], dtype))
       return std::max(curve_seconds(*curve, bytes), launch + vector);
     return launch + std::max(memory, vector);
   }
@@ -311,9 +313,28 @@ double product_seconds(const OpCost& cost, DType dtype, const MachineProfile& pr
   return launch + seconds;
 }
 
+double loop_seconds(std::string_view op, KernelClass kernel, DType dtype, double elements,
+                    const MachineProfile& profile) {
+  for (std::string_view key : {op, name(kernel), name(KernelClass::Elementwise)})
+    if (const auto loop = profile.loops.find(key); loop != profile.loops.end())
+      if (const double* ns = of_dtype(loop->second, dtype)) return elements * *ns * 1e-9;
+  return 0;
+}
+
+double pass_seconds(double bytes, const MachineProfile& profile) {
+  constexpr double kBytes = 12;  // that an addition of f32 moves for an element
+  const KernelCurve* curve =
+      of_dtype(profile.curves[static_cast<size_t>(KernelClass::Elementwise)], DType::F32);
+  if (profile.loops.empty() || !curve) return bytes / (profile.memory_gbps * 1e9);
+  const double alone = curve->back().us * 1e-6 / curve->back().bytes;
+  const double loop =
+      loop_seconds("add", KernelClass::Elementwise, DType::F32, 1 / kBytes, profile);
+  return bytes * std::max(0.0, alone - loop);
+}
+
 double copy_seconds(double bytes, const MachineProfile& profile) {
   const auto& curves = profile.curves[static_cast<size_t>(KernelClass::Elementwise)];
-  if (const KernelCurve* curve = curve_of(curves, DType::F32))
+  if (const KernelCurve* curve = of_dtype(curves, DType::F32))
     return curve_seconds(*curve, 2 * bytes);
   return profile.launch_us * 1e-6 + memory_seconds(2 * bytes, 1, profile);
 }
@@ -331,7 +352,10 @@ MachineProfile shared_by(MachineProfile profile, int64_t devices) {
                        &profile.attention_backward_tflops})
     *rate /= share;
   profile.executor.vector_tops /= share;
-  for (double* time : {&profile.launch_us, &profile.matmul_launch_us}) *time *= share;
+  for (double* time : {&profile.launch_us, &profile.matmul_launch_us, &profile.executor.launch_us})
+    *time *= share;
+  for (auto& [op, loops] : profile.loops)
+    for (auto& [dtype, ns] : loops) ns *= share;
   for (auto* rates : {&profile.matmul, &profile.convolution})
     for (auto& [dtype, rate] : *rates) {
       rate.tflops /= share;

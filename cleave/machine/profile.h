@@ -51,8 +51,9 @@ std::string_view name(KernelClass kernel_class);  // "elementwise", ...
 // two counts. A switch that reduces (`in_switch`) takes S and returns S / per_node to each of them.
 //
 // Devices that share memory do not send: each does its part of the reading and writing. The traffic
-// of one of them is then 2 S / n for an all_gather, which has one result for all, S + S/n for a
-// reduce_scatter and an all_reduce, and 2 S for the others (`shared_memory`).
+// of one of them is then 2 S (n-1)/n for an all_gather, or 2 S / n if 16 or more devices have one
+// result for all, S + S/n for a reduce_scatter and an all_reduce, and 2 S for the others
+// (`shared_memory`).
 struct CollectiveProtocol {
   std::string name;
   double base_us = 0;
@@ -168,6 +169,11 @@ struct MachineProfile {
   // By KernelClass and dtype, if times were measured: they replace bandwidth and efficiency. A
   // dtype without a curve takes that of one as wide, then that of f32.
   std::array<std::map<DType, KernelCurve>, kNumAllKernelClasses> curves;
+  // What an op takes inside a kernel that computes several of them block by block, as loops over
+  // what the first cache holds: nanoseconds for an element, by the op's name without its dialect,
+  // or the way in which it moves elements ("reduce.rows"), or the name of its class, and by dtype.
+  // Empty: not measured.
+  std::map<std::string, std::map<DType, double>, std::less<>> loops;
   Network network;  // what the protocols were made for; 0: unknown
   std::array<std::vector<CollectiveProtocol>, kNumCollectiveKinds> collectives;
   std::map<std::string, AxisLinks, std::less<>> axis_links;  // by mesh axis; usually empty
@@ -180,6 +186,14 @@ struct MachineProfile {
 double op_seconds(const OpCost& cost, DType dtype, const MachineProfile& profile);
 // Of matrix products or a convolution by the tile model, without what is copied for them.
 double product_seconds(const OpCost& cost, DType dtype, const MachineProfile& profile);
+// Of an op on so many elements inside a kernel with others, without what enters and leaves the
+// kernel: by `loops`, of the op, else of its class, else of elementwise ops.
+double loop_seconds(std::string_view op, KernelClass kernel, DType dtype, double elements,
+                    const MachineProfile& profile);
+// Of reading or writing a value of so many bytes once, in a kernel that computes meanwhile. If
+// loops were measured: what an elementwise op on values that no cache holds takes more than its
+// loop.
+double pass_seconds(double bytes, const MachineProfile& profile);
 // A copy of `bytes` on one device: what a local slice costs.
 double copy_seconds(double bytes, const MachineProfile& profile);
 

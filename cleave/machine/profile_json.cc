@@ -75,6 +75,7 @@ constexpr Member<ExecutorProfile> kExecutorMembers[] = {
     {"trip_launches", &ExecutorProfile::trip_launches},
     {"most_copies", &ExecutorProfile::most_copies},
     {"workspace_bytes", &ExecutorProfile::workspace_bytes},
+    {"memory_share", &ExecutorProfile::memory_share},
 };
 constexpr Member<TileModel> kTileMembers[] = {
     {"units", &TileModel::units},
@@ -325,6 +326,15 @@ KernelCurve curve_from(const Json& json, const std::string& where) {
   return curve;
 }
 
+void read_loops(const Json& json, MachineProfile& profile) {
+  profile.loops = {};
+  for (const auto& [key, dtypes] : object(json, "loops").items()) {
+    for (const auto& [dtype, ns] : object(dtypes, "loops." + key).items())
+      profile.loops[key][dtype_of(dtype, "loops." + key)] =
+          number(ns, "loops." + key + "." + dtype);
+  }
+}
+
 void read_curves(const Json& json, MachineProfile& profile) {
   profile.curves = {};
   for (const auto& [key, dtypes] : object(json, "curves").items()) {
@@ -425,6 +435,7 @@ std::string to_json(const MachineProfile& profile) {
   for (const Field& field : kFields) json[field.name] = profile.*field.value;
   json["matmul"] = rates_json(profile.matmul);
   if (!profile.convolution.empty()) json["convolution"] = rates_json(profile.convolution);
+  json["peak_tflops"] = Json::object();
   for (const auto& [dtype, peak] : profile.peak_tflops)
     json["peak_tflops"][std::string(name(dtype))] = peak;
   write_members(profile.tiles, kTileMembers, json["tiles"]);
@@ -441,6 +452,8 @@ std::string to_json(const MachineProfile& profile) {
       for (const CurvePoint& point : curve)
         json["curves"][std::string(name(static_cast<KernelClass>(i)))][std::string(name(dtype))]
             .push_back(Json::array({point.bytes, point.us}));
+  for (const auto& [op, loops] : profile.loops)
+    for (const auto& [dtype, ns] : loops) json["loops"][op][std::string(name(dtype))] = ns;
   json["network"] = nullptr;
   if (profile.network.gbps > 0)
     json["network"] = {{"gbps", profile.network.gbps}, {"hop_us", profile.network.hop_us}};
@@ -510,6 +523,8 @@ MachineProfile profile_from_json(std::string_view text) {
       read_executor(value, profile.executor);
     else if (key == "curves")
       read_curves(value, profile);
+    else if (key == "loops")
+      read_loops(value, profile);
     else if (key == "bandwidth_efficiency")
       read_efficiency(value, profile);
     else if (key == "collectives")

@@ -1,7 +1,6 @@
 #include "cleave/plan/choice_schedule.h"
 
 #include <algorithm>
-#include <cmath>
 #include <unordered_map>
 
 #include "cleave/graph/flow.h"
@@ -228,47 +227,43 @@ void ChoiceSchedules::add_op(int id) {
       made_by_[version] = {stretch_, last};
 }
 
-std::vector<double> ChoiceSchedules::exposure(const std::vector<int>& choice,
-                                              const analyze::StreamSchedule& schedule) const {
-  // A stream that is busy all the time hides nothing, whatever is computed beside it.
-  constexpr double kLeast = 0.02;
-  double used = 0;
-  for (Stream stream : {Stream::Inside, Stream::Across})
-    used = std::max(used, schedule.busy[static_cast<size_t>(stream)]);
-  const double busy = schedule.seconds > 0 ? used / schedule.seconds : 0;
-  const double least = std::max(kLeast, std::pow(busy, 4));
-  std::vector<double> exposed(formulation_.demands.size(), 0.0), all(exposed), share(exposed);
-  double sent = 0;
-  int count = 0;
-  for (const analyze::StreamEvent& event : schedule.events) {
-    if (event.tag < 0) continue;
-    const double seconds = event.end - event.start;
-    all[event.tag] += seconds;
-    exposed[event.tag] += event.stream == Stream::Compute ? seconds : event.exposed;
-    sent += seconds;
-    ++count;
-  }
-  const double typical = count > 0 ? sent / count : 0;
+std::vector<double> ChoiceSchedules::closeness(const std::vector<double>& seconds,
+                                               double typical) const {
   // Seconds that are computed before each position.
-  std::vector<double> until(formulation_.end() + 2, 0.0);
-  for (const FormulatedOp& op : formulation_.ops) {
-    const double once =
-        op.set ? op.set->list[op.pick[choice[op.decision]]].seconds : op.fixed.compute_seconds;
-    until[op.position + 1] += once;
-  }
+  std::vector<double> until(formulation_.end() + 2, 0.0), share(formulation_.demands.size(), 1.0);
+  for (size_t o = 0; o < formulation_.ops.size(); ++o)
+    until[formulation_.ops[o].position + 1] += seconds[o];
   for (size_t p = 1; p < until.size(); ++p) until[p] += until[p - 1];
-  for (size_t d = 0; d < share.size(); ++d) {
+  for (size_t d = 0; d < share.size() && typical > 0; ++d) {
     const Demand& demand = formulation_.demands[d];
-    if (all[d] > 0) {
-      share[d] = std::clamp(exposed[d] / all[d], least, 1.0);
-      continue;
-    }
     const Version& version = formulation_.versions[demand.version];
     const int wanted = demand.op >= 0 ? formulation_.ops[demand.op].position
                                       : formulation_.versions[demand.copy].first;
     const double between = until[std::max(wanted, version.first)] - until[version.first + 1];
-    share[d] = std::clamp(typical > 0 ? 1 - between / typical : 1, least, 1.0);
+    share[d] = std::clamp(1 - between / typical, 0.0, 1.0);
   }
+  return share;
+}
+
+std::vector<double> ChoiceSchedules::criticality(const std::vector<int>& choice,
+                                                 const analyze::StreamSchedule& schedule) const {
+  std::vector<double> critical(formulation_.demands.size(), 0.0), all(critical), seconds;
+  double sent = 0;
+  int count = 0;
+  for (const analyze::StreamEvent& event : schedule.events) {
+    if (event.tag < 0) continue;
+    const double length = event.end - event.start;
+    all[event.tag] += length;
+    if (event.is_critical) critical[event.tag] += length;
+    sent += length;
+    ++count;
+  }
+  for (const FormulatedOp& op : formulation_.ops)
+    seconds.push_back(op.set ? op.set->list[op.pick[choice[op.decision]]].seconds
+                             : op.fixed.compute_seconds);
+  std::vector<double> share = closeness(seconds, count > 0 ? sent / count : 0);
+  for (size_t d = 0; d < share.size(); ++d)
+    if (all[d] > 0) share[d] = critical[d] / all[d];
   return share;
 }
 

@@ -11,8 +11,8 @@
 namespace cleave::plan {
 
 // The schedules of choices (analyze/schedule.h), straight from a formulation: what the Program of
-// the choice is laid out as, without making the Program. Events are tagged with the demand whose
-// reshard they are, -1 for ops. Everything that it is given must outlive it.
+// the choice is laid out as, without making the Program. Everything that it is given must outlive
+// it.
 class ChoiceSchedules {
  public:
   ChoiceSchedules(const Graph& flat, const std::string& entry, const Formulation& formulation,
@@ -26,13 +26,16 @@ class ChoiceSchedules {
   // code of an op sees values from outside, for which it is not made to wait.
   bool is_exact() const { return is_exact_; }
 
-  // By demand, for the next solve: the share of its reshards that would lengthen the step. Measured
-  // if the choice has a reshard there; else by how much is computed between the op that makes the
-  // value and the one that wants it.
-  std::vector<double> exposure(const std::vector<int>& choice,
-                               const analyze::StreamSchedule& schedule) const;
+  // By demand: how much of its reshards is on the critical chain of the schedule. If the choice has
+  // none there, one would be on it if nothing is computed between the op that makes the value and
+  // the one that wants it.
+  std::vector<double> criticality(const std::vector<int>& choice,
+                                  const analyze::StreamSchedule& schedule) const;
 
  private:
+  // By demand: 1 if nothing is computed between the op that makes the value and the one that wants
+  // it, 0 if that takes as long as a typical reshard. `seconds`: of each op, once.
+  std::vector<double> closeness(const std::vector<double>& seconds, double typical) const;
   // The reshard of one demand under the choice: its tasks, that wait for each other.
   const std::vector<analyze::Task>& steps(SpecId from, SpecId to, int version);
   void region(RegionId id);

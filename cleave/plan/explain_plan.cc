@@ -221,9 +221,12 @@ std::string explain_totals(const Plan& plan) {
     row(sum.kind + " " + sum.axes, sum.seconds,
         fmt::format("x{:.0f}, {} received", sum.count,
                     bytes_text(static_cast<int64_t>(sum.bytes))));
-  text += fmt::format("memory {} at {}, {} of it arguments{}\n", bytes_text(plan.memory.peak),
-                      plan.memory.peak_at, bytes_text(plan.memory.arguments),
-                      plan.memory.limit ? ", limit " + bytes_text(*plan.memory.limit) : "");
+  text += fmt::format(
+      "memory {} at {}, {} of it arguments{}\n", bytes_text(plan.memory.peak), plan.memory.peak_at,
+      bytes_text(plan.memory.arguments),
+      plan.memory.limit
+          ? ", limit " + limit_text(*plan.memory.limit, plan.memory.share, BytesStyle::Log)
+          : "");
   std::vector<const PlannedOp*> dearest;
   for (const PlannedOp& op : plan.ops) dearest.push_back(&op);
   std::stable_sort(dearest.begin(), dearest.end(), [](const PlannedOp* a, const PlannedOp* b) {

@@ -115,6 +115,7 @@ class Formulation {
   std::vector<int> definitions;     // by ValueId: the version in which its op leaves it; -1: none
   std::vector<BranchGroup> groups;  // outer ones before those inside
   std::vector<std::string> notes;
+  bool is_marked = false;  // ops say what an executor makes of them (analyze/kernels.h)
 
   // With what weight a branch counts, those around it included; 1 outside of all.
   double weight(int branch) const;

@@ -39,7 +39,8 @@ void Formulator::run() {
   arguments();
   region(function.body);
   finish_function(graph_.terminator(function.body));
-  if (analyze::is_marked(graph_, function.body)) hold_as_executed();
+  out_.is_marked = analyze::is_marked(graph_, function.body);
+  if (out_.is_marked) hold_as_executed();
   compact();
 }
 
@@ -216,7 +217,7 @@ void Formulator::visit_plain(NodeId id) {
         retarget(from, decision, picked(set, pick, i));
     }
     const bool fills = node.def->has(kRepeats) || node.def->has(kConstantLike);
-    free_[decision] = decision > 0 && fills;
+    free_[decision] = decision > 0 && (fills || is_inside_its_user(id, operands));
   }
   const int op = new_op(id, decision, &set, pick, operands);
   for (size_t i = 0; i < operands.size(); ++i)
@@ -228,6 +229,25 @@ void Formulator::visit_plain(NodeId id) {
     version_of_[result.index] = new_version(result, decision, list, position(id));
     settle(result);
   }
+}
+
+// An op of one tensor in memory whose result is in none: resharding the tensor costs no more than
+// resharding the result, unless the result is narrower.
+bool Formulator::is_inside_its_user(NodeId id, const std::vector<int>& operands) const {
+  const Node& node = graph_.node(id);
+  if (!node.def->has(kElementwise) || node.results.size() != 1) return false;
+  const ValueId result = node.results[0];
+  if (use_count_[result.index] != 1 || captured_[result.index]) return false;
+  if (analyze::spill_bytes(graph_, result) == 0) return false;
+  int tensors = 0;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const Type& type = graph_.operand_type(node, i);
+    if (type.shape.empty() || trivial_[node.operands[i].index]) continue;
+    if (out_.versions[operands[i]].spill_bytes > 0) return false;
+    if (type.byte_count() > graph_.result_type(node).byte_count()) return false;
+    ++tensors;
+  }
+  return tensors == 1;
 }
 
 bool Formulator::is_free(int version) const {

@@ -51,6 +51,7 @@ class Formulator {
   int join(NodeId id, const StrategySet& set, const std::vector<int>& operands,
            std::vector<int32_t>& pick);
   bool retarget(int decision, int target, ListId list);
+  bool is_inside_its_user(NodeId id, const std::vector<int>& operands) const;
   bool is_free(int version) const;
 
   int new_decision(int count, std::string label);

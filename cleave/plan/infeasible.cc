@@ -140,6 +140,7 @@ Infeasibility explain_infeasible(const Graph& graph, const PlannerOptions& optio
   internal_check(options.memory.has_value(), "nothing is infeasible without a limit");
   Infeasibility why;
   why.limit = *options.memory;
+  why.share = options.memory_share;
   PlannerResult result = make_plan(graph, options);
   why.least = result.least_memory;
   why.least_at = result.least_memory_at;
@@ -172,14 +173,19 @@ Infeasibility explain_infeasible(const Graph& graph, const PlannerOptions& optio
 }
 
 std::string Infeasibility::text() const {
-  std::string text = fmt::format("no plan fits {}\n", bytes_text(limit, BytesStyle::Limit));
+  std::string text = fmt::format("no plan fits {}\n", limit_text(limit, share, BytesStyle::Limit));
   if (least > limit)
     text += fmt::format("  proof: every plan holds at least {} at {}\n",
                         bytes_text(least, BytesStyle::Limit), least_at);
   else
     text += fmt::format("  every plan holds at least {} at {}\n",
                         bytes_text(least, BytesStyle::Limit), least_at);
-  if (enough) text += fmt::format("  {} is enough\n", bytes_text(*enough, BytesStyle::Limit));
+  if (enough) {
+    auto size = [](double bytes) { return bytes_text(bytes, BytesStyle::Limit); };
+    const auto usable = static_cast<double>(*enough);
+    text += fmt::format("  {} is enough{}\n", size(usable / share),
+                        share < 1 ? ", of which programs can use " + size(usable) : "");
+  }
   if (conflict.size() == 1) {
     text += fmt::format(
         "  the {} ({}) does not fit, even alone; without pins and annotations there is a plan\n",

@@ -8,8 +8,9 @@ namespace cleave::plan {
 // with fewer pins and annotations.
 struct Infeasibility {
   int64_t limit = 0;
-  int64_t least = 0;              // no plan takes less, proven
-  std::string least_at;           // where it is needed
+  double share = 1;      // of what a device has; `limit`, `least` and `enough` are after it
+  int64_t least = 0;     // no plan takes less, proven
+  std::string least_at;  // where it is needed
   std::optional<int64_t> enough;  // a limit under which there is a plan; at most 2% above another
                                   // under which none was found, or above `least`
   // A smallest set of pins and annotations of the module that the limit does not allow together;

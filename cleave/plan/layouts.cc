@@ -224,20 +224,23 @@ int Layouts::number(const Type& type) {
   return number;
 }
 
-double& Layouts::known(int type, SpecId from, SpecId to) {
-  std::vector<std::vector<double>>& rows = known_[type];
+ReshardPrice& Layouts::known(int type, SpecId from, SpecId to) {
+  std::vector<std::vector<ReshardPrice>>& rows = known_[type];
   if (rows.size() <= static_cast<size_t>(from)) rows.resize(specs_.size());
-  std::vector<double>& row = rows[from];
-  if (row.size() <= static_cast<size_t>(to))
-    row.resize(specs_.size(), std::numeric_limits<double>::quiet_NaN());
+  std::vector<ReshardPrice>& row = rows[from];
+  if (row.size() <= static_cast<size_t>(to)) {
+    ReshardPrice unknown;
+    unknown.seconds = std::numeric_limits<double>::quiet_NaN();
+    row.resize(specs_.size(), unknown);
+  }
   return row[to];
 }
 
-double Layouts::seconds(SpecId from, SpecId to, const Type& type) {
-  if (from == to || from == kNoSpec || to == kNoSpec) return 0;
+ReshardPrice Layouts::price(SpecId from, SpecId to, const Type& type) {
+  if (from == to || from == kNoSpec || to == kNoSpec) return {};
   const int t = number(type);
-  double& price = known(t, from, to);
-  if (std::isnan(price)) price = search(pricer(t), from, to, type);
+  ReshardPrice& price = known(t, from, to);
+  if (std::isnan(price.seconds)) price = search(pricer(t), from, to, type);
   return price;
 }
 
@@ -245,9 +248,10 @@ ReshardPlan Layouts::plan(SpecId from, SpecId to, const Type& type) {
   return pricer(number(type)).resharder.plan(specs_[from], specs_[to], type.shape, type.dtype);
 }
 
-std::vector<std::vector<double>> Layouts::tables(const std::vector<TableRequest>& requests,
-                                                 int threads, const std::function<bool()>& stop) {
-  std::vector<std::vector<double>> tables(requests.size());
+std::vector<std::vector<ReshardPrice>> Layouts::tables(const std::vector<TableRequest>& requests,
+                                                       int threads,
+                                                       const std::function<bool()>& stop) {
+  std::vector<std::vector<ReshardPrice>> tables(requests.size());
   std::vector<int> types;
   for (const TableRequest& request : requests) types.push_back(number(*request.type));
   run_parallel(kPricers, threads, [&](int p) {
@@ -260,11 +264,11 @@ std::vector<std::vector<double>> Layouts::tables(const std::vector<TableRequest>
   return tables;
 }
 
-std::vector<double> Layouts::table(const TableRequest& request, int type) {
+std::vector<ReshardPrice> Layouts::table(const TableRequest& request, int type) {
   const std::vector<SpecId>&from = *request.from, &to = *request.to;
-  std::vector<double> prices;
+  std::vector<ReshardPrice> prices;
   if (from[0] == kNoSpec || to[0] == kNoSpec) {
-    prices.assign(from.size() * to.size(), 0.0);
+    prices.resize(from.size() * to.size());
     return prices;
   }
   if (reshard_options(*mesh_, choice_.parts).whole_axes) {
@@ -276,14 +280,15 @@ std::vector<double> Layouts::table(const TableRequest& request, int type) {
   prices.reserve(from.size() * to.size());
   for (SpecId a : from)
     for (SpecId b : to) {
-      double& price = known(type, a, b);
-      if (std::isnan(price)) price = a == b ? 0 : search(pricer(type), a, b, *request.type);
+      ReshardPrice& price = known(type, a, b);
+      if (std::isnan(price.seconds))
+        price = a == b ? ReshardPrice{} : search(pricer(type), a, b, *request.type);
       prices.push_back(price);
     }
   return prices;
 }
 
-double Layouts::search(Pricer& pricer, SpecId from, SpecId to, const Type& type) const {
+ReshardPrice Layouts::search(Pricer& pricer, SpecId from, SpecId to, const Type& type) const {
   const ShardingSpec &a = specs_[from], &b = specs_[to];
   const int64_t devices = mesh_->num_devices();
   std::vector<std::string> dims;
@@ -306,7 +311,7 @@ double Layouts::search(Pricer& pricer, SpecId from, SpecId to, const Type& type)
   key += static_cast<char>(b.is_partial() ? static_cast<int>(b.partial_op) + 1 : 0);
   put(key, type.byte_count());
   auto [it, is_new] = pricer.prices.try_emplace(std::move(key));
-  if (is_new) it->second = pricer.resharder.seconds(a, b, type.shape, type.dtype);
+  if (is_new) it->second = pricer.resharder.price(a, b, type.shape, type.dtype);
   return it->second;
 }
 

@@ -59,9 +59,10 @@ class Layouts {
   // How many parts the tensor is cut into.
   int64_t shards(SpecId id) const;
 
-  // Seconds of the cheapest reshard: that of the search, kept by what it depends on (the axes of
-  // the dimensions that take part, whatever their order; divisibility; bytes).
-  double seconds(SpecId from, SpecId to, const Type& type);
+  // Of the cheapest reshard: that of the search, kept by what it depends on (the axes of the
+  // dimensions that take part, whatever their order; divisibility; bytes).
+  ReshardPrice price(SpecId from, SpecId to, const Type& type);
+  double seconds(SpecId from, SpecId to, const Type& type) { return price(from, to, type).seconds; }
   // From each of a list to each of another, row by row.
   struct TableRequest {
     const std::vector<SpecId>* from;
@@ -69,8 +70,9 @@ class Layouts {
     const Type* type;
   };
   // On several threads. `stop` is asked now and then; when it says yes, some tables stay empty.
-  std::vector<std::vector<double>> tables(const std::vector<TableRequest>& requests, int threads,
-                                          const std::function<bool()>& stop = {});
+  std::vector<std::vector<ReshardPrice>> tables(const std::vector<TableRequest>& requests,
+                                                int threads,
+                                                const std::function<bool()>& stop = {});
   // The steps of the cheapest reshard.
   ReshardPlan plan(SpecId from, SpecId to, const Type& type);
 
@@ -78,16 +80,16 @@ class Layouts {
   // Tensors of equal size are priced by the same one, so that two threads share nothing.
   struct Pricer {
     Resharder resharder;
-    std::unordered_map<std::string, double> prices;
+    std::unordered_map<std::string, ReshardPrice> prices;
   };
   static constexpr int kPricers = 2;
 
   int number(const Type& type);
   Pricer& pricer(int type) { return pricers_[pricer_of_[type]]; }
-  // Where the price of a reshard is kept; NaN: not asked for yet.
-  double& known(int type, SpecId from, SpecId to);
-  double search(Pricer& pricer, SpecId from, SpecId to, const Type& type) const;
-  std::vector<double> table(const TableRequest& request, int type);
+  // Where the price of a reshard is kept; seconds are NaN if it was not asked for yet.
+  ReshardPrice& known(int type, SpecId from, SpecId to);
+  ReshardPrice search(Pricer& pricer, SpecId from, SpecId to, const Type& type) const;
+  std::vector<ReshardPrice> table(const TableRequest& request, int type);
 
   MeshPtr mesh_;
   LayoutChoice choice_;
@@ -96,9 +98,9 @@ class Layouts {
   std::unordered_map<std::string, SpecId> ids_;
   std::unordered_map<std::string, std::vector<SpecId>> candidates_;
   std::unordered_map<std::string, int> types_;
-  std::vector<int> pricer_of_;                           // by type
-  std::unordered_map<int64_t, int> pricer_of_size_;      // by bytes
-  std::vector<std::vector<std::vector<double>>> known_;  // by type, from, to
+  std::vector<int> pricer_of_;                                 // by type
+  std::unordered_map<int64_t, int> pricer_of_size_;            // by bytes
+  std::vector<std::vector<std::vector<ReshardPrice>>> known_;  // by type, from, to
   std::string key_;
 };
 

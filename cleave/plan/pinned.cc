@@ -86,9 +86,10 @@ PlannerResult price_annotations(const PlannedModule& module, PlannerOptions opti
   if (result.plan) result.plan->bound = PlanBound::none(solver);
   // That these layouts do not fit says nothing of others.
   if (!result.plan && options.memory)
-    result.reason = fmt::format(
-        "the layouts that {} gives do not fit {}; they hold at least {} at {}", solver,
-        bytes_text(*options.memory), bytes_text(result.least_memory), result.least_memory_at);
+    result.reason =
+        fmt::format("the layouts that {} gives do not fit {}; they hold at least {} at {}", solver,
+                    limit_text(*options.memory, options.memory_share, BytesStyle::Log),
+                    bytes_text(result.least_memory), result.least_memory_at);
   result.proven = false;
   return result;
 }

@@ -142,6 +142,7 @@ Plan plan_of(const Json& json) {
     plan.bound.gap = bound.at("gap");
     plan.bound.step_bound = bound.value("step_bound", plan.bound.lower_bound);
     plan.bound.step_gap = bound.value("step_gap", plan.bound.gap);
+    plan.bound.model_gap = bound.value("model_gap", plan.bound.gap);
   }
   plan.bound.proven = bound.at("proven");
   plan.bound.cut = bound.at("cut");
@@ -149,6 +150,9 @@ Plan plan_of(const Json& json) {
   const Json& memory = json.at("memory");
   if (!memory.at("limit").is_null())
     plan.memory.limit = static_cast<int64_t>(amount(memory, "limit"));
+  plan.memory.share = memory.contains("share") ? amount(memory, "share") : 1;
+  if (plan.memory.share <= 0 || plan.memory.share > 1)
+    throw_user("plan: memory.share is {:g}; it must be above 0 and at most 1", plan.memory.share);
   plan.memory.peak = static_cast<int64_t>(amount(memory, "peak"));
   plan.memory.peak_at = memory.at("peak_at");
   plan.memory.arguments = static_cast<int64_t>(amount(memory, "arguments"));
@@ -244,7 +248,7 @@ PlanBound PlanBound::none(std::string solver) {
   bound.solver = std::move(solver);
   bound.exists = false;
   bound.gap = 1;
-  bound.step_gap = 1;
+  bound.step_gap = bound.model_gap = 1;
   return bound;
 }
 
@@ -259,16 +263,22 @@ std::string step_text(const Plan& plan, int decimals) {
   const PlanTotals& totals = plan.totals;
   const PlanBound& bound = plan.bound;
   const auto text = [&](double seconds) { return seconds_text(seconds, decimals); };
-  const std::string sum = text(totals.seconds) + to_string(bound, text(bound.lower_bound));
-  if (totals.step_seconds == totals.seconds) return sum;
-  const std::string least =
-      bound.exists ? fmt::format(", at least {}{} (gap {:.3f}%)", text(bound.step_bound),
-                                 bound.alike ? " with layers alike" : "", 100 * bound.step_gap)
-                   : std::string();
+  if (totals.step_seconds == totals.seconds)
+    return text(totals.seconds) + to_string(bound, text(bound.lower_bound));
+  const char* alike = bound.alike ? " with layers alike" : "";
+  const std::string least = bound.exists
+                                ? fmt::format(", at least {}{} (gap {:.3f}%)",
+                                              text(bound.step_bound), alike, 100 * bound.step_gap)
+                                : std::string();
+  const std::string model =
+      bound.exists ? fmt::format("; the additive model that chose it has a gap of {:.3f}%{}{}",
+                                 100 * bound.model_gap, alike, bound.cut ? ", cut short" : "")
+                   : fmt::format("; {} gives no bound", bound.solver);
   return fmt::format(
-      "{}{}\n  {} compute, {} communication of which {} exposed\n  without overlap {}",
+      "{}{}\n  {} compute, {} communication of which {} exposed\n  without overlap {}{}",
       text(totals.step_seconds), least, text(totals.step_seconds - totals.exposed_seconds),
-      text(totals.communication_seconds), text(totals.exposed_seconds), sum);
+      text(totals.communication_seconds), text(totals.exposed_seconds), text(totals.seconds),
+      model);
 }
 
 const PlannedValue* Plan::find_value(std::string_view name) const {
@@ -295,9 +305,11 @@ std::string to_json(const Plan& plan, int indent) {
                  {"cut", plan.bound.cut},
                  {"alike", plan.bound.alike},
                  {"step_bound", plan.bound.exists ? Json(plan.bound.step_bound) : Json(nullptr)},
-                 {"step_gap", plan.bound.exists ? Json(plan.bound.step_gap) : Json(nullptr)}}},
+                 {"step_gap", plan.bound.exists ? Json(plan.bound.step_gap) : Json(nullptr)},
+                 {"model_gap", plan.bound.exists ? Json(plan.bound.model_gap) : Json(nullptr)}}},
                {"memory",
                 {{"limit", plan.memory.limit ? Json(*plan.memory.limit) : Json(nullptr)},
+                 {"share", plan.memory.share},
                  {"peak", plan.memory.peak},
                  {"peak_at", plan.memory.peak_at},
                  {"arguments", plan.memory.arguments}}},
@@ -351,6 +363,13 @@ void write_plan(const Plan& plan, const std::string& path) {
   write_file(path, to_json(plan) + "\n");
 }
 
+std::string limit_text(int64_t limit, double share, BytesStyle style) {
+  const std::string usable = bytes_text(static_cast<double>(limit), style);
+  if (share >= 1) return usable;
+  return fmt::format("{}, of which programs can use {}",
+                     bytes_text(static_cast<double>(limit) / share, style), usable);
+}
+
 std::vector<std::string> diff(const Plan& before, const Plan& after) {
   std::vector<std::string> lines;
   auto field = [&](const char* name, const auto& a, const auto& b) {
@@ -360,7 +379,7 @@ std::vector<std::string> diff(const Plan& before, const Plan& after) {
   field("mesh", to_string(*before.mesh), to_string(*after.mesh));
   field("machine", before.machine, after.machine);
   auto limit = [](const Plan& plan) {
-    return plan.memory.limit ? bytes_text(*plan.memory.limit, BytesStyle::Limit)
+    return plan.memory.limit ? limit_text(*plan.memory.limit, plan.memory.share, BytesStyle::Limit)
                              : std::string("none");
   };
   field("memory limit", limit(before), limit(after));

@@ -9,6 +9,10 @@
 #include "cleave/core/mesh.h"
 #include "cleave/core/sharding.h"
 
+namespace cleave {
+enum class BytesStyle : uint8_t;  // units.h
+}
+
 namespace cleave::plan {
 
 // The chosen layout of every value and the chosen way to run every op, what they cost, and what
@@ -94,6 +98,9 @@ struct PlanBound {
   bool alike = false;      // the bound is one for plans that give layers that look alike one choice
   double step_bound = 0;   // no choice has a shorter schedule; 0 if no bound is known
   double step_gap = 0;     // (step - bound) / step; 1 if no bound is known
+  // Of the sum that was solved for this plan: if collectives overlap with computation, what is
+  // hidden counts less in it than what is critical. The gap of the plan as a plain sum otherwise.
+  double model_gap = 0;
 
   static PlanBound none(std::string solver);
   bool operator==(const PlanBound&) const = default;
@@ -104,12 +111,16 @@ struct PlanBound {
 std::string to_string(const PlanBound& bound, const std::string& least);
 
 struct PlanMemory {
-  std::optional<int64_t> limit;  // bytes of one device
+  std::optional<int64_t> limit;  // bytes that the plan may hold on one device
+  double share = 1;              // of what the device has: the rest is not for programs
   int64_t peak = 0;              // over the schedule, by the planner's count
   std::string peak_at;           // the op at which it is reached
   int64_t arguments = 0;         // of which arguments
   bool operator==(const PlanMemory&) const = default;
 };
+
+// "80.00 GiB, of which programs can use 60.00 GiB", or "80.00 GiB" if they can use all of it.
+std::string limit_text(int64_t limit, double share, BytesStyle style);
 
 // What people compare steps by (figures.h).
 struct PlanFigures {

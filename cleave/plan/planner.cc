@@ -66,7 +66,8 @@ class Planning {
     if (solution_.feasible) {
       schedules_.emplace(module_.flat, module_.entry, formulation_, layouts_, options_.trips);
       schedule_ = schedules_->lay_out(choice_);
-      shorten();
+      model_gap_ = solution_.gap();
+      if (shortens() && schedule_.communication() > 0) shorten();
       result_.plan = plan();
     } else {
       say_why_not();
@@ -239,44 +240,85 @@ class Planning {
     return seconds;
   }
 
-  // The solution is the one with the least sum. Reshards that the schedule hides get cheaper, those
-  // that it exposes stay dear, and so on with each new solution; the one with the shortest schedule
-  // is kept. Its bound as a sum remains that of the first.
+  // Whether plans are chosen by their schedules.
+  bool shortens() const {
+    return options_.overlap && options_.profile->executor.overlaps &&
+           options_.solver == PlanSolver::Cleave && formulation_.groups.empty();
+  }
+
+  // The first solution is the one with the least sum. What is on the critical chain of its schedule
+  // counts in full in the next solve, and the rest by how busy its stream is, as one of many
+  // collectives that run together; and so on. The choice with the shortest schedule is kept.
   void shorten() {
     constexpr int kRounds = 3;
-    constexpr double kEffort = 0.1;  // seconds of two present-day cores, of each round
-    const bool worth = options_.overlap && options_.profile->executor.overlaps &&
-                       options_.solver == PlanSolver::Cleave && formulation_.groups.empty();
-    if (!worth || schedule_.communication() <= 0) return;
-    PlannerOptions how = options_;
-    how.effort = solver::default_effort(kEffort);
-    if (options_.effort) how.effort = std::min(how.effort, options_.effort);
     std::vector<int> now = choice_;
     analyze::StreamSchedule laid = schedule_;
-    trace(
-        fmt::format("the least sum takes {:.6g} s, {:.6g} s exposed", laid.seconds, laid.exposed));
-    std::vector<double> weights(formulation_.demands.size(), 1.0);
+    std::vector<double> critical(formulation_.demands.size(), 0.0);
     std::set<std::vector<int>> tried{now};
-    for (int round = 0; round < kRounds && !is_late(); ++round) {
-      const std::vector<double> exposed = schedules_->exposure(now, laid);
+    double inside = 1, across = 1;  // what communication that is hidden weighs beside computation
+    trace(fmt::format("the least sum takes {}", to_string(laid)));
+    for (int round = 1; round <= kRounds && !is_late(); ++round) {
       // Half of what was assumed before keeps the rounds from going back and forth.
-      for (size_t d = 0; d < weights.size(); ++d)
-        weights[d] = round == 0 ? exposed[d] : (weights[d] + exposed[d]) / 2;
+      const std::vector<double> found = schedules_->criticality(now, laid);
+      for (size_t d = 0; d < found.size(); ++d) critical[d] = (critical[d] + found[d]) / 2;
+      inside = next_weight(inside, laid, analyze::Stream::Inside);
+      across = next_weight(across, laid, analyze::Stream::Across);
+      std::vector<ReshardWeights> weights;
+      for (double c : critical) weights.push_back({c, 1 - c, inside * (1 - c), across * (1 - c)});
       tables_->weigh(weights);
-      std::vector<int> by_class(tables_->classes().count);
-      for (size_t d = 0; d < now.size(); ++d) by_class[tables_->classes().of[d]] = now[d];
-      const solver::Solution found =
-          LazySolver(*tables_, how, clock_, stats()).run(options_.memory, by_class, now);
-      if (!found.feasible || !tried.insert(now).second) break;
+      const solver::Solution solution = solve_again(now, options_.memory);
+      if (!solution.feasible || !tried.insert(now).second) break;
       laid = schedules_->lay_out(now);
-      trace(fmt::format("round {} of overlap: {:.6g} s, {:.6g} s exposed", round + 1, laid.seconds,
-                        laid.exposed));
+      trace(fmt::format("round {}: {}", round, to_string(laid)));
       if (laid.seconds >= schedule_.seconds) continue;
       choice_ = now;
       schedule_ = laid;
+      model_gap_ = solution.gap();
       is_first_ = false;
     }
-    tables_->weigh(std::vector<double>(weights.size(), 1.0));
+    bound_by_streams();
+    tables_->weigh(std::vector<ReshardWeights>(critical.size()));
+  }
+
+  // A stream that is busier than the computation has to become cheaper to choose, and one that is
+  // idle half of the time may be used more.
+  static double next_weight(double weight, const analyze::StreamSchedule& laid,
+                            analyze::Stream stream) {
+    constexpr double kBusy = 0.9, kLeast = 0.1, kMost = 2;
+    const double share = laid.busy[static_cast<size_t>(stream)] /
+                         std::max(1e-30, laid.busy[static_cast<size_t>(analyze::Stream::Compute)]);
+    return std::clamp(weight * std::clamp(share / kBusy, 0.5, 2.0), kLeast, kMost);
+  }
+
+  // With the weights that the tables have, from `choice`.
+  solver::Solution solve_again(std::vector<int>& choice, std::optional<int64_t> limit) {
+    constexpr double kEffort = 0.05;  // seconds of two present-day cores
+    PlannerOptions how = options_;
+    how.effort = solver::default_effort(kEffort);
+    if (options_.effort) how.effort = std::min(how.effort, options_.effort);
+    std::vector<int> by_class(tables_->classes().count);
+    for (size_t d = 0; d < choice.size(); ++d) by_class[tables_->classes().of[d]] = choice[d];
+    return LazySolver(*tables_, how, clock_, stats()).run(limit, by_class, choice);
+  }
+
+  // No schedule is shorter than the work of any of its streams, nor than a mean of them.
+  // Collectives count with their shares of those that run as one (ReshardPrice).
+  void bound_by_streams() {
+    constexpr double kWeight = 4;  // of the busiest stream, beside computation
+    using analyze::Stream;
+    const auto busy = [&](Stream stream) { return schedule_.busy[static_cast<size_t>(stream)]; };
+    const Stream stream =
+        busy(Stream::Inside) > busy(Stream::Across) ? Stream::Inside : Stream::Across;
+    if (is_late() || busy(stream) <= busy(Stream::Compute)) return;
+    ReshardWeights weights{0, 1, 0, 0};
+    (stream == Stream::Inside ? weights.inside : weights.across) = kWeight;
+    tables_->weigh(std::vector<ReshardWeights>(formulation_.demands.size(), weights));
+    std::vector<int> choice = choice_;
+    // A bound for all memory is one for less.
+    const solver::Solution solution = solve_again(choice, std::nullopt);
+    stream_bound_ =
+        (static_cast<double>(solution.lower_bound) * kCostUnit - rounding_slack()) / (1 + kWeight);
+    trace(fmt::format("streams take at least {:.6g} s", stream_bound_));
   }
 
   bool is_late() const {
@@ -307,6 +349,7 @@ class Planning {
     plan.bound.alike = is_alike_ && !is_cut_;
     plan.bound.cut = solution_.effort_cut && !solution_.proven;
     plan.memory.limit = options_.memory;
+    plan.memory.share = options_.memory_share;
     const std::vector<int64_t> memory = tables_->memory(choice_);
     const auto peak = std::max_element(memory.begin(), memory.end());
     plan.memory.peak = *peak;
@@ -336,9 +379,11 @@ class Planning {
     totals.exposed_seconds = own.exposed;
     bound.step_bound = bound.lower_bound;
     bound.step_gap = bound.gap;
+    bound.model_gap = overlaps ? model_gap_ : bound.gap;
     if (!overlaps) return;
     // All computation is on one stream, so that no schedule is shorter than it.
-    bound.step_bound = std::clamp(tables_->least_compute(), 0.0, totals.step_seconds);
+    bound.step_bound =
+        std::clamp(std::max(tables_->least_compute(), stream_bound_), 0.0, totals.step_seconds);
     bound.step_gap = 1 - bound.step_bound / std::max(1e-30, totals.step_seconds);
   }
 
@@ -377,6 +422,8 @@ class Planning {
   std::optional<ChoiceSchedules> schedules_;
   analyze::StreamSchedule schedule_;  // of choice_
   bool is_first_ = true;              // choice_ is that of solution_
+  double model_gap_ = 0;              // of the sum that choice_ was solved for
+  double stream_bound_ = 0;           // seconds that every schedule takes at least
   std::vector<int> choice_;           // by decision
   bool is_cut_ = false;
   bool is_alike_ = false;  // the solution has one choice for all layers that look alike

@@ -20,7 +20,8 @@ struct PlannerOptions {
   MeshPtr mesh;
   const MachineProfile* profile = nullptr;  // of the machine; not null
   std::string machine;                      // its name for the plan; empty: the profile's
-  std::optional<int64_t> memory;            // bytes of a device; none: no limit
+  std::optional<int64_t> memory;  // bytes that a plan may hold on a device; none: no limit
+  double memory_share = 1;        // of what a device has; it is only said: memory is after it
   std::vector<Pin> pins;
   std::vector<std::string> ignored = {};  // annotations of the module that do not count, by name
   std::string entry = "main";

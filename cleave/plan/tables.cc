@@ -6,11 +6,25 @@
 
 #include "cleave/core/error.h"
 #include "cleave/core/parallel.h"
+#include "cleave/reshard/reordered_bytes.h"
 
 namespace cleave::plan {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
+// Seconds that are forbidden with any weight.
+constexpr double kNever = 1e30;
+
+ReshardWeights times(double count, const ReshardWeights& weights) {
+  return {count * weights.seconds, count * weights.local, count * weights.inside,
+          count * weights.across};
+}
+
+void add(ReshardWeights& to, const ReshardWeights& more) {
+  to.seconds += more.seconds;
+  to.local += more.local;
+  to.inside += more.inside;
+  to.across += more.across;
+}
 
 int64_t units(double seconds) {
   const double count = seconds / kCostUnit;
@@ -109,18 +123,19 @@ double Tables::least_compute() const {
   return least;
 }
 
-void Tables::weigh(const std::vector<double>& by_demand) {
+void Tables::weigh(const std::vector<ReshardWeights>& by_demand) {
   for (Edge& edge : edges_)
-    for (Part& part : edge.parts) part.times = 0;
+    for (Part& part : edge.parts) part.weights = {0};
   for (size_t d = 0; d < places_.size(); ++d) {
     const auto [edge, part] = places_[d];
     if (part < 0) continue;
     const Demand& demand = formulation_.demands[d];
-    const double times = demand.times * formulation_.weight(demand.branch) * by_demand[d];
+    const ReshardWeights weights =
+        times(demand.times * formulation_.weight(demand.branch), by_demand[d]);
     if (edge >= 0)
-      edges_[edge].parts[part].times += times;
+      add(edges_[edge].parts[part].weights, weights);
     else
-      unary_parts_[part].times = times;
+      unary_parts_[part].weights = weights;
   }
   unary_ = unary_ops_;
   add_unary_demands();
@@ -133,12 +148,12 @@ void Tables::add_demands() {
     const Version& version = formulation_.versions[demand.version];
     if (version.decision == demand.decision && version.list == demand.list) continue;
     const int table = reshards(demand);
-    const double times = demand.times * formulation_.weight(demand.branch);
+    const ReshardWeights weights{demand.times * formulation_.weight(demand.branch)};
     const int a = classes_.of[version.decision], b = classes_.of[demand.decision];
     const size_t ka = counts_[a], kb = counts_[b];
     if (a == b || ka == 1 || kb == 1) {
       places_[d] = {-1, static_cast<int>(unary_parts_.size())};
-      unary_parts_.push_back({ka == 1 ? b : a, table, a == b ? ka + 1 : 1, times});
+      unary_parts_.push_back({ka == 1 ? b : a, table, a == b ? ka + 1 : 1, weights});
       continue;
     }
     const int lo = std::min(a, b), hi = std::max(a, b);
@@ -151,9 +166,9 @@ void Tables::add_demands() {
     });
     places_[d] = {static_cast<int>(it->second), static_cast<int>(same - parts.begin())};
     if (same == parts.end())
-      parts.push_back({table, a > b, times});
+      parts.push_back({table, a > b, weights});
     else
-      same->times += times;
+      add(same->weights, weights);
   }
 }
 
@@ -162,12 +177,12 @@ void Tables::price() {
   for (const Reshards& table : reshards_)
     requests.push_back({&formulation_.list(table.from), &formulation_.list(table.to),
                         &formulation_.type(table.version)});
-  std::vector<std::vector<double>> prices =
+  std::vector<std::vector<ReshardPrice>> prices =
       layouts_.tables(requests, options_.threads, options_.stop);
   for (size_t i = 0; i < reshards_.size(); ++i) {
     Reshards& table = reshards_[i];
-    table.seconds = std::move(prices[i]);
-    if (table.seconds.empty()) {
+    table.prices = std::move(prices[i]);
+    if (table.prices.empty()) {
       is_complete_ = false;
       return;
     }
@@ -175,20 +190,21 @@ void Tables::price() {
     for (size_t a = 0; a < table.spills.size(); ++a)
       for (size_t b = 0; b < to.size(); ++b)
         if (from[a] != to[b] && to[b] != kNoSpec)
-          table.seconds[a * to.size() + b] += table.spills[a];
+          table.prices[a * to.size() + b] += {table.spills[a], table.spills[a], 0, 0};
     if (table.copy < 0) continue;
     const std::vector<bool>& alias = formulation_.versions[table.copy].alias;
     for (size_t i = 0; i < from.size(); ++i)
       for (size_t j = 0; j < to.size(); ++j)
-        if (alias[j] != (from[i] == to[j])) table.seconds[i * to.size() + j] = kNever;
+        if (alias[j] != (from[i] == to[j]))
+          table.prices[i * to.size() + j] = {kNever, kNever, kNever, kNever};
   }
 }
 
 void Tables::add_unary_demands() {
   for (const UnaryPart& part : unary_parts_) {
-    const std::vector<double>& seconds = reshards_[part.reshards].seconds;
+    const std::vector<ReshardPrice>& prices = reshards_[part.reshards].prices;
     std::vector<double>& unary = unary_[part.to];
-    for (size_t c = 0; c < unary.size(); ++c) unary[c] += seconds[c * part.step] * part.times;
+    for (size_t c = 0; c < unary.size(); ++c) unary[c] += part.weights.of(prices[c * part.step]);
   }
 }
 
@@ -196,13 +212,13 @@ void Tables::fill(const Edge& edge, std::vector<int64_t>& costs) const {
   const size_t ka = counts_[edge.a], kb = counts_[edge.b];
   std::vector<double> sum(ka * kb, 0.0);
   for (const Part& part : edge.parts) {
-    const double* seconds = reshards_[part.reshards].seconds.data();
+    const ReshardPrice* prices = reshards_[part.reshards].prices.data();
     if (!part.swapped) {
-      for (size_t i = 0; i < ka * kb; ++i) sum[i] += seconds[i] * part.times;
+      for (size_t i = 0; i < ka * kb; ++i) sum[i] += part.weights.of(prices[i]);
       continue;
     }
     for (size_t j = 0; j < kb; ++j)
-      for (size_t i = 0; i < ka; ++i) sum[i * kb + j] += seconds[j * ka + i] * part.times;
+      for (size_t i = 0; i < ka; ++i) sum[i * kb + j] += part.weights.of(prices[j * ka + i]);
   }
   costs.resize(sum.size());
   for (size_t i = 0; i < sum.size(); ++i) costs[i] = units(sum[i]);
@@ -241,8 +257,14 @@ int64_t Tables::temporary(const Demand& demand, SpecId from, SpecId to) const {
   const Type& type = formulation_.type(demand.version);
   const bool ends = version.takes_memory && version.alias.empty() &&
                     version.last == formulation_.ops[demand.op].position;
-  const int64_t replaced = ends ? layouts_.bytes(from, type) : 0;
-  return std::max<int64_t>(0, layouts_.bytes(to, type) - replaced);
+  const int64_t held = layouts_.bytes(from, type), made = layouts_.bytes(to, type);
+  if (!formulation_.is_marked) return std::max<int64_t>(0, made - (ends ? held : 0));
+  // A value that no kernel writes is written for the reshard.
+  const bool spills = !version.takes_memory && version.alias.empty();
+  const int64_t copy =
+      reordered_bytes(layouts_.spec(from), layouts_.spec(to), type.shape, type.dtype);
+  const int64_t beside = std::max(copy, copy + made - (ends || spills ? held : 0));
+  return beside + (spills ? held : 0);
 }
 
 void Tables::add_temporaries(int position, int64_t time, solver::Problem& problem) const {
@@ -452,7 +474,7 @@ double Tables::seconds(const std::vector<int>& choice) const {
     for (const Part& part : edge.parts) {
       const int from = part.swapped ? edge.b : edge.a, to = part.swapped ? edge.a : edge.b;
       const size_t at = static_cast<size_t>(by_class[from]) * counts_[to] + by_class[to];
-      total += reshards_[part.reshards].seconds[at] * part.times;
+      total += part.weights.of(reshards_[part.reshards].prices[at]);
     }
   return total;
 }

@@ -24,7 +24,19 @@ Classes every_decision_apart(const Formulation& formulation);
 // Decisions that look alike from nearby: the same ops on the same types, with the same choices,
 // next to decisions that look alike, `rounds` steps far. The middle layers of a deep model are
 // alike; the first and the last are themselves. Compared in full, not by hash.
-Classes tie_alike(const Formulation& formulation, int rounds = 4);
+Classes tie_alike(const Formulation& formulation, int rounds = 1);
+
+// How much of a reshard counts, by what it takes (ReshardPrice): all that it takes alone, unless
+// something else is said.
+struct ReshardWeights {
+  double seconds = 1;
+  double local = 0, inside = 0, across = 0;
+
+  double of(const ReshardPrice& price) const {
+    return seconds * price.seconds + local * price.local + inside * price.inside +
+           across * price.across;
+  }
+};
 
 struct TableOptions {
   int threads = 1;
@@ -57,8 +69,8 @@ class Tables {
   std::vector<int64_t> memory(const std::vector<int>& choice) const;
   // At every position, the sum of the least that each class can take there.
   std::vector<int64_t> least_memory() const;
-  // Counts the reshards of each demand with a weight above 0 from now on; all have 1 at first.
-  void weigh(const std::vector<double>& by_demand);
+  // Counts the reshards of each demand with these weights from now on.
+  void weigh(const std::vector<ReshardWeights>& by_demand);
   // Seconds of ops that every choice takes at least: each decision at its cheapest, changes of
   // layout for nothing.
   double least_compute() const;
@@ -77,13 +89,13 @@ class Tables {
     int copy;     // a version that is either the source itself or something else; -1: none
     // By choice of `from`: what is paid beside, because the value was in no memory; empty: nothing.
     std::vector<double> spills;
-    std::vector<double> seconds;
+    std::vector<ReshardPrice> prices;
   };
   // Edges are kept as what they are sums of: layers that are alike add the same again and again.
   struct Part {
     int reshards;
     bool swapped;
-    double times;
+    ReshardWeights weights;  // by times
   };
   struct Edge {
     int a, b;
@@ -128,7 +140,7 @@ class Tables {
     int to;  // a class
     int reshards;
     size_t step;  // between the entries that count
-    double times;
+    ReshardWeights weights;
   };
   std::vector<UnaryPart> unary_parts_;
   // By demand: where its times are counted, in a part of an edge or among those of one class.

@@ -26,13 +26,18 @@ std::string entry_of(const Graph& graph, const PassOptions& options) {
 }  // namespace
 
 void register_partition_passes(PassRegistry& registry) {
-  registry.add({"cleave-partition",
-                {"entry", "mesh"},
-                [](Graph& graph, const PassOptions& options, PassContext&) {
-                  graph = to_module(partition(graph, {.entry = entry_of(graph, options),
-                                                      .mesh = mesh_of(graph, options),
-                                                      .verified = true}));
-                }});
+  registry.add(
+      {"cleave-partition",
+       {"entry", "mesh", "device", "alike"},
+       [](Graph& graph, const PassOptions& options, PassContext&) {
+         const MeshPtr mesh = mesh_of(graph, options);
+         const int64_t device = options.get_int("device", 0);
+         if (device < 0 || device >= mesh->num_devices())
+           throw_user("-cleave-partition: there is no device {} in {}", device, to_string(*mesh));
+         const Program program =
+             partition(graph, {.entry = entry_of(graph, options), .mesh = mesh, .verified = true});
+         graph = to_module(program, device, options.get_bool("alike"));
+       }});
   registry.add({"cleave-random-shardings",
                 {"entry", "mesh", "seed"},
                 [](Graph& graph, const PassOptions& options, PassContext&) {

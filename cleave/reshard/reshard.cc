@@ -88,7 +88,7 @@ struct Resharder::Impl {
   ReshardOptions options;
   std::vector<std::unique_ptr<LinkCache>> links;
   std::vector<std::unique_ptr<EvenReshards>> even;
-  std::unordered_map<std::string, double> searched;  // seconds
+  std::unordered_map<std::string, ReshardPrice> searched;
 
   // Null where every reshard is a search of its own.
   EvenReshards* even_on(const MeshPtr& mesh) {
@@ -263,6 +263,25 @@ struct Resharder::Impl {
     return plan;
   }
 
+  // Steps between meshes, and to and from single devices, are taken to go across nodes.
+  ReshardPrice price_of(const ReshardPlan& plan, const MeshPtr& mesh) {
+    ReshardPrice sum;
+    for (const ReshardStep& step : plan.steps) {
+      const auto kind = collective_kind_from_name(name(step.kind));
+      ReshardPrice price{step.seconds, 0, 0, 0};
+      if (kind && !step.links.empty() && *step.after.mesh == *mesh) {
+        price = links_of(mesh).price(*kind, step.links, step.buffer);
+        price.seconds = step.seconds;
+      } else if (step.bytes > 0) {
+        price.across = step.seconds;
+      } else {
+        price.local = step.seconds;
+      }
+      sum += price;
+    }
+    return sum;
+  }
+
   std::vector<EvenReshards::Stop> find_way(const ShardingSpec& from, const ShardingSpec& to,
                                            const Shape& shape, DType dtype) {
     if (EvenReshards* all = even_on(from.mesh))
@@ -293,29 +312,39 @@ ReshardPlan Resharder::plan(const ShardingSpec& from, const ShardingSpec& to, co
 
 double Resharder::seconds(const ShardingSpec& from, const ShardingSpec& to, const Shape& shape,
                           DType dtype) {
-  if (Impl::involves_single_device(from, to)) return plan(from, to, shape, dtype).seconds;
-  if (from.same_layout(to) || (from.is_fully_replicated() && to.is_fully_replicated())) return 0;
-  if (EvenReshards* all = impl_->even_on(from.mesh))
-    if (const auto seconds = all->seconds(from, to, shape, dtype)) return *seconds;
-  check_arguments(from, to, shape, /*trusted=*/true);
-  if (!impl_->options.whole_axes) return impl_->search(from, to, shape, dtype).path.seconds;
+  return price(from, to, shape, dtype).seconds;
+}
+
+ReshardPrice Resharder::price(const ShardingSpec& from, const ShardingSpec& to, const Shape& shape,
+                              DType dtype) {
+  const bool is_single = Impl::involves_single_device(from, to);
+  if (!is_single &&
+      (from.same_layout(to) || (from.is_fully_replicated() && to.is_fully_replicated())))
+    return {};
+  if (EvenReshards* all = is_single ? nullptr : impl_->even_on(from.mesh))
+    if (const auto price = all->price(from, to, shape, dtype)) return *price;
+  check_arguments(from, to, shape, /*trusted=*/!is_single);
+  if (!impl_->options.whole_axes || is_single)
+    return impl_->price_of(impl_->plan(from, to, shape, dtype), from.mesh);
   // Who asks by whole axes asks for all pairs, and often for the same.
   const auto [known, is_new] = impl_->searched.try_emplace(
       fmt::format("{}>{}:{}x{}", to_string(from), to_string(to), to_string(shape), name(dtype)));
-  if (is_new) known->second = impl_->search(from, to, shape, dtype).path.seconds;
+  if (is_new) known->second = impl_->price_of(impl_->plan(from, to, shape, dtype), from.mesh);
   return known->second;
 }
 
-std::vector<double> Resharder::table(const std::vector<const ShardingSpec*>& from,
-                                     const std::vector<const ShardingSpec*>& to, const Shape& shape,
-                                     DType dtype) {
-  std::vector<double> prices(from.size() * to.size(), std::numeric_limits<double>::quiet_NaN());
-  if (from.empty() || to.empty()) return prices;
+std::vector<ReshardPrice> Resharder::table(const std::vector<const ShardingSpec*>& from,
+                                           const std::vector<const ShardingSpec*>& to,
+                                           const Shape& shape, DType dtype) {
+  if (from.empty() || to.empty()) return {};
+  std::vector<ReshardPrice> prices;
   if (EvenReshards* all = impl_->even_on(from[0]->mesh))
     prices = all->table(from, to, shape, dtype);
+  const bool is_asked_apart = prices.empty();
+  prices.resize(from.size() * to.size());
   for (size_t i = 0; i < prices.size(); ++i)
-    if (std::isnan(prices[i]))
-      prices[i] = seconds(*from[i / to.size()], *to[i % to.size()], shape, dtype);
+    if (is_asked_apart || std::isnan(prices[i].seconds))
+      prices[i] = price(*from[i / to.size()], *to[i % to.size()], shape, dtype);
   return prices;
 }
 

@@ -66,7 +66,9 @@ struct ReshardStep {
   // By dimension: AllGather, AllSlice, ReduceScatter, ShardedToPartial. Empty for the others.
   std::vector<AxisList> dim_axes;
   std::vector<AllToAllMove> moves;  // AllToAll; no dimension appears twice
-  AxisList axes;  // every axis that the step works on, in mesh order; empty for CollectivePermute
+  AxisList axes;   // every axis that the step works on, in mesh order; empty for CollectivePermute
+  AxisList links;  // the axes along which devices exchange something; empty for local steps
+  double buffer = 0;  // of a collective: bytes of the larger side of a device's buffer
   ShardingSpec after;
   int64_t bytes = 0;  // received by one device, at most
   double seconds = 0;
@@ -77,6 +79,22 @@ struct ReshardPlan {
   double seconds = 0;
   int64_t bytes = 0;       // received by one device, at most
   int64_t peak_bytes = 0;  // operand and result of a step together, at most, on one device
+};
+
+// What a reshard takes: alone, and by what does the work if it runs among many others, where
+// collectives that run as one take their shares of it (share_of_combined).
+struct ReshardPrice {
+  double seconds = 0;  // alone
+  double local = 0;    // of which the device copies
+  double inside = 0;   // collectives inside nodes, shares
+  double across = 0;   // collectives across nodes, shares
+  ReshardPrice& operator+=(const ReshardPrice& other) {
+    seconds += other.seconds;
+    local += other.local;
+    inside += other.inside;
+    across += other.across;
+    return *this;
+  }
 };
 
 struct ReshardOptions {
@@ -115,10 +133,12 @@ class Resharder {
                    DType dtype);
   // plan(...).seconds, for specs that were verified before.
   double seconds(const ShardingSpec& from, const ShardingSpec& to, const Shape& shape, DType dtype);
+  ReshardPrice price(const ShardingSpec& from, const ShardingSpec& to, const Shape& shape,
+                     DType dtype);
   // The same from each of a list to each of another, row by row.
-  std::vector<double> table(const std::vector<const ShardingSpec*>& from,
-                            const std::vector<const ShardingSpec*>& to, const Shape& shape,
-                            DType dtype);
+  std::vector<ReshardPrice> table(const std::vector<const ShardingSpec*>& from,
+                                  const std::vector<const ShardingSpec*>& to, const Shape& shape,
+                                  DType dtype);
   const MachineProfile& profile() const;
 
  private:

@@ -76,15 +76,15 @@ EvenReshards::Shaped& EvenReshards::shaped(const Shape& shape, DType dtype) {
     double held = bytes;
     for (size_t a = 0; a < n; ++a)
       if (buffer >> a & 1) held /= static_cast<double>(sizes_[a]);
-    sized->prices[Lattice::price_index(Lattice::kCopy, 0, buffer, n)] =
-        copy_seconds(held, *profile_);
+    const double copy = copy_seconds(held, *profile_);
+    sized->prices[Lattice::price_index(Lattice::kCopy, 0, buffer, n)] = {copy, copy, 0, 0};
     for (uint32_t set = 1; set < 1u << n; ++set) {
       AxisList axes;
       for (size_t a = 0; a < n; ++a)
         if (set >> a & 1) append_axis(axes, atoms_[a]);
-      const GroupCosts& costs = links_->costs(std::move(axes));
       for (int kind = 0; kind < kNumCollectiveKinds; ++kind)
-        sized->prices[Lattice::price_index(kind, set, buffer, n)] = costs[kind].seconds(held);
+        sized->prices[Lattice::price_index(kind, set, buffer, n)] =
+            links_->price(static_cast<CollectiveKind>(kind), axes, held);
     }
   }
   return entry;
@@ -129,21 +129,23 @@ int32_t EvenReshards::find(const ShardingSpec& spec, const Shaped& shaped) const
   return state ? shaped.sized->lattice->find(*state) : -1;
 }
 
-std::vector<double> EvenReshards::table(const std::vector<const ShardingSpec*>& from,
-                                        const std::vector<const ShardingSpec*>& to,
-                                        const Shape& shape, DType dtype) {
+std::vector<ReshardPrice> EvenReshards::table(const std::vector<const ShardingSpec*>& from,
+                                              const std::vector<const ShardingSpec*>& to,
+                                              const Shape& shape, DType dtype) {
   Shaped& entry = shaped(shape, dtype);
   std::vector<int32_t> targets;
   for (const ShardingSpec* spec : to) targets.push_back(find(*spec, entry));
-  std::vector<double> prices;
+  ReshardPrice no_answer;
+  no_answer.seconds = std::numeric_limits<double>::quiet_NaN();
+  std::vector<ReshardPrice> prices;
   prices.reserve(from.size() * to.size());
   for (const ShardingSpec* spec : from) {
     const int32_t source = find(*spec, entry);
     const Row* all = source < 0 ? nullptr : &row(*entry.sized, source);
     for (size_t i = 0; i < to.size(); ++i)
       prices.push_back(all && targets[i] >= 0 && same_reduction(*spec, *to[i])
-                           ? all->seconds[targets[i]]
-                           : std::numeric_limits<double>::quiet_NaN());
+                           ? all->prices[targets[i]]
+                           : no_answer);
   }
   return prices;
 }
@@ -153,23 +155,26 @@ const EvenReshards::Row& EvenReshards::row(Sized& sized, int32_t source) const {
   if (row) return *row;
   row = std::make_unique<Row>();
   const Lattice& lattice = *sized.lattice;
-  row->seconds.assign(lattice.size(), kUnreached);
+  row->prices.resize(lattice.size());
+  for (ReshardPrice& price : row->prices) price.seconds = kUnreached;
   row->parent.assign(lattice.size(), -1);
   row->kind.assign(lattice.size(), StepKind::Relabel);
   std::vector<double> key(lattice.size(), kUnreached);
   using Waiting = std::pair<double, int32_t>;
   std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> queue;
-  key[source] = row->seconds[source] = 0;
+  key[source] = row->prices[source].seconds = 0;
   queue.emplace(0, source);
   while (!queue.empty()) {
     const auto [reached, at] = queue.top();
     queue.pop();
     if (reached > key[at]) continue;
     for (const Lattice::Step* step = lattice.begin(at); step != lattice.end(at); ++step) {
-      const double price = sized.prices[step->price], next = reached + price + kPerStep;
+      const ReshardPrice& price = sized.prices[step->price];
+      const double next = reached + price.seconds + kPerStep;
       if (next >= key[step->to]) continue;
       key[step->to] = next;
-      row->seconds[step->to] = row->seconds[at] + price;
+      row->prices[step->to] = row->prices[at];
+      row->prices[step->to] += price;
       row->parent[step->to] = at;
       row->kind[step->to] = step->kind;
       queue.emplace(next, step->to);
@@ -178,11 +183,11 @@ const EvenReshards::Row& EvenReshards::row(Sized& sized, int32_t source) const {
   return *row;
 }
 
-std::optional<double> EvenReshards::seconds(const ShardingSpec& from, const ShardingSpec& to,
-                                            const Shape& shape, DType dtype) {
+std::optional<ReshardPrice> EvenReshards::price(const ShardingSpec& from, const ShardingSpec& to,
+                                                const Shape& shape, DType dtype) {
   const std::optional<Ends> e = ends(from, to, shape, dtype);
   if (!e) return std::nullopt;
-  return row(*e->shaped->sized, e->from).seconds[e->to];
+  return row(*e->shaped->sized, e->from).prices[e->to];
 }
 
 std::optional<std::vector<EvenReshards::Stop>> EvenReshards::path(const ShardingSpec& from,

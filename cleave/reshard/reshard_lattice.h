@@ -91,12 +91,12 @@ class EvenReshards {
                const AxisList& parts = {});
 
   const Mesh& mesh() const { return *mesh_; }
-  std::optional<double> seconds(const ShardingSpec& from, const ShardingSpec& to,
-                                const Shape& shape, DType dtype);
-  // From each of a list to each of another, row by row; NaN if it has no answer.
-  std::vector<double> table(const std::vector<const ShardingSpec*>& from,
-                            const std::vector<const ShardingSpec*>& to, const Shape& shape,
-                            DType dtype);
+  std::optional<ReshardPrice> price(const ShardingSpec& from, const ShardingSpec& to,
+                                    const Shape& shape, DType dtype);
+  // From each of a list to each of another, row by row; seconds are NaN if it has no answer.
+  std::vector<ReshardPrice> table(const std::vector<const ShardingSpec*>& from,
+                                  const std::vector<const ShardingSpec*>& to, const Shape& shape,
+                                  DType dtype);
   // The specs after each step; the last one is `to`.
   struct Stop {
     StepKind kind;
@@ -107,14 +107,14 @@ class EvenReshards {
 
  private:
   struct Row {
-    std::vector<double> seconds;
+    std::vector<ReshardPrice> prices;
     std::vector<int32_t> parent;
     std::vector<StepKind> kind;
   };
   // All tensors with the same rooms and bytes.
   struct Sized {
     const Lattice* lattice = nullptr;
-    std::vector<double> prices;
+    std::vector<ReshardPrice> prices;
     std::vector<std::unique_ptr<Row>> rows;  // by source
   };
   struct Shaped {

@@ -5,6 +5,8 @@
 #include <set>
 
 #include "cleave/core/error.h"
+#include "cleave/machine/combine.h"
+#include "cleave/machine/overlap.h"
 
 namespace cleave::reshard {
 namespace {
@@ -39,16 +41,30 @@ Place place_of(const AxisRef& atom, const ShardingSpec& spec) {
 
 }  // namespace
 
-const GroupCosts& LinkCache::costs(AxisList axes) {
+const LinkCache::Group& LinkCache::group(AxisList axes) {
   std::sort(axes.begin(), axes.end());
   merge_neighbours(axes);
-  std::unique_ptr<GroupCosts>& entry = groups_[axes];
-  if (!entry) {
-    entry = std::make_unique<GroupCosts>();
-    for (int kind = 0; kind < kNumCollectiveKinds; ++kind)
-      (*entry)[kind] = collective_cost(static_cast<CollectiveKind>(kind), *mesh_, axes, *profile_);
+  std::unique_ptr<Group>& entry = groups_[axes];
+  if (entry) return *entry;
+  entry = std::make_unique<Group>();
+  const GroupLinks links = group_links(*mesh_, axes, *profile_);
+  entry->is_across = links.nodes > 1;
+  for (int k = 0; k < kNumCollectiveKinds; ++k) {
+    const auto kind = static_cast<CollectiveKind>(k);
+    entry->alone[k] = collective_cost(kind, *mesh_, axes, *profile_);
+    entry->shares[k] =
+        share_of_combined(entry->alone[k], combine_limit(kind, links.ranks, profile_->executor));
   }
   return *entry;
+}
+
+ReshardPrice LinkCache::price(CollectiveKind kind, AxisList axes, double buffer) {
+  const Group& of = group(std::move(axes));
+  const auto k = static_cast<size_t>(kind);
+  ReshardPrice price;
+  price.seconds = of.alone[k].seconds(buffer);
+  (of.is_across ? price.across : price.inside) = of.shares[k].seconds(buffer);
+  return price;
 }
 
 const GroupLinks& LinkCache::links(const AxisList& axes) {

@@ -8,6 +8,7 @@
 
 #include "cleave/core/sharding.h"
 #include "cleave/machine/collective.h"
+#include "cleave/reshard/reshard.h"
 
 // The states of the reshard search: where each of a few *atoms* (axes or sub-axes) stands. Internal
 // to cleave/reshard.
@@ -56,13 +57,21 @@ class LinkCache {
  public:
   LinkCache(MeshPtr mesh, const MachineProfile& profile) : mesh_(mesh), profile_(&profile) {}
   const Mesh& mesh() const { return *mesh_; }
-  const GroupCosts& costs(AxisList axes);  // in any order
+  const GroupCosts& costs(AxisList axes) { return group(std::move(axes)).alone; }  // in any order
+  ReshardPrice price(CollectiveKind kind, AxisList axes, double buffer);
   const GroupLinks& links(const AxisList& axes);
 
  private:
+  struct Group {
+    GroupCosts alone;
+    GroupCosts shares;  // as some of many that run as one
+    bool is_across = false;
+  };
+  const Group& group(AxisList axes);
+
   MeshPtr mesh_;
   const MachineProfile* profile_;
-  std::map<AxisList, std::unique_ptr<GroupCosts>> groups_;
+  std::map<AxisList, std::unique_ptr<Group>> groups_;
   std::map<AxisList, GroupLinks> links_;
 };
 

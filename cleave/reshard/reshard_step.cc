@@ -267,6 +267,8 @@ class StepMaker {
     }
     step_.seconds = collective_seconds(CollectiveKind::Permute, static_cast<double>(bytes_after_),
                                        *before_.mesh, group, profile_);
+    step_.links = std::move(group);
+    step_.buffer = static_cast<double>(bytes_after_);
   }
 
   // The one device is what limits both: all that the others get or have goes over its links, as in
@@ -315,6 +317,8 @@ class StepMaker {
 
   void price(CollectiveKind kind, int64_t buffer, int64_t received) {
     step_.bytes = received;
+    step_.links = step_.axes;
+    step_.buffer = static_cast<double>(buffer);
     step_.seconds =
         collective_seconds(kind, static_cast<double>(buffer), *before_.mesh, step_.axes, profile_);
   }

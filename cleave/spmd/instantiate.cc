@@ -11,6 +11,9 @@
 namespace cleave {
 namespace {
 
+// Ops whose local form is to be the same on every device (to_module).
+constexpr std::string_view kAlikeAttr = "cleave.alike";
+
 class Instantiator {
  public:
   Instantiator(const Program& program, int64_t device, bool with_transfers,
@@ -182,19 +185,30 @@ ValueId behind_transfers(const Graph& graph, ValueId value) {
   }
 }
 
-Graph to_module(const Program& program) {
-  Instance instance = instantiate_shapes(program, 0);
+Graph to_module(const Program& program, int64_t device, bool alike) {
+  Program marked;
+  if (alike) {
+    marked = program;
+    for (uint32_t i = 0; i < marked.graph.num_nodes(); ++i)
+      marked.graph.node({i}).attrs.set(kAlikeAttr, UnitAttr{});
+  }
+  Instance instance = instantiate_shapes(alike ? marked : program, device);
   Graph& graph = instance.graph;
+  for (uint32_t i = 0; i < graph.num_nodes(); ++i) graph.node({i}).attrs.erase(kAlikeAttr);
   for (uint32_t i = 0; i < graph.num_nodes(); ++i) {
     Node& node = graph.node({i});
     if (!is<op::Transfer>(node)) continue;
     const Node& origin = program.graph.node(instance.origin[i]);
     node.def = &op_named("cleave." + std::string(origin.attrs.get_string("cleave.step")));
     AttrDict attrs;
-    std::string axes(origin.attrs.get_string("cleave.axes"));
-    std::erase(axes, '"');
-    attrs.set("axes", string_attr(std::move(axes)));
+    auto say = [&](const char* name, std::string text) {
+      std::erase(text, '"');
+      attrs.set(name, string_attr(std::move(text)));
+    };
+    say("axes", std::string(origin.attrs.get_string("cleave.axes")));
     attrs.set("for", *origin.attrs.find("cleave.for"));
+    say("from", to_string(program.layout(origin.operands[0]).spec));
+    say("to", to_string(program.layout(origin.results[0]).spec));
     node.attrs = std::move(attrs);
   }
   // Shapes are those of a device now; shardings would speak of whole tensors.

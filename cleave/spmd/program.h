@@ -46,11 +46,15 @@ Instance instantiate(const Program& program, int64_t device, TransferPlanners* p
 // run it.
 Instance instantiate_shapes(const Program& program, int64_t device);
 
-// The Program as a module: the graph of device 0, which holds the largest shards, with the changes
-// of layout as ops that say along which axes and for which op. `cleave opt -cleave-partition`
-// prints it:
-//   %3 = "cleave.all_reduce"(%2) {axes = ..., for = ...} : (tensor<4xf32>) -> tensor<4xf32>
-Graph to_module(const Program& program);
+// The Program as a module: the graph of one device (device 0 holds the largest shards), with the
+// changes of layout as ops that say along which axes, for which op, and between which layouts.
+// `cleave opt -cleave-partition` prints it:
+//   %3 = "cleave.all_gather"(%2) {axes = "x", for = "stablehlo.dot", from = "[{x}, {}]",
+//        to = "[{}, {}]"} : (tensor<4x8xf32>) -> tensor<8x8xf32>
+// Devices leave out what they can: the one whose shard begins at 0 shifts no indices. With `alike`
+// none does, and programs of devices with shards of the same size have the same ops; constants and
+// starts of slices are all that differs.
+Graph to_module(const Program& program, int64_t device = 0, bool alike = false);
 
 // Steps of reshards and halos: the nodes that the partitioner put in.
 bool is_transfer(const Node& node);

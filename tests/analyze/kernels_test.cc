@@ -169,6 +169,27 @@ TEST(Kernels, ComputeWhatReadsTheirResults) {
   EXPECT_EQ(sum.writes[0] + rest.writes[0], 2);
 }
 
+// max(x, 0) for two products, where x is kept for its sign: it is made twice, and never kept.
+TEST(Kernels, MakeRectifiersForEachProduct) {
+  const Graph graph = marked(R"(
+    func.func @main(%a: tensor<1024x1024xf32>, %b: tensor<1024x1024xf32>)
+        -> (tensor<1024x1024xf32>, tensor<1024x1024xf32>, tensor<1024x1024xf32>) {
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %zeros = stablehlo.broadcast_in_dim %zero, dims = [] : (tensor<f32>) -> tensor<1024x1024xf32>
+      %x = stablehlo.dot %a, %b : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+      %y = stablehlo.maximum %x, %zeros : tensor<1024x1024xf32>
+      %0 = stablehlo.dot %y, %a : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+      %1 = stablehlo.dot %y, %b : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+      %2 = stablehlo.sign %x : tensor<1024x1024xf32>
+      return %0, %1, %2 : tensor<1024x1024xf32>, tensor<1024x1024xf32>, tensor<1024x1024xf32>
+    })");
+  EXPECT_EQ(use_of(graph, "stablehlo.maximum").writes[0], 0);
+  const std::vector<KernelUse> products = uses_of(graph, "stablehlo.dot");
+  EXPECT_EQ(products[0].reads[0], 0);
+  EXPECT_EQ(products[1].reads[0], 2);
+  EXPECT_EQ(products[2].reads[0], 2);
+}
+
 TEST(Kernels, WriteOuterProductsAsMultiplications) {
   const Graph graph = marked(R"(
     func.func @main(%x: tensor<1024x1xf32>, %y: tensor<1x1024xf32>) -> tensor<1024x1024xf32> {

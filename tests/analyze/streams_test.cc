@@ -58,6 +58,16 @@ TEST(Streams, WhatTheNextOpNeedsIsExposed) {
   EXPECT_DOUBLE_EQ(event_of(schedule, 1).exposed, 3);
 }
 
+TEST(Streams, TheCriticalChainIsWhatMakesTheScheduleAsLong) {
+  // The reduction of the first gradient is hidden, that of the second one is not.
+  const Work work = work_of({compute(4), collective(3, {0}), compute(5), collective(2, {2}),
+                             compute(1, {1}), compute(1, {3})});
+  const StreamSchedule schedule = lay_out(work, {});
+  EXPECT_DOUBLE_EQ(schedule.seconds, 12);
+  for (int64_t tag : {0, 2, 3, 5}) EXPECT_TRUE(event_of(schedule, tag).is_critical) << tag;
+  for (int64_t tag : {1, 4}) EXPECT_FALSE(event_of(schedule, tag).is_critical) << tag;
+}
+
 TEST(Streams, PartsAreExposed) {
   // 6 s to reduce, 4 s to compute beside it.
   const Work work = work_of({compute(1), collective(6, {0}), compute(4), compute(1, {1, 2})});
@@ -207,6 +217,10 @@ TEST(Streams, RandomWorkIsLaidOutWithinItsBounds) {
     EXPECT_NEAR(schedule.exposed + schedule.hidden(), schedule.communication(), kRounding);
     EXPECT_NEAR(schedule.exposed + schedule.busy[0], schedule.seconds, 1e-6);
     EXPECT_GE(schedule.hidden(), -kRounding);
+    double critical = 0;
+    for (const StreamEvent& event : schedule.events)
+      if (event.is_critical) critical += event.end - event.start;
+    EXPECT_NEAR(critical, schedule.seconds, 1e-6) << "the critical chain has gaps";
     std::vector<const StreamEvent*> by_task(tasks.size(), nullptr);
     std::array<double, kNumStreams> free{};
     for (const StreamEvent& event : schedule.events) {

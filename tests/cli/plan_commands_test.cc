@@ -115,11 +115,39 @@ TEST_F(PlanCommands, PinsForbidAndReplicate) {
   EXPECT_THAT(read.text, HasSubstr("    P(\"data\""));
   EXPECT_THAT(cleave(plan + "--forbid w=dta").text, HasSubstr("the mesh has no axis 'dta'"));
   EXPECT_THAT(cleave(plan + "--replicate u").text, HasSubstr("no value is called so"));
-  const Outcome tight = cleave(plan + "--memory 30MiB --replicate w --replicate v --replicate x");
+  const Outcome tight = cleave(plan + "--memory 40MiB --replicate w --replicate v --replicate x");
   EXPECT_EQ(tight.status, 3);
-  EXPECT_THAT(tight.text, HasSubstr("no plan fits 30.00 MiB"));
+  EXPECT_THAT(tight.text,
+              HasSubstr("no plan fits 40.00 MiB, of which programs can use 30.00 MiB\n"));
   EXPECT_THAT(tight.text, HasSubstr("the pin replicate w (16.00 MiB on each device)\n"));
   EXPECT_THAT(tight.text, Not(HasSubstr("replicate x")));
+}
+
+// --memory is what a device has; an executor leaves a share of it to programs.
+TEST_F(PlanCommands, ExecutorsKeepMemoryForThemselves) {
+  const std::string plan = "plan " + module_ + " --mesh data=2,model=2 ";
+  EXPECT_THAT(cleave(plan).text,
+              HasSubstr(", limit 80.00 GiB, of which programs can use 60.00 GiB\n"));
+  EXPECT_THAT(cleave(plan + "--memory 40GiB --memory-share 0.9").text,
+              HasSubstr(", limit 40.00 GiB, of which programs can use 36.00 GiB\n"));
+  EXPECT_THAT(cleave(plan + "--memory 40GiB --memory-share 1").text,
+              HasSubstr(", limit 40.00 GiB\n"));
+  const std::string machine = temp_path("plan_commands_machine.json");
+  std::ofstream(machine) << R"({"base": "h100", "executor": {"memory_share": 0.5}})";
+  EXPECT_THAT(cleave(plan + "--machine " + machine).text,
+              HasSubstr(", limit 80.00 GiB, of which programs can use 40.00 GiB\n"));
+  std::ofstream(machine) << R"({"base": "h100", "executor": ""})";
+  EXPECT_THAT(cleave(plan + "--machine " + machine).text, HasSubstr(", limit 80.00 GiB\n"));
+  // All of it is in units of --memory: what is enough can be given as it is printed.
+  const Outcome tight = cleave(plan + "--memory 4MiB");
+  EXPECT_EQ(tight.status, 3);
+  EXPECT_THAT(tight.text, HasSubstr("no plan fits 4.00 MiB, of which programs can use 3.00 MiB\n"));
+  EXPECT_THAT(tight.text, testing::ContainsRegex(
+                              "  [0-9.]+ MiB is enough, of which programs can use [0-9.]+ MiB\n"));
+  // Rows of several limits have what was asked for.
+  const Outcome several = cleave(plan + "--memory 40GiB,80GiB");
+  EXPECT_THAT(several.text, HasSubstr("\nwithin 40.00 GiB: "));
+  EXPECT_THAT(several.text, HasSubstr("\nwithin 80.00 GiB: "));
 }
 
 TEST_F(PlanCommands, WhatMakesNoSenseIsSaid) {
@@ -132,6 +160,8 @@ TEST_F(PlanCommands, WhatMakesNoSenseIsSaid) {
   says("--devices -4", "--devices -4: a positive number of devices is needed");
   says("--mesh x=2 --memory 1e30GiB", "more than any device has");
   says("--mesh x=2 --memory 80gib", "expected a number with B, KB");
+  says("--mesh x=2 --memory-share 1.2", "--memory-share 1.2: it must be above 0 and at most 1");
+  says("--mesh x=2 --memory-share 0", "--memory-share 0: it must be above 0 and at most 1");
   says("--mesh x=2 --time 0", "it must be more than 0 s");
   says("--mesh x=2 --machine z100", "unknown machine 'z100'");
   says("--mesh x=2 --out /nonexistent/plan.json", "/nonexistent/plan.json: cannot be written");

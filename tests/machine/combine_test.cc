@@ -80,7 +80,21 @@ RC_GTEST_PROP(CombineProperties, EachRunsOnceAndNothingCostsMore, ()) {
   RC_ASSERT(seen == std::vector<int>(bytes.size(), 1));
   double apart = 0;
   for (double one : bytes) apart += cost.seconds(one);
-  RC_ASSERT(combined_seconds(bytes, limit, cost) <= apart * (1 + 1e-9));
+  const double together = combined_seconds(bytes, limit, cost);
+  RC_ASSERT(together <= apart * (1 + 1e-9));
+  // No way to combine them takes less than all shares.
+  const CollectiveCost share = share_of_combined(cost, limit);
+  double shares = 0;
+  for (double one : bytes) shares += share.seconds(one);
+  RC_ASSERT(shares <= together * (1 + 1e-9));
+}
+
+TEST(Combine, SharesByHand) {
+  const CollectiveCost share = share_of_combined(CollectiveCost({{10, 1}}), 20);
+  EXPECT_EQ(share.seconds(4), 4 * 30.0 / 20);
+  EXPECT_EQ(share.seconds(20), 30);
+  EXPECT_EQ(share.seconds(40), 50);  // it runs alone
+  EXPECT_EQ(share_of_combined(CollectiveCost({{10, 1}}), 0).seconds(4), 14);
 }
 
 }  // namespace

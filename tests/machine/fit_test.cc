@@ -83,6 +83,44 @@ TEST(Fit, FindsAKnownMachine) {
   EXPECT_NEAR(protocol.inside_gbps, 4, 0.1);
 }
 
+// Kernels of several ops, on a machine whose loops are known.
+std::vector<FusionTiming> fusions_of(const MachineProfile& host) {
+  std::vector<FusionTiming> timings;
+  auto add = [&](std::vector<FusionTiming::Loop> loops) {
+    FusionTiming timing{"", DType::F32, std::move(loops), {}, 0, false};
+    timing.seconds = predicted_seconds(timing, host);
+    timings.push_back(timing);
+  };
+  for (double n : {2048., 16384.}) add({{"elementwise", 7 * n}});
+  for (const char* op : {"divide", "exponential", "tanh", "reduce.rows"})
+    add({{op, 3 * 8192}, {"elementwise", 3 * 8192}});
+  return timings;
+}
+
+TEST(Fit, FindsLoopsAndNamesItsCompiler) {
+  MachineProfile host = known_host();
+  host.executor = builtin_executor("cleave");
+  host.executor.launch_us = 0.7;
+  host.loops["elementwise"][DType::F32] = 0.06;
+  host.loops["divide"][DType::F32] = 0.4;
+  host.loops["exponential"][DType::F32] = 0.5;
+  host.loops["tanh"][DType::F32] = 0.9;
+  host.loops["reduce.rows"][DType::F32] = 0.2;
+  HostTimings timings = timings_of(known_host());
+  timings.fusions = fusions_of(host);
+  const MachineProfile fitted = fit_profile(timings);
+  EXPECT_EQ(fitted.executor.name, "cleave");
+  EXPECT_NEAR(fitted.executor.launch_us, 0.7, 0.01);
+  for (const auto& [op, loops] : host.loops)
+    EXPECT_NEAR(fitted.loops.at(op).at(DType::F32) / loops.at(DType::F32), 1, 0.02) << op;
+  // Functions that were not measured take the mean of those that were.
+  EXPECT_NEAR(fitted.loops.at("function").at(DType::F32), 0.7, 0.01);
+  EXPECT_LT(median_error(timings.fusions, fitted), 0.01);
+  EXPECT_EQ(fitted.tiles, TileModel());
+  EXPECT_TRUE(fitted.peak_tflops.empty());
+  EXPECT_EQ(profile_from_json(to_json(fitted)), fitted);
+}
+
 TEST(Fit, SurvivesNoiseAndTheFile) {
   HostTimings timings = timings_of(known_host());
   uint32_t state = 1;

@@ -134,6 +134,24 @@ TEST(Measurements, WhatWasNotMeasuredStays) {
   EXPECT_EQ(fitted.peak_tflops, base.peak_tflops);
 }
 
+// A profile is about steps: its launch is later than that of a chain, its shares are lower.
+TEST(Measurements, KernelsAloneAreFasterThanInSteps) {
+  const MachineProfile h200 = builtin_profile("h200");
+  const InStep step = in_step(h200.executor);
+  const MeasuredKernel rows{MeasuredKind::Rows, DType::F32, {}, 1e9};
+  const double launch = h200.executor.launch_us * 1e-6 / step.launch;
+  EXPECT_NEAR(predicted_seconds(rows, h200),
+              launch + 1e9 * step.rows / (h200.memory_gbps * 1e9 * h200.executor.rows_share), 1e-9);
+  EXPECT_LT(step.rows, 1);
+  EXPECT_EQ(in_step(builtin_executor("inductor")).rows, 1);  // nothing is known of it
+  // A share is one of a file that can be read again, whatever was measured.
+  DeviceMeasurements odd = measured_on(known_device());
+  for (MeasuredKernel& kernel : odd.kernels)
+    if (kernel.kind == MeasuredKind::Transpose) kernel.seconds /= 50;
+  const MachineProfile fitted = fit_device(odd, h200);
+  EXPECT_EQ(profile_from_json(to_json(fitted)).executor, fitted.executor);
+}
+
 TEST(Measurements, ChecksAreNotFitted) {
   DeviceMeasurements measured = measured_on(known_device());
   MeasuredKernel wild = measured.kernels.back();
@@ -175,7 +193,16 @@ TEST(Measurements, WrongFilesAreSaidInOneLine) {
     EXPECT_EQ(error.find('\n'), std::string::npos) << error;
     return error;
   };
-  EXPECT_THAT(why("{"), HasSubstr("measurements: parse error"));
+  EXPECT_THAT(why(""), HasSubstr("measurements: the file is empty"));
+  EXPECT_THAT(why(" \n"), HasSubstr("measurements: the file is empty"));
+  const std::string whole = file(R"({"kind": "rows", "dtype": "f32", "bytes": 1024, "us": 2})");
+  for (size_t length = 1; length + 1 < whole.size(); length += 7)
+    EXPECT_THAT(why(whole.substr(0, length)), HasSubstr("the file ends before it is complete"))
+        << length;
+  EXPECT_THAT(why("{\"format\":\nhello"), HasSubstr("measurements: line 2 is not JSON"));
+  EXPECT_THAT(why(R"({"format": "cleave-measurements", "version": 1, "framework": "jax",
+"device": "x", "executor": "xla", "kernels": [], "collectives": []})"),
+              HasSubstr("there is no executor 'xla'; there are xla-gpu"));
   EXPECT_THAT(why("{}"), HasSubstr("the field format is not \"cleave-measurements\""));
   EXPECT_THAT(why("[1]"), HasSubstr("the field format is not"));
   EXPECT_THAT(why(R"({"format": "cleave-measurements", "version": 2})"),

@@ -235,5 +235,39 @@ TEST(Profile, TheHostIsWhatWasCalibrated) {
   unsetenv("CLEAVE_HOST_PROFILE");
 }
 
+TEST(Profile, LoopsOfAnOpOfItsClassOrOfAnyOp) {
+  MachineProfile host = default_profile();
+  EXPECT_EQ(loop_seconds("add", KernelClass::Elementwise, DType::F32, 1000, host), 0);
+  host.loops["elementwise"] = {{DType::F32, 2}, {DType::BF16, 5}};
+  host.loops["function"] = {{DType::F32, 20}};
+  host.loops["tanh"] = {{DType::F32, 30}};
+  auto ns = [&](const char* op, KernelClass kernel, DType dtype) {
+    return loop_seconds(op, kernel, dtype, 1000, host) * 1e6;
+  };
+  EXPECT_NEAR(ns("tanh", kFunctionClass, DType::F32), 30, 1e-9);
+  EXPECT_NEAR(ns("cosine", kFunctionClass, DType::F32), 20, 1e-9);
+  EXPECT_NEAR(ns("add", KernelClass::Elementwise, DType::BF16), 5, 1e-9);
+  EXPECT_NEAR(ns("add", KernelClass::Elementwise, DType::I32), 2, 1e-9);  // as wide as f32
+  EXPECT_NEAR(ns("gather", kIndexingClass, DType::F32), 2, 1e-9);
+  // Two devices on one core.
+  host.concurrent_devices = 1;
+  EXPECT_NEAR(loop_seconds("tanh", kFunctionClass, DType::F32, 1000, shared_by(host, 2)), 60e-6,
+              1e-12);
+}
+
+// A pass is what an addition of values that no cache holds takes more than its loop.
+TEST(Profile, PassesAreWhatMemoryAdds) {
+  MachineProfile host = default_profile();
+  host.memory_gbps = 10;
+  EXPECT_NEAR(pass_seconds(1e6, host), 1e-4, 1e-12);
+  host.loops["elementwise"] = {{DType::F32, 1}};
+  // 4 ms for 12 MB, of which the loop over a million elements takes one.
+  host.curves[0][DType::F32] = {{12, 1}, {12e3, 2}, {12e6, 4000}};
+  EXPECT_NEAR(pass_seconds(4e6, host), 1e-3, 1e-9);
+  EXPECT_NEAR(pass_seconds(4e3, host), 1e-6, 1e-12);
+  host.loops["elementwise"] = {{DType::F32, 5}};
+  EXPECT_EQ(pass_seconds(4e6, host), 0);  // arithmetic is all that limits it
+}
+
 }  // namespace
 }  // namespace cleave

@@ -89,6 +89,11 @@ TEST(PlanFile, DiffNamesWhatChanged) {
   EXPECT_THAT(lines, ::testing::Contains(HasSubstr("(+50.0%)")));
   EXPECT_THAT(lines, ::testing::Contains(::testing::MatchesRegex("step: .*[(][+]25.0%[)]")));
   EXPECT_TRUE(diff(a, a).empty());
+  c.memory.share = 0.75;
+  EXPECT_EQ(plan_from_json(to_json(c)).memory, c.memory);
+  EXPECT_THAT(
+      diff(a, c),
+      ::testing::Contains("memory limit: none -> 4.00 MiB, of which programs can use 3.00 MiB"));
 }
 
 TEST(PlanFile, NamesSurvivePrinting) {

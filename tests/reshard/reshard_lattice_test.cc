@@ -70,8 +70,38 @@ RC_GTEST_PROP(ReshardByWholeAxes, PutsEveryElementWhereTheTargetSays, ()) {
   RC_ASSERT(collect(end) == values);
   RC_ASSERT(end.spec.same_layout(q.to));
   // What is priced is what runs.
-  const double seconds = resharder.seconds(q.from, q.to, q.shape, DType::F32);
-  RC_ASSERT(std::abs(seconds - plan.seconds) <= 1e-12);
+  const ReshardPrice price = resharder.price(q.from, q.to, q.shape, DType::F32);
+  RC_ASSERT(std::abs(price.seconds - plan.seconds) <= 1e-12);
+  // Nothing takes longer as one of many. Steps that send nothing take the same.
+  RC_ASSERT(price.local + price.inside + price.across <= price.seconds + 1e-12);
+  double local = 0;
+  for (const ReshardStep& step : plan.steps)
+    if (step.links.empty()) local += step.seconds;
+  RC_ASSERT(std::abs(price.local - local) <= 1e-12);
+}
+
+// On two nodes of eight: what goes over "x" crosses nodes, what goes over "y" does not.
+TEST(ReshardPrice, KnowsWhatCrossesNodesAndWhatCanBeCombined) {
+  const MeshPtr mesh = mesh_of("x=2,y=8");
+  const Shape shape = {1024, 1024};
+  for (const bool whole : {true, false}) {
+    Resharder resharder(builtin_profile("h100"),
+                        ReshardOptions{.memory = {}, .max_states = 1000, .whole_axes = whole});
+    auto price = [&](const char* from, const char* to) {
+      return resharder.price(parse_sharding(from, mesh), parse_sharding(to, mesh), shape,
+                             DType::BF16);
+    };
+    const ReshardPrice gather = price(R"([{"y"}, {}])", "[{}, {}]");
+    EXPECT_EQ(gather.across, 0);
+    EXPECT_GT(gather.inside, 0);
+    EXPECT_LT(gather.inside, gather.seconds / 2);  // most of it is latency
+    const ReshardPrice reduce = price(R"([{"y"}, {}], unreduced={"x"})", R"([{"y"}, {}])");
+    EXPECT_EQ(reduce.inside, 0);
+    EXPECT_GT(reduce.across, 0);
+    EXPECT_LT(reduce.across, reduce.seconds / 2);
+    const ReshardPrice slice = price("[{}, {}]", R"([{"y"}, {}])");
+    EXPECT_EQ(slice.local, slice.seconds);
+  }
 }
 
 // A bound on memory that nothing reaches leaves the same question to the search of a single pair.
@@ -104,7 +134,9 @@ TEST(ReshardByWholeAxes, ObeysTheTriangleInequality) {
         R"([{"fsdp", "data"}, {"model"}, {}])"})
     specs.push_back(parse_sharding(text, mesh));
   for (const ShardingSpec& spec : specs) list.push_back(&spec);
-  const std::vector<double> prices = resharder.table(list, list, shape, DType::BF16);
+  std::vector<double> prices;
+  for (const ReshardPrice& price : resharder.table(list, list, shape, DType::BF16))
+    prices.push_back(price.seconds);
   const size_t n = list.size();
   for (size_t i = 0; i < n; ++i)
     for (size_t j = 0; j < n; ++j) {

@@ -12,10 +12,18 @@ namespace {
 // must not count them.
 void drop_uncounted(LocalOp& op, size_t first, size_t count) {
   for (size_t i = first; i < first + count; ++i) {
-    if (op.counts[i]) continue;
+    const bool is_alike = op.attrs().has("cleave.alike");
+    if (op.counts[i] && !is_alike) continue;
     const auto reducer = common_reducer(op.whole(), op.node().regions[0], false);
-    if (reducer && *reducer != ReduceOp::Avg)
-      op.operands[i] = op.identity(*reducer, op.type(op.operands[i]));
+    if (!reducer || *reducer == ReduceOp::Avg) continue;
+    const Type type = op.type(op.operands[i]);
+    if (is_alike) {
+      const ValueId own = op.splat(Type::tensor(DType::Bool, {}), op.counts[i] ? 1 : 0);
+      op.operands[i] =
+          op.emit("stablehlo.select", {own, op.operands[i], op.identity(*reducer, type)}, type);
+    } else {
+      op.operands[i] = op.identity(*reducer, type);
+    }
   }
 }
 
@@ -64,7 +72,9 @@ std::vector<ValueId> local_scatter(LocalOp& op) {
   for (int64_t d : inserted)
     if (std::find(indexed.begin(), indexed.end(), d) == indexed.end() && box.offset[d] != 0)
       return {op.operands.begin(), op.operands.begin() + static_cast<int64_t>(n)};
-  const bool inside = std::all_of(offsets.begin(), offsets.end(), [](int64_t o) { return o == 0; });
+  const bool is_cut = box.size != op.operand_shape(0);
+  const bool inside = !(op.attrs().has("cleave.alike") && is_cut) &&
+                      std::all_of(offsets.begin(), offsets.end(), [](int64_t o) { return o == 0; });
   // Dimensions of whole windows have no index but 0.
   for (size_t k = 0; k < indexed.size(); ++k)
     if (std::find(inserted.begin(), inserted.end(), indexed[k]) == inserted.end()) offsets[k] = 0;

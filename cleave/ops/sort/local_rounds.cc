@@ -91,7 +91,10 @@ std::vector<ValueId> local_running_join(LocalOp& op) {
   const int64_t devices = size[0], whole = op.result_shape()[static_cast<size_t>(dim)];
   const int64_t self = box.offset[static_cast<size_t>(dim)] / ((whole + devices - 1) / devices);
   start[0] = reverse ? self + 1 : self - 1;
-  if (start[0] < 0 || start[0] >= devices) return {op.operands[0]};
+  const bool is_alone = start[0] < 0 || start[0] >= devices,
+             is_alike = op.attrs().has("cleave.alike");
+  if (is_alone && !is_alike) return {op.operands[0]};
+  if (is_alone) start[0] = self;  // any row: it is not taken
   size[0] = 1;
   const ValueId before = op.slice(op.operands[1], start, size);
   Type row = op.type(before);
@@ -105,8 +108,11 @@ std::vector<ValueId> local_running_join(LocalOp& op) {
       op.emit("stablehlo.broadcast_in_dim", {op.emit("stablehlo.reshape", {before}, row)},
               op.result_type(), std::move(spread));
   const std::string name(op.attrs().get_string("op"));
-  return {reverse ? op.emit(name, {op.operands[0], rows}, op.result_type())
-                  : op.emit(name, {rows, op.operands[0]}, op.result_type())};
+  const ValueId joined = reverse ? op.emit(name, {op.operands[0], rows}, op.result_type())
+                                 : op.emit(name, {rows, op.operands[0]}, op.result_type());
+  if (!is_alike) return {joined};
+  const ValueId alone = op.splat(Type::tensor(DType::Bool, {}), is_alone ? 1 : 0);
+  return {op.emit("stablehlo.select", {alone, op.operands[0], joined}, op.result_type())};
 }
 
 }  // namespace
