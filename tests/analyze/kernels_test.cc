@@ -6,6 +6,7 @@
 #include "cleave/analyze/kernel_memory.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/graph/text/text.h"
+#include "cleave/ops/cost.h"
 #include "cleave/spmd/partition.h"
 
 namespace cleave::analyze {
@@ -143,6 +144,15 @@ std::string convolution(bool reversed) {
       return %0 : tensor<8x32x32x32xf32>
     }})",
                      reversed ? "%k" : "%w");
+}
+
+// 16 x 16 inputs meet each of 4 x 4 weights; zeros between them meet none.
+TEST(Kernels, ZerosOfADilatedInputAreNoWork) {
+  const Graph graph = parse_module(convolution(true));
+  graph.walk(graph.find_function("main")->body, [&](NodeId id) {
+    if (graph.node(id).def->name == "stablehlo.convolution")
+      EXPECT_EQ(op_cost(graph, graph.node(id)).flops, 2.0 * 8 * 16 * 16 * 4 * 4 * 64 * 32);
+  });
 }
 
 TEST(Kernels, FillGapsOfConvolutionsThatAreNoGradients) {
