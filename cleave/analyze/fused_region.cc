@@ -323,8 +323,8 @@ void FusedRegion::decide() {
     if (role == Role::View)
       write(result, false, mine);
     else
-      write(result,
-            !is_made_again(node, mine) && (forced_[result.index] || is_long || is_last), mine);
+      write(result, !is_made_again(node, mine) && (forced_[result.index] || is_long || is_last),
+            mine);
   }
 }
 
