@@ -162,7 +162,10 @@ class KernelCounter {
     for (double& writes : use.writes) writes = 1;
     const std::optional<DotDims> dims = dot_dims_of(graph_, product);
     if (!dims) return count_convolution(product, use);
-    use.workspace = executor_.workspace_bytes;
+    // No more than it reads and writes: small products run without.
+    use.workspace = std::min(
+        executor_.workspace_bytes,
+        bytes(product.operands[0]) + bytes(product.operands[1]) + bytes(product.results[0]));
     for (size_t i = 0; i < 2; ++i) {
       const ValueId operand = product.operands[i];
       const NodeId maker = graph_.value(operand).producer;

@@ -6,6 +6,7 @@
 #include "cleave/analyze/kernel_memory.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/graph/text/text.h"
+#include "cleave/ops/cost.h"
 #include "cleave/spmd/partition.h"
 
 namespace cleave::analyze {
@@ -145,6 +146,15 @@ std::string convolution(bool reversed) {
                      reversed ? "%k" : "%w");
 }
 
+// 16 x 16 inputs meet each of 4 x 4 weights; zeros between them meet none.
+TEST(Kernels, ZerosOfADilatedInputAreNoWork) {
+  const Graph graph = parse_module(convolution(true));
+  graph.walk(graph.find_function("main")->body, [&](NodeId id) {
+    if (graph.node(id).def->name != "stablehlo.convolution") return;
+    EXPECT_EQ(op_cost(graph, graph.node(id)).flops, 2.0 * 8 * 16 * 16 * 4 * 4 * 64 * 32);
+  });
+}
+
 TEST(Kernels, FillGapsOfConvolutionsThatAreNoGradients) {
   const KernelUse plain = use_of(marked(convolution(false)), "stablehlo.convolution");
   const KernelUse gradient = use_of(marked(convolution(true)), "stablehlo.convolution");
@@ -202,12 +212,18 @@ TEST(Kernels, WriteOuterProductsAsMultiplications) {
 }
 
 TEST(Kernels, ProductsAskForAWorkspace) {
-  const Graph graph = marked(R"(
-    func.func @main(%x: tensor<64x64xbf16>, %w: tensor<64x64xbf16>) -> tensor<64x64xbf16> {
-      %0 = stablehlo.dot %x, %w : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
-      return %0 : tensor<64x64xbf16>
-    })");
-  EXPECT_EQ(use_of(graph, "stablehlo.dot").workspace, 32 << 20);
+  auto workspace = [](int n) {
+    return use_of(marked(fmt::format(R"(
+    func.func @main(%x: tensor<{0}x{0}xbf16>, %w: tensor<{0}x{0}xbf16>) -> tensor<{0}x{0}xbf16> {{
+      %0 = stablehlo.dot %x, %w : (tensor<{0}x{0}xbf16>, tensor<{0}x{0}xbf16>) -> tensor<{0}x{0}xbf16>
+      return %0 : tensor<{0}x{0}xbf16>
+    }})",
+                                     n)),
+                  "stablehlo.dot")
+        .workspace;
+  };
+  EXPECT_EQ(workspace(4096), 32 << 20);
+  EXPECT_EQ(workspace(64), 3 * 64 * 64 * 2);
 }
 
 int64_t peak(const std::string& donated) {

@@ -115,10 +115,10 @@ TEST_F(PlanCommands, PinsForbidAndReplicate) {
   EXPECT_THAT(read.text, HasSubstr("    P(\"data\""));
   EXPECT_THAT(cleave(plan + "--forbid w=dta").text, HasSubstr("the mesh has no axis 'dta'"));
   EXPECT_THAT(cleave(plan + "--replicate u").text, HasSubstr("no value is called so"));
-  const Outcome tight = cleave(plan + "--memory 40MiB --replicate w --replicate v --replicate x");
+  const Outcome tight = cleave(plan + "--memory 76MiB --replicate w --replicate v --replicate x");
   EXPECT_EQ(tight.status, 3);
   EXPECT_THAT(tight.text,
-              HasSubstr("no plan fits 40.00 MiB, of which programs can use 30.00 MiB\n"));
+              HasSubstr("no plan fits 76.00 MiB, of which programs can use 57.00 MiB\n"));
   EXPECT_THAT(tight.text, HasSubstr("the pin replicate w (16.00 MiB on each device)\n"));
   EXPECT_THAT(tight.text, Not(HasSubstr("replicate x")));
 }

@@ -73,7 +73,7 @@ TEST(Pins, ASmallestConflictIsFound) {
   const Graph graph = parse_module(mlp(64, 4096, 4096, 4096));
   PlannerOptions options = options_for(
       "x=4", {"replicate x", "replicate w1", "replicate dot_general.0", "replicate w2"});
-  options.memory = int64_t{100} << 20;  // each weight is 64 MiB
+  options.memory = int64_t{132} << 20;  // each weight is 64 MiB, the workspace of a product 32 MiB
   ASSERT_FALSE(make_plan(graph, options).plan);
   const Infeasibility why = explain_infeasible(graph, options);
   EXPECT_THAT(why.conflict, testing::ElementsAre("pin replicate w1", "pin replicate w2"));
@@ -98,7 +98,7 @@ std::string annotated_mlp(const char* of_w1, const char* of_w2) {
 // Annotations of the module are members of the conflict like pins.
 TEST(Pins, AnnotationsAreInTheConflict) {
   PlannerOptions options = options_for("x=4", {"replicate w2"});
-  options.memory = int64_t{100} << 20;
+  options.memory = int64_t{132} << 20;
   const Infeasibility both =
       explain_infeasible(parse_module(annotated_mlp("[{}, {}]", "")), options);
   EXPECT_THAT(both.conflict, testing::ElementsAre("annotation [{}, {}] of w1 (argument 1 of @main)",
