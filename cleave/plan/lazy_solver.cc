@@ -11,7 +11,7 @@ namespace cleave::plan {
 namespace {
 
 // What a first stage may take, in seconds of two present-day cores.
-constexpr double kFirstStage = 0.3;
+constexpr double kFirstStage = 0.15;
 // Seconds that a solve has in any case, or there would be no plan.
 constexpr double kLeast = 0.25;
 // Rounds for more rows beyond the cap.

@@ -250,14 +250,17 @@ class Planning {
   // counts in full in the next solve, and the rest by how busy its stream is, as one of many
   // collectives that run together; and so on. The choice with the shortest schedule is kept.
   void shorten() {
+    // If the first solve was much work, the others are, and find less in what they may take.
     constexpr int kRounds = 3;
+    constexpr std::uint64_t kMuchWork = 150;
+    const int rounds = solution_.work <= kMuchWork ? kRounds : 1;
     std::vector<int> now = choice_;
     analyze::StreamSchedule laid = schedule_;
     std::vector<double> critical(formulation_.demands.size(), 0.0);
     std::set<std::vector<int>> tried{now};
     double inside = 1, across = 1;  // what communication that is hidden weighs beside computation
     trace(fmt::format("the least sum takes {}", to_string(laid)));
-    for (int round = 1; round <= kRounds && !is_late(); ++round) {
+    for (int round = 1; round <= rounds && !is_late(); ++round) {
       // Half of what was assumed before keeps the rounds from going back and forth.
       const std::vector<double> found = schedules_->criticality(now, laid);
       for (size_t d = 0; d < found.size(); ++d) critical[d] = (critical[d] + found[d]) / 2;
@@ -270,7 +273,10 @@ class Planning {
       if (!solution.feasible || !tried.insert(now).second) break;
       laid = schedules_->lay_out(now);
       trace(fmt::format("round {}: {}", round, to_string(laid)));
-      if (laid.seconds >= schedule_.seconds) continue;
+      // A choice that may be far from the best one of its own sum is not taken for next to nothing.
+      constexpr double kWorth = 0.99;
+      const bool is_good = solution.gap() <= std::max(options_.gap, model_gap_);
+      if (laid.seconds >= schedule_.seconds * (is_good ? 1 : kWorth)) continue;
       choice_ = now;
       schedule_ = laid;
       model_gap_ = solution.gap();
