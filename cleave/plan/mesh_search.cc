@@ -126,9 +126,9 @@ void share_between_limits(std::vector<MeshCandidate>& candidates) {
   for (size_t i = 0; i < order.size(); ++i) {
     auto is_same_mesh = [&](size_t j) { return order[j]->mesh == order[i]->mesh; };
     std::optional<Plan>& plan = order[i]->result.plan;
-    for (size_t j = 0; j < i; ++j) {
+    for (size_t j = 0; j < order.size(); ++j) {
       const std::optional<Plan>& other = order[j]->result.plan;
-      if (!is_same_mesh(j) || !other) continue;
+      if (j == i || !is_same_mesh(j) || !other || other->memory.peak > *order[i]->limit) continue;
       if (plan && plan->totals.step_seconds <= other->totals.step_seconds) continue;
       take_plan(*order[i], *other);
       update_gap(*plan);

@@ -17,7 +17,7 @@ MeshCandidate candidate(const MeshPtr& mesh, int64_t limit, double seconds, doub
   c.result.plan->totals.step_seconds = seconds;
   c.result.plan->bound.lower_bound = bound;
   c.result.plan->bound.gap = 1 - bound / seconds;
-  c.result.plan->memory.limit = limit;
+  c.result.plan->memory.limit = c.result.plan->memory.peak = limit;
   return c;
 }
 
@@ -37,6 +37,17 @@ TEST(Limits, ALargerLimitNeverGetsADearerPlan) {
   EXPECT_EQ(all[3].result.plan->totals.seconds, 10);
   EXPECT_EQ(all[3].result.plan->bound.lower_bound, 0);
   EXPECT_EQ(all[4].result.plan->totals.seconds, 20);
+}
+
+TEST(Limits, APlanForALargerLimitServesIfItFits) {
+  const MeshPtr mesh = options_for("x=2").mesh;
+  std::vector<MeshCandidate> all{candidate(mesh, 40, 12, 9), candidate(mesh, 50, 10, 9),
+                                 candidate(mesh, 60, 8, 7)};
+  all[1].result.plan->memory.peak = 39;
+  share_between_limits(all);
+  EXPECT_EQ(all[0].result.plan->totals.seconds, 10);
+  EXPECT_EQ(all[0].result.plan->memory.limit, 40);
+  EXPECT_EQ(all[1].result.plan->totals.seconds, 10);  // the third holds 60
 }
 
 TEST(Limits, OfASmallModelAreMonotone) {
