@@ -298,7 +298,7 @@ def launches():
 
     size = 64 if QUICK else 4096
     x, a = jnp.ones((64, 64)), jnp.full((size, size), 1e-3, jnp.bfloat16)
-    runs = [jax.jit(chain(links)).lower(x, a).compile() for links in ((2, 6) if QUICK else (8, 72))]
+    runs = [jax.jit(chain(links)).lower(x, a).compile() for links in ((2, 66) if QUICK else (8, 72))]
     counts = [run.as_text().count(" fusion(") for run in runs]
     times = [[], []]
     for _ in range(40):
