@@ -27,8 +27,8 @@ std::vector<MeshCandidate> search_meshes(const Graph& graph, const std::vector<M
                                          const PlannerOptions& options,
                                          const MeshObserver& observer = {});
 
-// A plan serves for every limit that it fits, and a bound for a limit holds for all smaller ones: no
-// limit keeps a dearer plan than one that another limit of its mesh found and that fits it.
+// A plan serves for every limit that it fits, and a bound for a limit holds for all smaller ones:
+// no limit keeps a dearer plan than one that another limit of its mesh found and that fits it.
 void share_between_limits(std::vector<MeshCandidate>& candidates);
 
 // For each limit the fastest candidate, as indices; -1 if nothing fits. The front of time
