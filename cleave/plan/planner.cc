@@ -277,6 +277,7 @@ class Planning {
       constexpr double kWorth = 0.99;
       const bool is_good = solution.gap() <= std::max(options_.gap, model_gap_);
       if (laid.seconds >= schedule_.seconds * (is_good ? 1 : kWorth)) continue;
+      if (effort_of(laid) >= effort_of(schedule_)) continue;
       choice_ = now;
       schedule_ = laid;
       model_gap_ = solution.gap();
@@ -284,6 +285,13 @@ class Planning {
     }
     bound_by_streams();
     tables_->weigh(std::vector<ReshardWeights>(critical.size()));
+  }
+
+  // By which schedules are compared. What is hidden is not free: collectives take some of the
+  // processors of a GPU from the kernels beside them.
+  static double effort_of(const analyze::StreamSchedule& laid) {
+    constexpr double kHidden = 0.05;
+    return laid.seconds + kHidden * laid.hidden();
   }
 
   // A stream that is busier than the computation has to become cheaper to choose, and one that is
