@@ -7,6 +7,7 @@
 #include "cleave/cli/modules.h"
 #include "cleave/cli/ranks.h"
 #include "cleave/cli/sharded_run.h"
+#include "cleave/cli/xla_run.h"
 #include "cleave/core/available_memory.h"
 #include "cleave/core/error.h"
 #include "cleave/core/number_text.h"
@@ -147,9 +148,11 @@ void run_module(const Graph& graph, const RunOptions& options,
   sharding.communication |= sharding.wanted() && options.stats;
   sharding.stats = options.stats;
   sharding.describe = options.stats || options.timing;
-  const std::vector<Array> results = sharding.wanted()
-                                         ? run_sharded(graph, entry, args, sharding, &recorder)
-                                         : run_whole(graph, entry, args, sharding, &recorder);
+  // On one device --verify alone compares XLA with Cleave's own engine.
+  const bool sharded =
+      sharding.uses_xla() ? !sharding.mesh.empty() || !sharding.shard.empty() : sharding.wanted();
+  const std::vector<Array> results = sharded ? run_sharded(graph, entry, args, sharding, &recorder)
+                                             : run_whole(graph, entry, args, sharding, &recorder);
   if (World* world = World::of_process(); world && recorder.record_ops) recorder.merge(*world);
   if (!speaks()) return;
   const Function& function = *graph.find_function(entry);
@@ -160,8 +163,25 @@ void run_module(const Graph& graph, const RunOptions& options,
     if (!options.out.empty())
       save_npy(std::filesystem::path(options.out) / fmt::format("result_{}.npy", i), results[i]);
   }
-  if (options.stats) fmt::print(stderr, "{}", recorder.stats());
+  if (options.stats && !sharding.uses_xla()) fmt::print(stderr, "{}", recorder.stats());
   if (!options.timeline.empty()) write_file(options.timeline, recorder.timeline());
+}
+
+// What only Cleave's own engine can do is refused, so that nobody takes it for done.
+void check_xla_options(const RunOptions& options) {
+  const std::string& engine = options.sharding.engine;
+  if (!is_xla_engine(engine))
+    throw_user(
+        "--engine {}: say cleave, xla, or xla:PLUGIN (a name of `cleave devices`, or a path)",
+        engine);
+  const std::pair<bool, const char*> own[] = {
+      {!options.timeline.empty(), "--timeline"},
+      {options.trace, "--trace"},
+      {!options.sharding.compile, "--no-compile"},
+      {options.sharding.passes != CompileOptions().passes, "--passes"}};
+  for (const auto& [given, option] : own)
+    if (given)
+      throw_user("{}: it is about Cleave's own engine; leave out --engine {}", option, engine);
 }
 
 void run(const RunOptions& options) {
@@ -174,6 +194,7 @@ void run(const RunOptions& options) {
   if (!options.timeline.empty() && speaks()) check_writable(options.timeline);
   if (!options.sharding.wide_sums && !options.sharding.wanted())
     throw_user("--narrow-sums: it is for sums over devices; give --mesh as well");
+  if (options.sharding.uses_xla()) check_xla_options(options);
   if (models::is_model_name(options.file)) {
     if (options.split) throw_user("--split-input-file: {} is one module", options.file);
     std::optional<Mesh> mesh;
@@ -211,6 +232,9 @@ void add_run_command(CLI::App& app) {
                       "run sharded over a mesh of virtual devices, such as \"x=2,y=4\"");
   command->add_option("--shard", options->sharding.shard,
                       "annotations (and what follows from them), replicated or random:SEED");
+  command->add_option("--engine", options->sharding.engine,
+                      "cleave (default), or xla[:PLUGIN]: XLA through PJRT; cleave devices lists "
+                      "plugins");
   command->add_flag("--communication", options->sharding.communication,
                     "what devices send each other, and for which ops");
   command->add_flag("!--narrow-sums", options->sharding.wide_sums,
