@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <map>
 #include <memory>
 
 #include "cleave/cli/commands.h"
+#include "cleave/cli/xla_run.h"
 #include "cleave/core/error.h"
 #include "cleave/core/units.h"
 #include "cleave/pjrt/client.h"
@@ -51,7 +51,7 @@ void print_plugin(const pjrt::PluginPlace& place, int64_t cpu_devices) {
 }
 
 void list(const std::vector<std::string>& paths, int64_t cpu_devices) {
-  setenv("TF_CPP_MIN_LOG_LEVEL", "3", 0);
+  quiet_plugins();
   std::vector<pjrt::PluginPlace> places;
   for (const std::string& path : paths) {
     pjrt::Plugin::load(pjrt::plugin_path(path));  // one that was asked for must be there

@@ -7,7 +7,6 @@
 #include "cleave/cli/modules.h"
 #include "cleave/cli/ranks.h"
 #include "cleave/cli/sharded_run.h"
-#include "cleave/cli/xla_run.h"
 #include "cleave/core/available_memory.h"
 #include "cleave/core/error.h"
 #include "cleave/core/number_text.h"
@@ -15,6 +14,7 @@
 #include "cleave/graph/text/text.h"
 #include "cleave/kernels/array_text.h"
 #include "cleave/models/registry.h"
+#include "cleave/pjrt/engine.h"
 #include "cleave/runtime/agreement.h"
 #include "cleave/runtime/fill.h"
 #include "cleave/runtime/interpreter.h"
@@ -168,12 +168,9 @@ void run_module(const Graph& graph, const RunOptions& options,
 }
 
 // What only Cleave's own engine can do is refused, so that nobody takes it for done.
-void check_xla_options(const RunOptions& options) {
+void check_engine(const RunOptions& options) {
   const std::string& engine = options.sharding.engine;
-  if (!is_xla_engine(engine))
-    throw_user(
-        "--engine {}: say cleave, xla, or xla:PLUGIN (a name of `cleave devices`, or a path)",
-        engine);
+  if (!pjrt::is_xla_engine(engine)) return;
   const std::pair<bool, const char*> own[] = {
       {!options.timeline.empty(), "--timeline"},
       {options.trace, "--trace"},
@@ -194,7 +191,7 @@ void run(const RunOptions& options) {
   if (!options.timeline.empty() && speaks()) check_writable(options.timeline);
   if (!options.sharding.wide_sums && !options.sharding.wanted())
     throw_user("--narrow-sums: it is for sums over devices; give --mesh as well");
-  if (options.sharding.uses_xla()) check_xla_options(options);
+  check_engine(options);
   if (models::is_model_name(options.file)) {
     if (options.split) throw_user("--split-input-file: {} is one module", options.file);
     std::optional<Mesh> mesh;
