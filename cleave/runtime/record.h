@@ -6,7 +6,6 @@
 
 #include "cleave/graph/builder.h"
 #include "cleave/graph/graph.h"
-#include "cleave/runtime/remote_value.h"
 #include "cleave/runtime/tensor.h"
 
 // What stands behind Tensor: records of ops, and the signatures that they share.
@@ -38,6 +37,17 @@ struct Signature {
   bool constant = false;               // nothing but constants: a trace takes it in
 };
 using SignaturePtr = std::shared_ptr<const Signature>;
+
+// The shards of a value where Cleave's kernels cannot read them: on the devices of another engine
+// (cleave/pjrt). They may still be computed there. A Tensor that has its value in this way fetches
+// it when somebody reads it.
+class RemoteValue {
+ public:
+  virtual ~RemoteValue() = default;
+  virtual std::vector<Array> fetch() const = 0;           // by device; waits
+  virtual std::vector<int64_t> device_bytes() const = 0;  // by device
+};
+using RemotePtr = std::shared_ptr<const RemoteValue>;
 
 // One recorded op. It keeps its operands until it is computed, then its values.
 struct Record : RecordHead {
