@@ -45,9 +45,13 @@ std::unique_ptr<TensorProgram> whole_program(const std::string& engine, Graph gr
 }
 
 std::unique_ptr<TensorProgram> sharded_program(const std::string& engine, const Program& program,
-                                               std::span<const size_t>) {
-  throw_user("engine {}: programs of {} devices are not run yet", engine,
-             program.mesh->num_devices());
+                                               std::span<const size_t> donated) {
+  SingleProgram single = single_program(program);
+  donate(*single.graph.find_function(single.entry), donated);
+  const int64_t devices = program.mesh->num_devices();
+  XlaModule module = every_device_module(single.graph, single.entry, devices);
+  return std::make_unique<TensorProgram>(engine_client(engine, devices), std::move(module),
+                                         std::move(single.arguments), std::move(single.results));
 }
 
 std::string describe(const TensorProgram& program) {
