@@ -17,5 +17,10 @@ std::vector<Array> run_on_xla(const Graph& graph, const std::string& entry,
 // Runs a partitioned program on as many devices as its mesh has: whole arrays in and out.
 std::vector<Array> run_on_xla(const Program& program, const std::vector<Array>& args,
                               const ShardingOptions& options);
+// Runs a module that is the program of each of several devices: arrays by device, then by number.
+std::vector<std::vector<Array>> run_partitions_on_xla(const Graph& graph, const std::string& entry,
+                                                      int64_t partitions,
+                                                      const std::vector<std::vector<Array>>& args,
+                                                      const std::string& engine);
 
 }  // namespace cleave::cli
