@@ -9,6 +9,7 @@
 
 #include "cleave/cli/ranks.h"
 #include "cleave/core/error.h"
+#include "cleave/graph/builder.h"
 #include "cleave/pjrt/engine.h"
 #include "cleave/runtime/interpreter.h"
 
@@ -38,6 +39,49 @@ void describe_run(const pjrt::TensorProgram& program, const ShardingOptions& opt
   if (options.describe) fmt::print(stderr, "{}", pjrt::describe(program));
   if (options.communication) print_collectives(program.executable().program().compiled_text());
 }
+
+// check.* ops of a function's body, which XLA does not know: the function returns their operands
+// instead, and Cleave evaluates them on what XLA computed.
+struct Checks {
+  Graph graph;  // the function without them
+  Graph after;  // "checks": a function of the operands; has no function if there are none
+  size_t results = 0;
+
+  Checks(const Graph& whole, const std::string& entry) : graph(whole) {
+    Function& function = *graph.find_function(entry);
+    results = function.result_types.size();
+    std::vector<NodeId> found;
+    std::vector<Type> types;
+    for (NodeId id : graph.region(function.body).nodes)
+      if (graph.node(id).name().starts_with("check.")) found.push_back(id);
+    if (found.empty()) return;
+    Node& end = graph.node(graph.terminator(function.body));
+    for (NodeId id : found)
+      for (ValueId operand : graph.node(id).operands) {
+        end.operands.push_back(operand);
+        types.push_back(graph.type(operand));
+      }
+    function.result_types.insert(function.result_types.end(), types.begin(), types.end());
+    if (!function.result_attrs.empty()) function.result_attrs.resize(function.result_types.size());
+    GraphBuilder b = GraphBuilder::function(after, "checks", types);
+    size_t next = 0;
+    for (NodeId id : found) {
+      const Node& node = graph.node(id);
+      std::vector<ValueId> operands;
+      for (size_t i = 0; i < node.operands.size(); ++i) operands.push_back(b.arg(next++));
+      after.append(b.region(), after.add_node_like(node, operands, {}, node.attrs));
+    }
+    b.finish({});
+    for (NodeId id : found) graph.remove(id);
+  }
+
+  // Evaluates the checks, and leaves the function's own results.
+  void evaluate(std::vector<Array>& all) const {
+    if (after.functions.empty()) return;
+    run_function(after, "checks", std::span(all).subspan(results));
+    all.resize(results);
+  }
+};
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -91,7 +135,11 @@ std::vector<Array> run_on_xla(const Graph& graph, const std::string& entry,
                               const std::vector<Array>& args, const ShardingOptions& options) {
   quiet_plugins();
   check_arguments(graph, entry, args);
-  return run_and_tell(*pjrt::whole_program(options.engine, graph, entry), args, options);
+  const Checks checks(graph, entry);
+  std::vector<Array> results =
+      run_and_tell(*pjrt::whole_program(options.engine, checks.graph, entry), args, options);
+  checks.evaluate(results);
+  return results;
 }
 
 std::vector<Array> run_on_xla(const Program& program, const std::vector<Array>& args,

@@ -95,6 +95,26 @@ TEST(RunCommand, RunsOnOneDeviceOfXla) {
                     HasSubstr("2 runs: median"), Not(HasSubstr("cpu_device_count"))));
 }
 
+// Checks are Cleave's, numbers are XLA's.
+TEST(RunCommand, EvaluatesChecksOfAModule) {
+  NEED_CPU_PLUGIN();
+  const auto with = [](const char* expected) {
+    const std::string path = testing::TempDir() + "xla_checks.mlir";
+    std::ofstream(path) << "func.func @main() -> tensor<2xi32> {\n"
+                           "  %0 = stablehlo.constant dense<[1, 2]> : tensor<2xi32>\n"
+                           "  %1 = stablehlo.add %0, %0 : tensor<2xi32>\n"
+                           "  check.expect_eq_const %1, dense<"
+                        << expected
+                        << "> : tensor<2xi32>\n"
+                           "  return %1 : tensor<2xi32>\n}\n";
+    return run("run " + path + engine());
+  };
+  const Outcome right = with("[2, 4]"), wrong = with("[2, 5]");
+  EXPECT_EQ(right.status, 0) << right.output;
+  EXPECT_THAT(right.output, HasSubstr("[2, 4]"));
+  EXPECT_EQ(wrong.status, 1) << wrong.output;
+}
+
 TEST(RunCommand, RunsShardedByXla) {
   NEED_CPU_PLUGIN();
   for (const char* mesh : {"x=2", "x=2,y=4"})
