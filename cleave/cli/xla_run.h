@@ -11,8 +11,8 @@ namespace cleave::cli {
 // unless the user has set the variable that says otherwise.
 void quiet_plugins();
 
-// Runs a function on one device of XLA's engine. check.* ops of its body are evaluated here, on what
-// XLA computed.
+// Runs a function on one device of XLA's engine. check.* ops of its body are evaluated here, on
+// what XLA computed.
 std::vector<Array> run_on_xla(const Graph& graph, const std::string& entry,
                               const std::vector<Array>& args, const ShardingOptions& options);
 // Runs a partitioned program on as many devices as its mesh has: whole arrays in and out.
