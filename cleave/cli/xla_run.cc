@@ -10,6 +10,7 @@
 #include "cleave/cli/ranks.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/builder.h"
+#include "cleave/ops/op.h"
 #include "cleave/pjrt/engine.h"
 #include "cleave/runtime/interpreter.h"
 
@@ -40,6 +41,13 @@ void describe_run(const pjrt::TensorProgram& program, const ShardingOptions& opt
   if (options.communication) print_collectives(program.executable().program().compiled_text());
 }
 
+// As an op, or, as StableHLO's tests write it, as a call of that name.
+bool is_check(const Node& node) {
+  return node.name().starts_with("check.") ||
+         (is<op::CustomCall>(node) && node.results.empty() &&
+          node.attrs.get_string("call_target_name").starts_with("check."));
+}
+
 // check.* ops of a function's body, which XLA does not know: the function returns their operands
 // instead, and Cleave evaluates them on what XLA computed.
 struct Checks {
@@ -53,7 +61,7 @@ struct Checks {
     std::vector<NodeId> found;
     std::vector<Type> types;
     for (NodeId id : graph.region(function.body).nodes)
-      if (graph.node(id).name().starts_with("check.")) found.push_back(id);
+      if (is_check(graph.node(id))) found.push_back(id);
     if (found.empty()) return;
     Node& end = graph.node(graph.terminator(function.body));
     for (NodeId id : found)

@@ -106,6 +106,8 @@ TEST(RunCommand, EvaluatesChecksOfAModule) {
                            "  check.expect_eq_const %1, dense<"
                         << expected
                         << "> : tensor<2xi32>\n"
+                           "  stablehlo.custom_call @check.expect_eq(%1, %1) {has_side_effect = "
+                           "true} : (tensor<2xi32>, tensor<2xi32>) -> ()\n"
                            "  return %1 : tensor<2xi32>\n}\n";
     return run("run " + path + engine());
   };
