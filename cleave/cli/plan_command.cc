@@ -17,6 +17,7 @@
 #include "cleave/graph/text/text.h"
 #include "cleave/models/registry.h"
 #include "cleave/plan/apply.h"
+#include "cleave/plan/constraints.h"
 #include "cleave/plan/export.h"
 #include "cleave/plan/figures.h"
 #include "cleave/plan/heuristic.h"
@@ -105,12 +106,14 @@ void write_timeline(const plan::Plan& plan, const Graph& graph, const MachinePro
 void print_as(const std::string& format, const plan::Plan& plan, const Graph& graph) {
   if (format == "sdy")
     fmt::print("{}", print_module(plan::apply(plan, graph)));
+  else if (format == "constraints")
+    fmt::print("{}", print_module(plan::with_constraints(plan, graph)));
   else if (format == "jax")
     fmt::print("{}", plan::to_jax(plan, graph));
   else if (format == "dtensor")
     fmt::print("{}", plan::to_dtensor(plan));
   else
-    throw_user("--export {}: there are sdy, jax and dtensor", format);
+    throw_user("--export {}: there are sdy, constraints, jax and dtensor", format);
 }
 
 std::vector<int64_t> limits_of(const std::string& text) {
@@ -365,8 +368,10 @@ void add_plan_command(CLI::App& app) {
   command->add_option("--timeline", a->timeline,
                       "where the predicted schedule goes: a Chrome/Perfetto timeline, with a track "
                       "for computation and for communication inside a node and across nodes");
-  command->add_option("--export", a->format,
-                      "print the plan as sdy (the module with it), jax or dtensor");
+  command->add_option(
+      "--export", a->format,
+      "print the plan as sdy (the module with it), constraints (the module with it as XLA "
+      "takes it), jax or dtensor");
   command->add_option("--plan", a->given, "do not plan; export this plan of the module");
   command->add_option("--diff", a->compare, "what changed between two plans")->expected(2);
   command->add_flag("--apart", a->apart,
