@@ -122,3 +122,47 @@ class Step:
 def planned_bytes(plan):
     """That one device receives in a step."""
     return sum(c["bytes"] for c in plan["totals"]["collectives"])
+
+
+# ---- pins
+
+
+def sizes_of(mesh):
+    return {axis: int(size) for axis, size in (part.split("=") for part in mesh.split(","))}
+
+
+def pin(number, dims):
+    """dims: the axes of each dimension, () or ("x", "y")."""
+    return ["--pin", f"arg{number}=[" + ", ".join("{" + ", ".join(f'"{a}"' for a in axes) + "}" for axes in dims) + "]"]
+
+
+COLUMNS, ROWS = ("q", "k", "v", "up", "gate", "w1", "wq", "wk", "wv"), ("o", "down", "w2", "wo")
+
+
+def pins(step, mesh, data=None, fully=None, model=None):
+    """Textbook layouts by the names of leaves: the last argument is the batch, split over axis `data` along its first
+    dimension; other arrays are split over `fully` along their first dimension that divides (FSDP), and those with the names of
+    weights of products over `model`, columns and then rows (Megatron)."""
+    sizes, found = sizes_of(mesh), []
+    batch = len(jax.tree.leaves(step.arguments[:-1]))
+    for i, (path, leaf) in enumerate(jax.tree_util.tree_leaves_with_path(step.arguments)):
+        dims = [()] * len(leaf.shape)
+
+        def split(d, axis):
+            if leaf.shape[d] % (sizes[axis] * np.prod([sizes[a] for a in dims[d]], dtype=int)) == 0:
+                dims[d] += (axis,)
+                return True
+            return False
+        if i >= batch:
+            if data and dims:
+                split(0, data)
+            if not any(dims):
+                continue
+        else:
+            name = str(getattr(path[-1], "key", ""))
+            if model and len(dims) > 1 and name in COLUMNS + ROWS:
+                split(len(dims) - 1 if name in COLUMNS else len(dims) - 2, model)
+            if fully and len(dims) > 1:
+                any(split(d, fully) for d in range(len(dims)))
+        found += pin(i, dims)
+    return found

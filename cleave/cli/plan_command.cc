@@ -22,6 +22,7 @@
 #include "cleave/plan/figures.h"
 #include "cleave/plan/heuristic.h"
 #include "cleave/plan/infeasible.h"
+#include "cleave/plan/jax_forecast.h"
 #include "cleave/plan/mesh_search.h"
 #include "cleave/plan/planner.h"
 
@@ -103,13 +104,24 @@ void write_timeline(const plan::Plan& plan, const Graph& graph, const MachinePro
              analyze::timeline(analyze::schedule(program, profile, plan.trips), program) + "\n");
 }
 
+// The layouts, and whether XLA would make the plan of them: in the text, and on stderr if not.
+void print_jax(const plan::Plan& plan, const Graph& graph) {
+  std::string text = plan::to_jax(plan, graph);
+  const plan::JaxForecast forecast = plan::forecast_of_jax(plan, graph, load_profile(plan.machine));
+  const std::string said = to_string(forecast);
+  std::istringstream lines(said);
+  for (std::string line; std::getline(lines, line);) text += "# " + line + "\n";
+  fmt::print("{}", text);
+  if (!forecast.is_the_plan()) fmt::print(stderr, "warning: {}", said);
+}
+
 void print_as(const std::string& format, const plan::Plan& plan, const Graph& graph) {
   if (format == "sdy")
     fmt::print("{}", print_module(plan::apply(plan, graph)));
   else if (format == "constraints")
     fmt::print("{}", print_module(plan::with_constraints(plan, graph)));
   else if (format == "jax")
-    fmt::print("{}", plan::to_jax(plan, graph));
+    print_jax(plan, graph);
   else if (format == "dtensor")
     fmt::print("{}", plan::to_dtensor(plan));
   else

@@ -3,6 +3,8 @@ those of the plan."""
 
 import os
 import pathlib
+import re
+import subprocess
 import sys
 
 import jax
@@ -92,3 +94,42 @@ def test_an_unknown_form_is_named(tmp_path):
     file, _ = step.plan(MESH, "any")
     with pytest.raises(exports.Refused, match="--export everything: there are sdy, constraints"):
         step.export(file, "everything")
+
+
+# ---- layouts of arguments and results alone
+
+
+def forecast(step, plan):
+    """What the comments of --export jax say: bytes received, and whether that is the plan."""
+    text = step.export(plan, "jax")
+    line = next(line for line in text.splitlines() if "received by a device" in line)
+    amount, unit = re.search(r"([\d.]+) (KiB|MiB) received by a device", line).groups()
+    return float(amount) * {"KiB": 1 << 10, "MiB": 1 << 20}[unit], "forecast to follow" in line
+
+
+@pytest.mark.parametrize("name, mesh, layouts, within", [
+    ("gpt", "x=8", dict(data="x"), 0.01), ("gpt", MESH, dict(data="x", model="y"), 0.01), ("moe", "x=8", dict(data="x"), 0.01),
+    ("llama", MESH, dict(data="x", model="y"), 0.01), ("vit", "x=8", dict(fully="x"), 0.15)])
+def test_the_forecast_of_xla_is_what_xla_compiles(name, mesh, layouts, within, tmp_path):
+    """Bytes of propagation from arguments and results, by Cleave and by XLA. Between fully sharded layouts XLA has its own ways
+    (vit)."""
+    step = small(name, tmp_path)
+    file, _ = step.plan(mesh, "pinned", "--solver", "propagation", *exports.pins(step, mesh, **layouts))
+    compiled, _ = step.compile(file)
+    assert forecast(step, file)[0] == pytest.approx(step.collectives(compiled)["received_bytes"], rel=within)
+
+
+def test_the_export_warns_if_xla_would_not_follow(tmp_path):
+    """Rows of the input over "y" as well make XLA gather or sum otherwise than a plan that was pinned inside."""
+    step = mlp_step(tmp_path)
+    columns = ["--pin", 'arg0=[{"x"}, {}]', "--pin", 'arg1=[{}, {"y"}]', "--pin", 'arg2=[{"y"}, {}]']
+    file, plan = step.plan(MESH, "followed", *columns, "--pin", 'dot_general.1=[{"x"}, {}]')
+    moved, is_the_plan = forecast(step, file)
+    assert is_the_plan and moved == exports.planned_bytes(plan)
+    inside = ["--pin", 'dot_general.0=[{}, {"x", "y"}]', "--pin", 'tanh.0=[{}, {"x", "y"}]']
+    file, plan = step.plan(MESH, "not_followed", *columns, *inside)
+    moved, is_the_plan = forecast(step, file)
+    compiled, _ = step.compile(file)
+    assert not is_the_plan and moved == step.collectives(compiled)["received_bytes"] != exports.planned_bytes(plan)
+    done = subprocess.run([CLEAVE, "plan", step.module, "--plan", file, "--export", "jax"], capture_output=True, text=True)
+    assert done.stderr.startswith("warning: XLA is forecast not to follow the plan") and "planned" in done.stderr
