@@ -112,7 +112,7 @@ std::string to_string(const JaxForecast& forecast) {
   std::string text = fmt::format(
       "XLA is forecast not to follow the plan from these layouts alone: {} received by a device, "
       "{} "
-      "were planned{}. --export constraints says more of the plan.\n",
+      "were planned{}. --export manual is followed exactly.\n",
       size(forecast.bytes), size(forecast.planned_bytes),
       share(forecast.bytes, forecast.planned_bytes));
   for (const JaxForecast::Row& row : forecast.rows)

@@ -35,7 +35,7 @@ JaxForecast forecast_of_jax(const Plan& plan, const Graph& graph, const MachineP
 // A line for the whole, and one for each kind if it is not the plan:
 //
 //   XLA is forecast not to follow the plan from these layouts alone: 4.01 GiB received by a device,
-//   517.0 MiB were planned (+692%). --export constraints says more of the plan.
+//   517.0 MiB were planned (+692%). --export manual is followed exactly.
 //     all_reduce "model"    planned 1.0 MiB x2    forecast 9.0 MiB x14
 std::string to_string(const JaxForecast& forecast);
 
