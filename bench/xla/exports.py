@@ -6,6 +6,7 @@ import json
 import pathlib
 import re
 import subprocess
+import tempfile
 
 import jax
 import numpy as np
@@ -105,18 +106,49 @@ class Step:
     def collectives(self, compiled):
         return json.loads(self.run("hlo", "-", "--json", text=compiled.as_text()))
 
-    def difference(self, compiled, inputs, seed=1):
-        """The largest one from a run on one device, over the shards of all devices, relative to the largest number."""
+    def own_results(self, values):
+        """Cleave's own run, on one device."""
+        with tempfile.TemporaryDirectory() as folder:
+            arguments = []
+            for i, value in enumerate(jax.tree.leaves(values)):
+                np.save(f"{folder}/in{i}.npy", np.asarray(value))
+                arguments += ["--arg", f"{i}={folder}/in{i}.npy"]
+            self.run("run", self.module, "--quiet", "--out", f"{folder}/out", *arguments)
+            names = sorted(pathlib.Path(folder, "out").iterdir(), key=lambda file: int("".join(filter(str.isdigit, file.name))))
+            return [np.load(name) for name in names]
+
+    def difference(self, compiled, inputs, seed=1, expected=None):
+        """The largest one from a run on one device (JAX's, if none is given), over the shards of all devices, relative to the
+        largest number."""
         values = draw(self.arguments, seed)
-        expected = [np.asarray(e) for e in jax.tree.leaves(jax.jit(self.function, keep_unused=True)(*values))]
+        if expected is None:
+            expected = jax.tree.leaves(jax.jit(self.function, keep_unused=True)(*values))
         results = jax.tree.leaves(compiled(*jax.device_put(values, inputs)))
         worst = 0.0
-        for whole, result in zip(expected, results):
+        for whole, result in zip(map(np.asarray, expected), results):
             scale = max(1.0, float(np.max(np.abs(whole), initial=0)))
             for shard in result.addressable_shards:
                 off = np.abs(np.asarray(shard.data).astype(np.float64) - whole[shard.index].astype(np.float64))
                 worst = max(worst, float(np.max(off, initial=0)) / scale)
         return worst
+
+
+class Named(Step):
+    """A model by name: its module, under a function of JAX with the same arguments and results."""
+
+    TENSOR = re.compile(r"tensor<((?:\d+x)*)(\w+)>")
+    DTYPES = {"f32": np.float32, "i32": np.int32, "ui32": np.uint32, "i64": np.int64, "i1": np.bool_}
+
+    def __init__(self, cleave, folder, name, model):
+        text = run(cleave, "trace", model)
+        line = next(line for line in text.splitlines() if "@main(" in line)
+        inputs, outputs = (self.shapes(part) for part in line.rsplit(" -> ", 1))
+        super().__init__(cleave, folder, name, lambda *args: tuple(np.zeros(o.shape, o.dtype) for o in outputs), inputs)
+        self.module.write_text(text)
+
+    def shapes(self, text):
+        return tuple(jax.ShapeDtypeStruct([int(n) for n in sizes.split("x") if n], self.DTYPES[dtype])
+                     for sizes, dtype in self.TENSOR.findall(text))
 
 
 def planned_bytes(plan):
