@@ -14,6 +14,7 @@
 #include "cleave/graph/text/text.h"
 #include "cleave/kernels/array_text.h"
 #include "cleave/models/registry.h"
+#include "cleave/pjrt/engine.h"
 #include "cleave/runtime/agreement.h"
 #include "cleave/runtime/fill.h"
 #include "cleave/runtime/interpreter.h"
@@ -195,8 +196,11 @@ void run_module(const Graph& graph, const RunOptions& options,
   sharding.communication |= sharding.wanted() && options.stats;
   sharding.stats = options.stats;
   sharding.describe = options.stats || options.timing;
+  // On one device --verify alone compares XLA with Cleave's own engine.
+  const bool sharded =
+      sharding.uses_xla() ? !sharding.mesh.empty() || !sharding.shard.empty() : sharding.wanted();
   const std::vector<Array> results = partitioned ? run_stacked(graph, entry, args, &recorder)
-                                     : sharding.wanted()
+                                     : sharded
                                          ? run_sharded(graph, entry, args, sharding, &recorder)
                                          : run_whole(graph, entry, args, sharding, &recorder);
   if (World* world = World::of_process(); world && recorder.record_ops) recorder.merge(*world);
@@ -209,8 +213,22 @@ void run_module(const Graph& graph, const RunOptions& options,
     if (!options.out.empty())
       save_npy(std::filesystem::path(options.out) / fmt::format("result_{}.npy", i), results[i]);
   }
-  if (options.stats) fmt::print(stderr, "{}", recorder.stats());
+  if (options.stats && !sharding.uses_xla()) fmt::print(stderr, "{}", recorder.stats());
   if (!options.timeline.empty()) write_file(options.timeline, recorder.timeline());
+}
+
+// What only Cleave's own engine can do is refused, so that nobody takes it for done.
+void check_engine(const RunOptions& options) {
+  const std::string& engine = options.sharding.engine;
+  if (!pjrt::is_xla_engine(engine)) return;
+  const std::pair<bool, const char*> own[] = {
+      {!options.timeline.empty(), "--timeline"},
+      {options.trace, "--trace"},
+      {!options.sharding.compile, "--no-compile"},
+      {options.sharding.passes != CompileOptions().passes, "--passes"}};
+  for (const auto& [given, option] : own)
+    if (given)
+      throw_user("{}: it is about Cleave's own engine; leave out --engine {}", option, engine);
 }
 
 void run(const RunOptions& options) {
@@ -223,6 +241,7 @@ void run(const RunOptions& options) {
   if (!options.timeline.empty() && speaks()) check_writable(options.timeline);
   if (!options.sharding.wide_sums && !options.sharding.wanted())
     throw_user("--narrow-sums: it is for sums over devices; give --mesh as well");
+  check_engine(options);
   if (models::is_model_name(options.file)) {
     if (options.split) throw_user("--split-input-file: {} is one module", options.file);
     std::optional<Mesh> mesh;
@@ -260,6 +279,9 @@ void add_run_command(CLI::App& app) {
                       "run sharded over a mesh of virtual devices, such as \"x=2,y=4\"");
   command->add_option("--shard", options->sharding.shard,
                       "annotations (and what follows from them), replicated or random:SEED");
+  command->add_option("--engine", options->sharding.engine,
+                      "cleave (default), or xla[:PLUGIN]: XLA through PJRT; cleave devices lists "
+                      "plugins");
   command->add_flag("--communication", options->sharding.communication,
                     "what devices send each other, and for which ops");
   command->add_flag("!--narrow-sums", options->sharding.wide_sums,
