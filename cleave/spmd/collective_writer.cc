@@ -312,6 +312,11 @@ ValueId CollectiveWriter::write(std::string_view step, const Layout& before, con
   mesh_ = before.spec.mesh && !before.spec.mesh->axes.empty() ? before.spec.mesh.get()
                                                               : after.spec.mesh.get();
   const Shape target = padded_shape(after, whole.shape, own_.devices());
+  if (num_elements(whole.shape) == 0) {  // collectives take no empty arrays
+    Type type = whole;
+    type.shape = target;
+    return own_.zeros(type);
+  }
   const auto kind = step_kind_from_name(step);
   if (!kind) return exchange(before, after, whole, value);  // halo
   std::vector<Move> moves;

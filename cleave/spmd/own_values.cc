@@ -84,7 +84,42 @@ ValueId OwnValues::flag(const std::vector<bool>& values) {
   return number(ByDevice(values.begin(), values.end()), DType::Bool);
 }
 
+ValueId OwnValues::row(Literal table, const Type& type, ValueId at) {
+  GraphBuilder b = builder();
+  std::vector<ValueId> operands = {constant(std::move(table)), at};
+  for (size_t d = 0; d < type.rank(); ++d)
+    operands.push_back(number(ByDevice(static_cast<size_t>(devices_), 0)));
+  Shape sizes = type.shape;
+  sizes.insert(sizes.begin(), 1);
+  AttrDict attrs;
+  attrs.set("slice_sizes", ints_attr(sizes));
+  return b.reshape(b.emit("stablehlo.dynamic_slice", std::move(operands), std::move(attrs)),
+                   type.shape);
+}
+
 ValueId OwnValues::literal(const std::vector<Literal>& literals) {
+  const Type type = literals[0].type;
+  auto table_of = [&](const std::vector<Literal>& rows, Type row) {
+    Literal table;
+    std::vector<std::byte> bytes;
+    for (const Literal& literal : rows) {
+      const bool spread = literal.splat && row.rank() != 0;
+      const Array whole = spread ? array_of(literal).contiguous() : Array();
+      const std::byte* data = spread ? whole.raw() : literal.data();
+      const size_t size = spread ? static_cast<size_t>(whole.num_bytes()) : literal.bytes->size();
+      bytes.insert(bytes.end(), data, data + size);
+    }
+    row.shape.insert(row.shape.begin(), static_cast<int64_t>(rows.size()));
+    table.type = std::move(row);
+    table.bytes = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+    return table;
+  };
+  const auto is_splat = [](const Literal& literal) { return literal.splat; };
+  if (std::all_of(literals.begin(), literals.end(), is_splat)) {
+    Type scalar = type;
+    scalar.shape.clear();
+    return builder().broadcast(row(table_of(literals, scalar), scalar, place()), type.shape, {});
+  }
   std::vector<Literal> distinct;
   ByDevice index;
   for (const Literal& literal : literals) {
@@ -92,36 +127,7 @@ ValueId OwnValues::literal(const std::vector<Literal>& literals) {
     index.push_back(at - distinct.begin());
     if (at == distinct.end()) distinct.push_back(literal);
   }
-  if (distinct.size() == 1) return constant(distinct[0]);
-  GraphBuilder b = builder();
-  const Type type = literals[0].type;
-  const bool splats =
-      std::all_of(distinct.begin(), distinct.end(), [](const Literal& l) { return l.splat; });
-  Literal table;
-  table.type = type;
-  if (splats) table.type.shape.clear();
-  const Type row_type = table.type;
-  table.type.shape.insert(table.type.shape.begin(), static_cast<int64_t>(distinct.size()));
-  std::vector<std::byte> bytes;
-  for (const Literal& literal : distinct) {
-    if (literal.splat && !splats) {
-      const Array whole = array_of(literal).contiguous();
-      bytes.insert(bytes.end(), whole.raw(), whole.raw() + whole.num_bytes());
-    } else {
-      bytes.insert(bytes.end(), literal.bytes->begin(), literal.bytes->end());
-    }
-  }
-  table.bytes = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
-  std::vector<ValueId> operands = {constant(std::move(table)), number(index)};
-  for (size_t d = 0; d < row_type.rank(); ++d)
-    operands.push_back(number(ByDevice(static_cast<size_t>(devices_), 0)));
-  Shape sizes = row_type.shape;
-  sizes.insert(sizes.begin(), 1);
-  AttrDict attrs;
-  attrs.set("slice_sizes", ints_attr(sizes));
-  const ValueId row = b.reshape(
-      b.emit("stablehlo.dynamic_slice", std::move(operands), std::move(attrs)), row_type.shape);
-  return splats ? b.broadcast(row, type.shape, {}) : row;
+  return row(table_of(distinct, type), type, number(index));
 }
 
 std::vector<ValueId> OwnValues::numbers(const std::vector<ByDevice>& values) {

@@ -41,7 +41,7 @@ class OwnValues {
   // A scalar of its own for each device.
   ValueId number(const ByDevice& values, DType dtype = DType::I32);
   ValueId flag(const std::vector<bool>& values);
-  // A constant of one type for each device.
+  // A constant of one type for each device; they are not all equal.
   ValueId literal(const std::vector<Literal>& literals);
 
   // Elements [start, start + size) by device; `starts` is by dimension. The operand is extended by
@@ -62,6 +62,8 @@ class OwnValues {
 
  private:
   ValueId place();  // of the device, i32
+  // A row of a table, whose rows have the type.
+  ValueId row(Literal table, const Type& type, ValueId at);
   std::vector<ValueId> numbers(const std::vector<ByDevice>& values);
 
   Graph& graph_;

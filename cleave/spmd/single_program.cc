@@ -150,10 +150,7 @@ class SingleProgramWriter {
   // `padded`: as if every device held as much as the first ones.
   void set_boxes(LocalOp& op, int64_t device, bool padded) {
     auto box = [&](ValueId value) {
-      const Place& at = place(value);
-      ShardSlice box = at.boxes[static_cast<size_t>(device)];
-      if (padded) box.size = at.padded;
-      return box;
+      return padded ? padded_box(value, device) : place(value).boxes[static_cast<size_t>(device)];
     };
     const Node& node = op.node();
     op.device = device;
@@ -207,8 +204,8 @@ class SingleProgramWriter {
       for (size_t d = 0; d < shape.size(); ++d) {
         if (is_even(at, d)) continue;
         const DimFactors& factors = rule->tensor(t)[d];
-        // A dimension of one element looks whole where it is only padding.
-        if (factors.size() != 1 || at.padded[d] >= shape[d]) return false;
+        // To a local form, a dimension of one element looks whole where it is only padding.
+        if (factors.size() != 1 || (node.def->localize && at.padded[d] >= shape[d])) return false;
         const Factor& factor = rule->factors[static_cast<size_t>(factors[0])];
         uneven[static_cast<size_t>(factors[0])] = true;
         if (factor.kind == FactorKind::PassThrough) continue;
@@ -221,7 +218,29 @@ class SingleProgramWriter {
     }
     for (size_t f = 0; f < uneven.size(); ++f)
       if (uneven[f] && !lies_alike(node, *rule, static_cast<FactorIndex>(f))) return false;
+    return !node.def->needs || needs_its_own(node);
+  }
+
+  // Whether devices need just what they hold along uneven dimensions, if padding counts as held.
+  bool needs_its_own(const Node& node) {
+    for (int64_t device = 0; device < devices_; ++device) {
+      std::vector<ShardSlice> results, held;
+      for (ValueId result : node.results) results.push_back(padded_box(result, device));
+      for (ValueId operand : node.operands) held.push_back(padded_box(operand, device));
+      std::vector<ShardSlice> needed = held;
+      node.def->needs(whole_, node, results, needed);
+      for (size_t i = 0; i < held.size(); ++i)
+        for (size_t d = 0; d < held[i].size.size(); ++d)
+          if (!is_even(place(node.operands[i]), d) &&
+              (needed[i].offset[d] != held[i].offset[d] || needed[i].size[d] != held[i].size[d]))
+            return false;
+    }
     return true;
+  }
+
+  ShardSlice padded_box(ValueId value, int64_t device) {
+    const Place& at = place(value);
+    return {at.boxes[static_cast<size_t>(device)].offset, at.padded};
   }
 
   static ValueId tensor(const Node& node, size_t t) {
