@@ -4,7 +4,6 @@
 #include "cleave/core/units.h"
 #include "cleave/pjrt/find_plugins.h"
 #include "cleave/runtime/executor.h"
-#include "cleave/spmd/program_module.h"
 
 namespace cleave::pjrt {
 namespace {
@@ -48,17 +47,11 @@ std::unique_ptr<TensorProgram> whole_program(const std::string& engine, Graph gr
 std::unique_ptr<TensorProgram> sharded_program(const std::string& engine, const Program& program,
                                                std::span<const size_t> donated) {
   SingleProgram single = single_program(program);
-  require_same_numbers(single.graph);
   donate(*single.graph.find_function(single.entry), donated);
-  const auto ports = [](const std::vector<SingleProgram::Port>& list) {
-    std::vector<Port> result;
-    for (const SingleProgram::Port& port : list) result.push_back({port.whole, port.layout});
-    return result;
-  };
-  const int64_t devices = single.mesh->num_devices();
-  return std::make_unique<TensorProgram>(engine_client(engine, devices),
-                                         every_device_module(single.graph, single.entry, devices),
-                                         ports(single.arguments), ports(single.results));
+  const int64_t devices = program.mesh->num_devices();
+  XlaModule module = every_device_module(single.graph, single.entry, devices);
+  return std::make_unique<TensorProgram>(engine_client(engine, devices), std::move(module),
+                                         std::move(single.arguments), std::move(single.results));
 }
 
 std::string describe(const TensorProgram& program) {

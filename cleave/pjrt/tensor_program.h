@@ -6,17 +6,14 @@
 
 #include "cleave/pjrt/xla_executable.h"
 #include "cleave/runtime/record.h"
-#include "cleave/spmd/transfer.h"
+#include "cleave/spmd/single_program.h"
 
 namespace cleave::pjrt {
 
-// An argument or result of a program that every device runs: the whole tensor, and which part of it
-// a device has. The array of a device has the type of the module, and its part is the leading
-// corner.
-struct Port {
-  Type whole;
-  Layout layout;  // without a mesh: whole on the one device
-};
+// The whole tensor of an argument or result, and which part of it a device has. The array of a
+// device has the type of the module, and its part is the leading corner. Without a mesh it is whole
+// on the one device.
+using Port = SingleProgram::Port;
 
 // A program for devices of a client with whole arrays, or Tensors, in and out. Shards that are
 // smaller than the largest are padded here, with NaN or the like, so that whatever depends on
