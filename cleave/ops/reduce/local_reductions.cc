@@ -57,6 +57,45 @@ ValueId shifted_indices(LocalOp& op, ValueId indices, int64_t vector_dim,
   return op.emit("stablehlo.subtract", {indices, by}, type);
 }
 
+// One window is written, and it may lie outside of this device's part: `indices` with all places
+// inside it, and whether they were. XLA drops what is out of bounds too, but its simplifier takes
+// the place for one of the tensor that the part was cut from, if it sees both (openxla/xla#49121).
+struct PlaceInside {
+  ValueId indices, found;
+};
+PlaceInside place_inside(LocalOp& op, ValueId indices, const WindowMap& map, const Shape& size) {
+  const Type type = op.type(indices);
+  const auto count = static_cast<int64_t>(map.index_map.size());
+  const Type row = Type::tensor(DType::I64, {count}), one = Type::tensor(DType::I64, {1});
+  const Type flag = Type::tensor(DType::Bool, {1});
+  const ValueId flat = op.emit("stablehlo.reshape", {indices}, row);
+  ValueId found;
+  std::vector<ValueId> places;
+  for (int64_t k = 0; k < count; ++k) {
+    const ValueId place = op.slice(flat, {k}, {1});
+    const int64_t d = map.index_map[static_cast<size_t>(k)];
+    const auto& collapsed = map.collapsed_dims;
+    if (std::find(collapsed.begin(), collapsed.end(), d) == collapsed.end()) {
+      places.push_back(place);
+      continue;
+    }
+    const double last = static_cast<double>(size[static_cast<size_t>(d)] - 1);
+    places.push_back(
+        op.emit("stablehlo.clamp", {op.splat(one, 0), place, op.splat(one, last)}, one));
+    AttrDict equal;
+    equal.set("comparison_direction", EnumAttr{"stablehlo.comparison_direction", "EQ"});
+    const ValueId here =
+        op.emit("stablehlo.compare", {place, places.back()}, flag, std::move(equal));
+    found = found.valid() ? op.emit("stablehlo.and", {found, here}, flag) : here;
+  }
+  AttrDict join;
+  join.set("dimension", int_attr(0));
+  const ValueId joined =
+      count == 1 ? places[0] : op.emit("stablehlo.concatenate", places, row, std::move(join));
+  if (found.valid()) found = op.emit("stablehlo.reshape", {found}, Type::tensor(DType::Bool, {}));
+  return {op.emit("stablehlo.reshape", {joined}, type), found};
+}
+
 // Where updates are spread over devices, the input itself counts on one of them. Where the input is
 // cut along an indexed dimension, updates that fall outside of this device's part are dropped, as
 // scatter drops all that is out of bounds.
@@ -77,8 +116,19 @@ std::vector<ValueId> local_scatter(LocalOp& op) {
   // Dimensions of whole windows have no index but 0.
   for (size_t k = 0; k < indexed.size(); ++k)
     if (std::find(inserted.begin(), inserted.end(), indexed[k]) == inserted.end()) offsets[k] = 0;
-  if (!inside) op.operands[n] = shifted_indices(op, op.operands[n], map.index_vector_dim, offsets);
-  return op.emit_self(op.attrs());
+  if (inside) return op.emit_self(op.attrs());
+  op.operands[n] = shifted_indices(op, op.operands[n], map.index_vector_dim, offsets);
+  const bool is_one =
+      num_elements(op.type(op.operands[n]).shape) == static_cast<int64_t>(map.index_map.size());
+  if (!op.alike || !is_one || indexed.empty() || num_elements(box.size) == 0)
+    return op.emit_self(op.attrs());
+  const PlaceInside place = place_inside(op, op.operands[n], map, box.size);
+  op.operands[n] = place.indices;
+  std::vector<ValueId> results = op.emit_self(op.attrs());
+  for (size_t i = 0; place.found.valid() && i < n; ++i)
+    results[i] =
+        op.emit("stablehlo.select", {place.found, results[i], op.operands[i]}, op.type(results[i]));
+  return results;
 }
 
 }  // namespace
