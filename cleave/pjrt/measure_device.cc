@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <thread>
 
 #include "cleave/core/error.h"
 #include "cleave/graph/text/text.h"
@@ -69,8 +68,7 @@ class Meter {
     return compile(numbers_module(type)).start(Rows(1))[0][0];
   }
 
-  // Of one call: several are started before the last is waited for. The best of some tries, with a
-  // rest before each: under full load for long, a GPU lowers its clocks more than a step makes it.
+  // Of one call: several are started before the last is waited for. The best of some tries.
   double seconds(const XlaExecutable& executable, const Rows& args) const {
     wait(executable.start(args));
     double begin = now();
@@ -78,8 +76,7 @@ class Meter {
     const double once = std::max(now() - begin, 1e-6);
     const int calls = std::clamp(static_cast<int>(0.002 / once), 1, 50);
     double best = 1e9;
-    for (int tries = 0; tries < 6; ++tries) {
-      if (!is_cpu_) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    for (int tries = 0; tries < 5; ++tries) {
       begin = now();
       Rows last;
       for (int i = 0; i < calls; ++i) last = executable.start(args);
