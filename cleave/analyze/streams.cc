@@ -28,6 +28,7 @@ class StretchLayer {
       start_compute(now);
       start_collective(Stream::Inside, now);
       start_collective(Stream::Across, now);
+      keep_pace(now);
       double next = kNoTime;
       for (const Running& running : running_)
         if (!running.tasks.empty()) next = std::min(next, running.end);
@@ -47,6 +48,7 @@ class StretchLayer {
   struct Running {
     std::vector<int> tasks;
     double end = 0;
+    double pace = 1;  // seconds for a second of work
   };
   // Collectives that could start, by first use and place.
   using Ready = std::set<std::pair<int, int>>;
@@ -174,6 +176,7 @@ class StretchLayer {
 
   void start(std::vector<int> tasks, double seconds, double now) {
     const Stream stream = tasks_[tasks[0]].stream;
+    if (stream == Stream::Compute) computing_event_ = result_.events.size();
     double apart = 0;
     for (int id : tasks) apart += tasks_[id].seconds;
     double at = now;
@@ -187,6 +190,21 @@ class StretchLayer {
     }
     result_.busy[static_cast<size_t>(stream)] += seconds;
     running_[static_cast<size_t>(stream)] = {std::move(tasks), now + seconds};
+  }
+
+  // What is being computed goes on as fast as the collectives beside it allow.
+  void keep_pace(double now) {
+    Running& kernel = running_[static_cast<size_t>(Stream::Compute)];
+    if (kernel.tasks.empty()) return;
+    double pace = 1;
+    for (Stream stream : {Stream::Inside, Stream::Across})
+      if (!running_[static_cast<size_t>(stream)].tasks.empty()) pace += options_.slowdown;
+    if (pace == kernel.pace) return;
+    const double end = now + (kernel.end - now) * (pace / kernel.pace);
+    result_.busy[static_cast<size_t>(Stream::Compute)] += end - kernel.end;
+    result_.slowed += end - kernel.end;
+    result_.events[computing_event_].end = kernel.end = end;
+    kernel.pace = pace;
   }
 
   const std::vector<Task>& tasks_;
@@ -208,6 +226,7 @@ class StretchLayer {
   std::set<std::pair<double, int>> near_;  // ready within the window, the longest chain first
   std::array<Ready, kNumStreams> growing_, steady_;
   std::array<Running, kNumStreams> running_;
+  size_t computing_event_ = 0;  // of what is being computed
   StreamSchedule result_;
 };
 
@@ -331,6 +350,7 @@ void append(StreamSchedule& to, const StreamSchedule& more, double times) {
         {to.seconds + more.seconds, to.seconds + more.seconds * times, times - 1});
   to.seconds += more.seconds * times;
   to.exposed += more.exposed * times;
+  to.slowed += more.slowed * times;
   for (int s = 0; s < kNumStreams; ++s) to.busy[s] += more.busy[s] * times;
 }
 

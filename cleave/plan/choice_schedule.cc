@@ -19,6 +19,7 @@ ChoiceSchedules::ChoiceSchedules(const Graph& flat, const std::string& entry,
       formulation_(formulation),
       layouts_(layouts),
       trips_(trips),
+      options_(analyze::stream_options(layouts.profile())),
       op_of_(flat.num_nodes(), -1),
       demands_of_(formulation.ops.size()),
       copies_before_(flat.num_nodes()),
@@ -83,7 +84,7 @@ const std::vector<Task>& ChoiceSchedules::steps(SpecId from, SpecId to, int vers
   return it->second;
 }
 
-analyze::StreamSchedule ChoiceSchedules::lay_out(const std::vector<int>& choice) {
+Work ChoiceSchedules::work(const std::vector<int>& choice) {
   choice_ = &choice;
   std::fill(made_by_.begin(), made_by_.end(), std::pair(-1, -1));
   Work work;
@@ -91,7 +92,7 @@ analyze::StreamSchedule ChoiceSchedules::lay_out(const std::vector<int>& choice)
   begin_stretch();
   region(body_);
   work.like = groups_.like;
-  return analyze::lay_out(work, analyze::stream_options(layouts_.profile()));
+  return work;
 }
 
 void ChoiceSchedules::begin_stretch() {
@@ -190,8 +191,8 @@ void ChoiceSchedules::add_copies(const std::vector<int>& demands) {
   }
 }
 
-double ChoiceSchedules::seconds_of(const FormulatedOp& op) const {
-  return op.set ? op.set->list[op.pick[(*choice_)[op.decision]]].seconds : op.fixed.compute_seconds;
+double ChoiceSchedules::seconds_of(const FormulatedOp& op, const std::vector<int>& choice) {
+  return op.set ? op.set->list[op.pick[choice[op.decision]]].seconds : op.fixed.compute_seconds;
 }
 
 void ChoiceSchedules::add_op(int id) {
@@ -210,7 +211,7 @@ void ChoiceSchedules::add_op(int id) {
     const int demand = demands_of_[id][i];
     task.after.push_back(demand >= 0 ? add_reshard(demand, wanted, weight) : maker(version));
   }
-  if (weight > 0) task.seconds = seconds_of(op);
+  if (weight > 0) task.seconds = seconds_of(op, *choice_);
   double sent = 0;
   for (const CollectiveTotal& total : op.fixed.collectives)
     if (weight > 0) sent += total.seconds;
@@ -227,12 +228,20 @@ void ChoiceSchedules::add_op(int id) {
       made_by_[version] = {stretch_, last};
 }
 
-std::vector<double> ChoiceSchedules::closeness(const std::vector<double>& seconds,
-                                               double typical) const {
+std::vector<double> ChoiceSchedules::closeness(const std::vector<int>& choice,
+                                               const analyze::StreamSchedule& schedule) const {
+  double sent = 0;
+  int count = 0;
+  for (const analyze::StreamEvent& event : schedule.events)
+    if (event.tag >= 0) {
+      sent += event.end - event.start;
+      ++count;
+    }
+  const double typical = count > 0 ? sent / count : 0;
   // Seconds that are computed before each position.
   std::vector<double> until(formulation_.end() + 2, 0.0), share(formulation_.demands.size(), 1.0);
   for (size_t o = 0; o < formulation_.ops.size(); ++o)
-    until[formulation_.ops[o].position + 1] += seconds[o];
+    until[formulation_.ops[o].position + 1] += seconds_of(formulation_.ops[o], choice);
   for (size_t p = 1; p < until.size(); ++p) until[p] += until[p - 1];
   for (size_t d = 0; d < share.size() && typical > 0; ++d) {
     const Demand& demand = formulation_.demands[d];
@@ -247,21 +256,14 @@ std::vector<double> ChoiceSchedules::closeness(const std::vector<double>& second
 
 std::vector<double> ChoiceSchedules::criticality(const std::vector<int>& choice,
                                                  const analyze::StreamSchedule& schedule) const {
-  std::vector<double> critical(formulation_.demands.size(), 0.0), all(critical), seconds;
-  double sent = 0;
-  int count = 0;
+  std::vector<double> critical(formulation_.demands.size(), 0.0), all(critical);
   for (const analyze::StreamEvent& event : schedule.events) {
     if (event.tag < 0) continue;
     const double length = event.end - event.start;
     all[event.tag] += length;
     if (event.is_critical) critical[event.tag] += length;
-    sent += length;
-    ++count;
   }
-  for (const FormulatedOp& op : formulation_.ops)
-    seconds.push_back(op.set ? op.set->list[op.pick[choice[op.decision]]].seconds
-                             : op.fixed.compute_seconds);
-  std::vector<double> share = closeness(seconds, count > 0 ? sent / count : 0);
+  std::vector<double> share = closeness(choice, schedule);
   for (size_t d = 0; d < share.size(); ++d)
     if (all[d] > 0) share[d] = critical[d] / all[d];
   return share;

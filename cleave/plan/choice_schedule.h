@@ -19,7 +19,13 @@ class ChoiceSchedules {
                   Layouts& layouts, int64_t trips);
 
   // Of the branches of a condition, those count that have weight.
-  analyze::StreamSchedule lay_out(const std::vector<int>& choice);
+  analyze::StreamSchedule lay_out(const std::vector<int>& choice) { return lay_out(work(choice)); }
+  // The same in two steps, of which the second may run on several threads.
+  analyze::Work work(const std::vector<int>& choice);
+  analyze::StreamSchedule lay_out(const analyze::Work& work) const {
+    return analyze::lay_out(work, options_);
+  }
+  const analyze::StreamOptions& options() const { return options_; }
 
   // Whether schedules are those of Programs. They are not if the module has manual computations,
   // whose bodies are taken as one piece of computation and one of communication, or if the scalar
@@ -32,10 +38,12 @@ class ChoiceSchedules {
   std::vector<double> criticality(const std::vector<int>& choice,
                                   const analyze::StreamSchedule& schedule) const;
 
- private:
   // By demand: 1 if nothing is computed between the op that makes the value and the one that wants
-  // it, 0 if that takes as long as a typical reshard. `seconds`: of each op, once.
-  std::vector<double> closeness(const std::vector<double>& seconds, double typical) const;
+  // it, 0 if that takes as long as a typical reshard of the schedule.
+  std::vector<double> closeness(const std::vector<int>& choice,
+                                const analyze::StreamSchedule& schedule) const;
+
+ private:
   // The reshard of one demand under the choice: its tasks, that wait for each other.
   const std::vector<analyze::Task>& steps(SpecId from, SpecId to, int version);
   void region(RegionId id);
@@ -48,7 +56,7 @@ class ChoiceSchedules {
   int add(analyze::Task task);
   void begin_stretch();
   int maker(int version) const;
-  double seconds_of(const FormulatedOp& op) const;
+  static double seconds_of(const FormulatedOp& op, const std::vector<int>& choice);
   SpecId spec(int version) const { return formulation_.spec(version, *choice_); }
 
   const Graph& flat_;
@@ -56,6 +64,7 @@ class ChoiceSchedules {
   const Formulation& formulation_;
   Layouts& layouts_;
   const int64_t trips_;
+  const analyze::StreamOptions options_;
   bool is_exact_ = true;
   std::vector<int> op_of_;                         // by node; -1: none
   std::vector<std::vector<int>> demands_of_;       // by op: the demand of each operand; -1: none
