@@ -53,10 +53,11 @@ struct StreamOptions {
   bool overlaps = true;  // false: one task after the other, in the order of the program
   // Computation may go ahead of the first op that has not begun by so many ops; 1: in order.
   int window = 1;
+  bool tries_in_order = true;  // with a window: whether computing in order may be quicker
   // Values that collectives make larger ahead of time (gathered weights) hold at most so much.
   double prefetch_bytes = 0;
-  // What is computed from arguments alone, for collectives alone, runs on the stream of the
-  // collective: FSDP converts parameters there.
+  // What is computed without any collective, for gathers alone, runs on the stream of the gather:
+  // FSDP converts parameters there. Products whose sums are scattered do not.
   bool prepares_aside = false;
   // Beside each stream of collectives a kernel takes longer by this share of its time.
   double slowdown = 0;

@@ -127,8 +127,7 @@ struct Limits {
 };
 constexpr Limits kLimits[] = {
     {"_us", 0, 1e9},         {"gbps", 1e-6, 1e12}, {"tflops", 1e-9, 1e9}, {"_bytes", 0, 1e18},
-    {"ramp_exponent", 0, 4}, {"_share", 1e-3, 1},  {"_slowdown", 0, 100},
-    {"", 0, 1e18},
+    {"ramp_exponent", 0, 4}, {"_share", 1e-3, 1},  {"_slowdown", 0, 100}, {"", 0, 1e18},
 };
 
 double number(const Json& json, const std::string& where) {

@@ -68,9 +68,8 @@ class Planning {
       schedules_.emplace(module_.flat, module_.entry, formulation_, layouts_, options_.trips);
       best_ = {choice_, schedules_->lay_out(choice_), solution_.gap(), true};
       if (shortens() && best_.schedule.communication() > 0) {
-        ScheduleRounds(formulation_, *tables_, *schedules_, options_, clock_, stats())
-            .shorten(best_, times_);
-        bound_by_streams();
+        ScheduleRounds rounds(formulation_, *tables_, *schedules_, options_, clock_, stats());
+        stream_bound_ = rounds.shorten(best_, times_, rounding_slack());
       }
       result_.plan = plan();
     } else {
@@ -251,34 +250,6 @@ class Planning {
            options_.solver == PlanSolver::Cleave && formulation_.groups.empty();
   }
 
-  // No schedule is shorter than the work of any of its streams, nor than a mean of them.
-  // Collectives count with their shares of those that run as one (ReshardPrice).
-  void bound_by_streams() {
-    constexpr double kWeight = 4;  // of the busiest stream, beside computation
-    using analyze::Stream;
-    const auto busy = [&](Stream stream) { return best_.schedule.busy[static_cast<size_t>(stream)]; };
-    const Stream stream =
-        busy(Stream::Inside) > busy(Stream::Across) ? Stream::Inside : Stream::Across;
-    if (is_late() || busy(stream) <= busy(Stream::Compute)) return;
-    ReshardWeights weights{0, 1, 0, 0};
-    (stream == Stream::Inside ? weights.inside : weights.across) = kWeight;
-    const TableWeights weighted =
-        tables_->weigh(std::vector<ReshardWeights>(formulation_.demands.size(), weights));
-    constexpr double kEffort = 0.05;  // seconds of two present-day cores
-    PlannerOptions how = options_;
-    how.effort = solver::default_effort(kEffort);
-    if (options_.effort) how.effort = std::min(how.effort, options_.effort);
-    std::vector<int> choice, by_class(tables_->classes().count);
-    for (size_t d = 0; d < best_.choice.size(); ++d)
-      by_class[tables_->classes().of[d]] = best_.choice[d];
-    // A bound for all memory is one for less.
-    const solver::Solution solution =
-        LazySolver(*tables_, how, clock_, stats(), &weighted).run(std::nullopt, by_class, choice);
-    stream_bound_ =
-        (static_cast<double>(solution.lower_bound) * kCostUnit - rounding_slack()) / (1 + kWeight);
-    trace(fmt::format("streams take at least {:.6g} s", stream_bound_));
-  }
-
   bool is_late() const {
     return options_.stop.stop_requested() || clock_.seconds() > options_.time_limit;
   }
@@ -341,8 +312,8 @@ class Planning {
     bound.model_gap = overlaps ? best_.model_gap : bound.gap;
     if (!overlaps) return;
     // All computation is on one stream, so that no schedule is shorter than it.
-    bound.step_bound =
-        std::clamp(std::max(tables_->least_compute(), stream_bound_), 0.0, totals.step_seconds);
+    const double compute = tables_->least_compute(schedules_->compute_shares(0));
+    bound.step_bound = std::clamp(std::max(compute, stream_bound_), 0.0, totals.step_seconds);
     bound.step_gap = 1 - bound.step_bound / std::max(1e-30, totals.step_seconds);
   }
 

@@ -119,9 +119,14 @@ double Tables::weak_bound() const {
   return bound;
 }
 
-double Tables::least_compute() const {
+double Tables::least_compute(const std::vector<double>& by_op) const {
+  std::vector<std::vector<double>> all = unary_ops_;
+  if (!by_op.empty()) {
+    for (std::vector<double>& unary : all) std::fill(unary.begin(), unary.end(), 0.0);
+    add_ops(by_op, all);
+  }
   double least = 0;
-  for (const std::vector<double>& unary : unary_ops_)
+  for (const std::vector<double>& unary : all)
     least += *std::min_element(unary.begin(), unary.end());
   return least;
 }
@@ -512,15 +517,25 @@ std::vector<int64_t> Tables::least_memory() const {
 }
 
 double Tables::seconds(const std::vector<int>& choice) const {
-  std::vector<int> by_class(classes_.count);
-  for (size_t d = 0; d < choice.size(); ++d) by_class[classes_.of[d]] = choice[d];
+  TableWeights weights{unary_, {}};
+  for (const Edge& edge : edges_) {
+    weights.parts.emplace_back();
+    for (const Part& part : edge.parts) weights.parts.back().push_back(part.weights);
+  }
+  return seconds(choice, weights);
+}
+
+double Tables::seconds(const std::vector<int>& choice, const TableWeights& weights) const {
+  const std::vector<int> by_class = this->by_class(choice);
   double total = 0;
-  for (size_t c = 0; c < unary_.size(); ++c) total += unary_[c][by_class[c]];
-  for (const Edge& edge : edges_)
-    for (const Part& part : edge.parts) {
-      const int from = part.swapped ? edge.b : edge.a, to = part.swapped ? edge.a : edge.b;
+  for (size_t c = 0; c < weights.unary.size(); ++c) total += weights.unary[c][by_class[c]];
+  for (size_t e = 0; e < edges_.size(); ++e)
+    for (size_t p = 0; p < edges_[e].parts.size(); ++p) {
+      const Part& part = edges_[e].parts[p];
+      const int from = part.swapped ? edges_[e].b : edges_[e].a;
+      const int to = part.swapped ? edges_[e].a : edges_[e].b;
       const size_t at = static_cast<size_t>(by_class[from]) * counts_[to] + by_class[to];
-      total += part.weights.of(reshards_[part.reshards].prices[at]);
+      total += weights.parts[e][p].of(reshards_[part.reshards].prices[at]);
     }
   return total;
 }

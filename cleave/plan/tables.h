@@ -41,7 +41,7 @@ struct ReshardWeights {
 // How much everything counts in a Problem, in place of once: made by Tables::weigh, for its Tables
 // alone.
 struct TableWeights {
-  std::vector<std::vector<double>> unary;         // seconds by class and choice
+  std::vector<std::vector<double>> unary;          // seconds by class and choice
   std::vector<std::vector<ReshardWeights>> parts;  // by edge
 };
 
@@ -87,11 +87,12 @@ class Tables {
   TableWeights weigh(const std::vector<ReshardWeights>& by_demand,
                      const std::vector<double>& by_op = {}) const;
   // Seconds of ops that every choice takes at least: each decision at its cheapest, changes of
-  // layout for nothing.
-  double least_compute() const;
+  // layout for nothing. Ops count by op (empty: once each).
+  double least_compute(const std::vector<double>& by_op = {}) const;
 
-  // Exact seconds of a choice by decision.
+  // Exact seconds of a choice by decision; with weights, as they count.
   double seconds(const std::vector<int>& choice) const;
+  double seconds(const std::vector<int>& choice, const TableWeights& weights) const;
 
   size_t num_strategies() const;
   size_t num_edges() const { return edges_.size(); }
