@@ -132,7 +132,7 @@ std::vector<ScheduledChoice> ScheduleRounds::lay_out(const std::vector<std::vect
 }
 
 void ScheduleRounds::merge(ScheduledChoice& best, const ScheduledChoice& other) {
-  constexpr size_t kMostParts = 4;
+  constexpr size_t kMostParts = 6;
   const bool is_other = other.schedule.seconds < best.schedule.seconds;
   const ScheduledChoice base = is_other ? other : best, &donor = is_other ? best : other;
   best = base;
