@@ -3,7 +3,7 @@
 The old model prices every op as a kernel of its own, one after the other; the new one prices the kernels that XLA makes
 of them, and lets collectives run beside computation. Where their plans for a JAX train step on eight devices differ,
 both are compiled by XLA for eight CPU devices in the form that it follows exactly: one manual computation whose body is
-the partitioned program (bench/xla/manual.py). Read back are the collectives with their bytes, the memory, and XLA's own
+the partitioned program (`cleave plan --export manual`). Read back are the collectives with their bytes, the memory, and XLA's own
 count of flops and of bytes that kernels access.
 
     bench/plans_in_xla.py [--cleave build/release/cleave] [--models gpt,moe] [--check] [--markdown FILE] [--keep FOLDER]
@@ -33,7 +33,6 @@ from jax.sharding import NamedSharding, PartitionSpec
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bench/xla"))
 import compiled as hlo  # noqa: E402
-import manual  # noqa: E402
 import steps  # noqa: E402
 
 MESHES = {"x=8": {"x": 8}, "x=2,y=4": {"x": 2, "y": 4}}
@@ -54,6 +53,10 @@ class Planned:
     memory: int          # bytes, by the model that made the plan
     received: int        # bytes
     layouts: dict        # of values and of the operands and results of ops
+
+
+class Refused(Exception):
+    """Cleave's message."""
 
 
 @dataclasses.dataclass
@@ -86,7 +89,7 @@ class Case:
     def run(self, *arguments):
         done = subprocess.run([self.cleave, *map(str, arguments)], capture_output=True, text=True)
         if done.returncode:
-            raise manual.Unsupported((done.stdout + done.stderr).strip().splitlines()[0])
+            raise Refused((done.stdout + done.stderr).strip().splitlines()[0])
         return done.stdout
 
     def machine(self, model):
@@ -132,9 +135,7 @@ class Case:
 
     def lower(self, file):
         """The step as one manual computation, jitted with the plan's layouts."""
-        planned = pathlib.Path(f"{file}.mlir").read_text()
-        programs = [self.run("opt", f"{file}.mlir", f"-cleave-partition=device={d} alike=true") for d in range(8)]
-        text = manual.manual_module(planned, programs, MESHES[self.mesh])
+        text = self.run("plan", self.module, "--plan", f"{file}.json", "--export", "manual")
         pathlib.Path(f"{file}-manual.mlir").write_text(text)
         names = {}
         exec(self.run("plan", self.module, "--plan", f"{file}.json", "--export", "jax"), names)
@@ -148,7 +149,7 @@ class Case:
     def compile(self, file):
         try:
             step, _ = self.lower(file)
-        except manual.Unsupported as reason:
+        except Refused as reason:
             return str(reason)
         done = step.lower(*self.arguments).compile()
         text = done.as_text()
@@ -201,7 +202,7 @@ def check(cleave, folder, names):
                     what = f"{name} on {mesh}, {model}{' tight' if limit else ''}"
                     try:
                         off = difference(case, model, limit)
-                    except manual.Unsupported as reason:
+                    except Refused as reason:
                         print(f"{what}: not checked: {reason}")
                         continue
                     worst = max(worst, off)
@@ -223,7 +224,7 @@ def cases(cleave, folder, names):
                 for model in MODELS:
                     try:
                         plans[model] = case.plan(model, limit)
-                    except manual.Unsupported as reason:
+                    except Refused as reason:
                         print(f"{name} on {mesh} within {size(limit)}, {model}: {reason}", flush=True)
                 if len(plans) < len(MODELS):
                     continue

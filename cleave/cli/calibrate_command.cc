@@ -10,6 +10,7 @@
 #include "cleave/cli/commands.h"
 #include "cleave/cli/files.h"
 #include "cleave/cli/measure_scripts.h"
+#include "cleave/cli/xla_run.h"
 #include "cleave/compile/measure_host.h"
 #include "cleave/core/error.h"
 #include "cleave/core/input_file.h"
@@ -18,15 +19,18 @@
 #include "cleave/machine/fit.h"
 #include "cleave/machine/host_profile.h"
 #include "cleave/machine/measurements.h"
+#include "cleave/pjrt/engine.h"
+#include "cleave/pjrt/measure_device.h"
 
 namespace cleave::cli {
 namespace {
 
 struct CalibrateCommand {
-  std::string out, emit, from, base;
+  std::string out, emit, from, base, engine, keep;
   std::string name;
   double seconds = 25;
-  int64_t devices = 8;
+  int64_t devices = 0;  // 0: eight of this host, or all of an engine
+  bool quick = false;
 };
 
 void print_row(const std::string& what, double measured, double predicted, bool is_check) {
@@ -124,16 +128,41 @@ void print_fit(const MachineProfile& base, const MachineProfile& fitted) {
   print_change("executor.vector_tops", old.vector_tops, now.vector_tops);
 }
 
-void fit_from(const CalibrateCommand& command) {
-  if (!command.out.empty()) check_writable(command.out);
-  DeviceMeasurements measured;
-  try {
-    measured = measurements_from_json(read_input_file(command.from));
-  } catch (const UserError& error) {
-    throw_user("{}: {}", command.from, error.what());
+// On a terminal a line that changes, elsewhere a line for every tenth.
+class Progress {
+ public:
+  void tell(std::string_view what, double done) {
+    const int percent = static_cast<int>(100 * done);
+    if (terminal_)
+      fmt::print(stderr, "\r\x1b[K{:3}%  {}", percent, what);
+    else if (percent / 10 != last_ / 10 || last_ < 0)
+      fmt::print(stderr, "{:3}%  {}\n", percent, what);
+    last_ = percent;
+    std::fflush(stderr);
   }
-  const MachineProfile base =
-      load_profile(command.base.empty() ? base_of(measured.device) : command.base);
+  void end() const {
+    if (terminal_) fmt::print(stderr, "\r\x1b[K");
+  }
+
+ private:
+  const bool terminal_ = isatty(fileno(stderr));
+  int last_ = -1;
+};
+
+// The profile that a device's measurements are fitted from: the built-in one of its name, and for
+// this host's processors the profile of the host.
+MachineProfile base_profile(const CalibrateCommand& command, const DeviceMeasurements& measured) {
+  if (!command.base.empty()) return load_profile(command.base);
+  if (measured.device != "cpu") return load_profile(base_of(measured.device));
+  if (!std::filesystem::exists(host_profile_path()))
+    throw_user(
+        "the profile of a CPU is fitted from that of its host; run `cleave calibrate` first, or "
+        "name another: --base h100");
+  return load_profile("host");
+}
+
+void fit_and_write(const CalibrateCommand& command, const DeviceMeasurements& measured) {
+  const MachineProfile base = base_profile(command, measured);
   MachineProfile profile = fit_device(measured, base);
   if (!command.name.empty()) profile.name = command.name;
   fmt::print("{}, {} kernels and {} collectives with {}\n", measured.device,
@@ -155,6 +184,34 @@ void fit_from(const CalibrateCommand& command) {
   fmt::print("wrote {0}; use it as --machine {0}\n", command.out);
 }
 
+void fit_from(const CalibrateCommand& command) {
+  if (!command.out.empty()) check_writable(command.out);
+  DeviceMeasurements measured;
+  try {
+    measured = measurements_from_json(read_input_file(command.from));
+  } catch (const UserError& error) {
+    throw_user("{}: {}", command.from, error.what());
+  }
+  fit_and_write(command, measured);
+}
+
+void measure_engine(const CalibrateCommand& command) {
+  if (!pjrt::is_xla_engine(command.engine))
+    throw_user("--engine cleave: it is what is measured without --engine");
+  for (const std::string* path : {&command.out, &command.keep})
+    if (!path->empty()) check_writable(*path);
+  quiet_plugins();
+  Progress progress;
+  const DeviceMeasurements measured = pjrt::measure_device(
+      command.engine,
+      {.devices = command.devices,
+       .small = command.quick,
+       .progress = [&](std::string_view what, double done) { progress.tell(what, done); }});
+  progress.end();
+  if (!command.keep.empty()) write_file(command.keep, measurements_to_json(measured));
+  fit_and_write(command, measured);
+}
+
 void run(const CalibrateCommand& command) {
   if (!command.emit.empty()) {
     if (command.emit != "jax" && command.emit != "torch")
@@ -163,27 +220,22 @@ void run(const CalibrateCommand& command) {
     return;
   }
   if (!command.from.empty()) return fit_from(command);
+  if (!command.base.empty() && command.engine.empty())
+    throw_user("--base: it is for --from and --engine");
+  if (!command.engine.empty()) return measure_engine(command);
   if (command.seconds < 1 || command.seconds > 3600) throw_user("--seconds must be from 1 to 3600");
-  if (command.devices < 2 || command.devices > 64) throw_user("--devices must be from 2 to 64");
+  const int64_t devices = command.devices == 0 ? 8 : command.devices;
+  if (devices < 2 || devices > 64) throw_user("--devices must be from 2 to 64");
   MeasureOptions options;
   options.seconds = command.seconds;
-  options.most_devices = command.devices;
-  const bool terminal = isatty(fileno(stderr));
-  int last = -1;
-  options.progress = [&](std::string_view what, double done) {
-    const int percent = static_cast<int>(100 * done);
-    if (terminal)
-      fmt::print(stderr, "\r\x1b[K{:3}%  {}", percent, what);
-    else if (percent / 10 != last / 10 || last < 0)
-      fmt::print(stderr, "{:3}%  {}\n", percent, what);
-    last = percent;
-    std::fflush(stderr);
-  };
+  options.most_devices = devices;
+  Progress progress;
+  options.progress = [&](std::string_view what, double done) { progress.tell(what, done); };
   const std::string path = command.out.empty() ? host_profile_path() : command.out;
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (folder.empty() || std::filesystem::is_directory(folder)) check_writable(path);
   HostTimings timings = measure_host(options);
-  if (terminal) fmt::print(stderr, "\r\x1b[K");
+  progress.end();
   timings.name = command.name.empty() ? "this host" : command.name;
   const MachineProfile profile = fit_profile(timings);
   print_table(timings, profile);
@@ -208,19 +260,31 @@ void add_calibrate_command(CLI::App& app) {
       "jax or torch: print a script that measures a machine with GPUs, to be run there");
   CLI::Option* from = command->add_option(
       "--from", options->from, "fit a profile to the measurements that such a script wrote");
+  CLI::Option* engine = command->add_option(
+      "--engine", options->engine,
+      "xla[:PLUGIN]: measure XLA's kernels on its devices through PJRT, and fit a profile to them");
+  command->add_option("--base", options->base,
+                      "with --from and --engine: the profile that has what was not measured "
+                      "(default: by the device's name)");
   command
-      ->add_option("--base", options->base,
-                   "with --from: the profile that has what was not measured (default: by the "
-                   "device's name)")
-      ->needs(from);
+      ->add_option("--keep", options->keep,
+                   "with --engine: write the measurements as well, which --from reads")
+      ->needs(engine);
+  command->add_flag("--quick", options->quick, "with --engine: small sizes, to see that it works")
+      ->needs(engine);
+  engine->excludes(from)->excludes(emit);
   emit->excludes(from);
   command->add_option("--seconds", options->seconds, "how long to measure (default: 25)");
-  command->add_option("--devices", options->devices,
-                      "virtual devices of the largest collectives (default: 8)");
+  command->add_option(
+      "--devices", options->devices,
+      "virtual devices of the largest collectives (default: 8; with --engine all that it "
+      "has, and of a CPU none)");
   for (const char* host : {"--seconds", "--devices"}) {
     from->excludes(command->get_option(host));
     emit->excludes(command->get_option(host));
   }
+  engine->excludes(command->get_option("--seconds"));
+  emit->excludes(command->get_option("--base"));
   emit->excludes(command->get_option("--out"))->excludes(command->get_option("--name"));
   command->callback([options] { run(*options); });
 }

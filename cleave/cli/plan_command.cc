@@ -23,6 +23,7 @@
 #include "cleave/plan/infeasible.h"
 #include "cleave/plan/mesh_search.h"
 #include "cleave/plan/planner.h"
+#include "cleave/spmd/program_module.h"
 
 namespace cleave::cli {
 namespace {
@@ -102,15 +103,26 @@ void write_timeline(const plan::Plan& plan, const Graph& graph, const MachinePro
              analyze::timeline(analyze::schedule(program, profile, plan.trips), program) + "\n");
 }
 
+// The plan's program, the same for all devices, as a module that XLA takes.
+void print_program(const std::string& format, const plan::Plan& plan, const Graph& graph) {
+  const MachineProfile profile = shared_by(load_profile(plan.machine), plan.mesh->num_devices());
+  const SingleProgram program = single_program(plan::partition_planned(plan, graph, profile));
+  require_same_numbers(program.graph);
+  fmt::print("{}",
+             print_module(format == "manual" ? manual_module(program) : spmd_module(program)));
+}
+
 void print_as(const std::string& format, const plan::Plan& plan, const Graph& graph) {
-  if (format == "sdy")
+  if (format == "manual" || format == "spmd")
+    print_program(format, plan, graph);
+  else if (format == "sdy")
     fmt::print("{}", print_module(plan::apply(plan, graph)));
   else if (format == "jax")
     fmt::print("{}", plan::to_jax(plan, graph));
   else if (format == "dtensor")
     fmt::print("{}", plan::to_dtensor(plan));
   else
-    throw_user("--export {}: there are sdy, jax and dtensor", format);
+    throw_user("--export {}: there are manual, spmd, sdy, jax and dtensor", format);
 }
 
 std::vector<int64_t> limits_of(const std::string& text) {
@@ -294,7 +306,7 @@ void run(const PlanArguments& arguments) {
   check_numbers(arguments);
   const Graph graph = read_module(arguments.file);
   if (!arguments.given.empty())
-    return print_as(arguments.format.empty() ? "sdy" : arguments.format,
+    return print_as(arguments.format.empty() ? "manual" : arguments.format,
                     plan::read_plan(arguments.given), graph);
   if (arguments.devices < 0)
     throw_user("--devices {}: a positive number of devices is needed", arguments.devices);
@@ -366,7 +378,9 @@ void add_plan_command(CLI::App& app) {
                       "where the predicted schedule goes: a Chrome/Perfetto timeline, with a track "
                       "for computation and for communication inside a node and across nodes");
   command->add_option("--export", a->format,
-                      "print the plan as sdy (the module with it), jax or dtensor");
+                      "print the plan as manual (one manual computation, which XLA runs exactly as "
+                      "planned), spmd (the program of a device, with its collectives), sdy (the "
+                      "module with shardings and reshards), jax or dtensor");
   command->add_option("--plan", a->given, "do not plan; export this plan of the module");
   command->add_option("--diff", a->compare, "what changed between two plans")->expected(2);
   command->add_flag("--apart", a->apart,

@@ -14,11 +14,13 @@
 #include "cleave/graph/text/text.h"
 #include "cleave/kernels/array_text.h"
 #include "cleave/models/registry.h"
+#include "cleave/pjrt/engine.h"
 #include "cleave/runtime/agreement.h"
 #include "cleave/runtime/fill.h"
 #include "cleave/runtime/interpreter.h"
 #include "cleave/runtime/npy.h"
 #include "cleave/runtime/recorder.h"
+#include "cleave/runtime/run_partitions.h"
 #include "cleave/runtime/world.h"
 
 namespace cleave::cli {
@@ -135,11 +137,58 @@ void require_same_run(World& world, const Graph& graph, const RunOptions& option
   require_same_arguments(world, args);
 }
 
+// The function of a module for several partitions as its caller sees it: the arrays of all devices,
+// stacked along a new first dimension.
+Graph stacked_signature(const Graph& graph, const std::string& entry) {
+  const Function* function = graph.find_function(entry);
+  if (!function) throw_user("there is no function @{} in the module", entry);
+  Graph signature;
+  signature.functions.emplace_back().name = function->name;
+  for (Type type : function->arg_types) {
+    if (type.is_tensor()) type.shape.insert(type.shape.begin(), num_partitions(graph, entry));
+    signature.functions.back().arg_types.push_back(std::move(type));
+  }
+  return signature;
+}
+
+std::vector<Array> run_stacked(const Graph& graph, const std::string& entry,
+                               const std::vector<Array>& args, Observer* observer) {
+  const auto devices = static_cast<size_t>(num_partitions(graph, entry));
+  std::vector<std::vector<Array>> by_device(devices);
+  for (const Array& arg : args)
+    for (size_t d = 0; d < devices; ++d) {
+      Shape start(arg.rank()), size = arg.shape();
+      start[0] = static_cast<int64_t>(d);
+      size[0] = 1;
+      by_device[d].push_back(
+          arg.slice(start, size).contiguous().reshape({size.begin() + 1, size.end()}));
+    }
+  const auto results = run_partitions(graph, entry, by_device, observer);
+  std::vector<Array> stacked;
+  for (size_t i = 0; i < results[0].size(); ++i) {
+    Shape shape = results[0][i].shape(), one = shape;
+    one.insert(one.begin(), 1);
+    shape.insert(shape.begin(), static_cast<int64_t>(devices));
+    stacked.emplace_back(results[0][i].dtype(), shape);
+    for (size_t d = 0; d < devices; ++d) {
+      Shape start(shape.size());
+      start[0] = static_cast<int64_t>(d);
+      copy_elements(results[d][i].contiguous().reshape(one), stacked[i].slice(start, one));
+    }
+  }
+  return stacked;
+}
+
 // `given`: the arguments of a model, which --arg may replace.
 void run_module(const Graph& graph, const RunOptions& options,
                 const std::vector<Tensor>& given = {}) {
   const std::string entry = find_entry(graph, options.entry);
-  const std::vector<Array> args = make_arguments(graph, entry, options.args, given);
+  const bool partitioned = num_partitions(graph, entry) > 1 && !options.sharding.wanted();
+  if (partitioned && World::of_process())
+    throw_user("a module for {} partitions runs in one process; leave out the ranks",
+               num_partitions(graph, entry));
+  const std::vector<Array> args = make_arguments(
+      partitioned ? stacked_signature(graph, entry) : graph, entry, options.args, given);
   if (World* world = World::of_process()) require_same_run(*world, graph, options, entry, args);
   Recorder recorder;
   listen(recorder, options);
@@ -147,7 +196,11 @@ void run_module(const Graph& graph, const RunOptions& options,
   sharding.communication |= sharding.wanted() && options.stats;
   sharding.stats = options.stats;
   sharding.describe = options.stats || options.timing;
-  const std::vector<Array> results = sharding.wanted()
+  // On one device --verify alone compares XLA with Cleave's own engine.
+  const bool sharded =
+      sharding.uses_xla() ? !sharding.mesh.empty() || !sharding.shard.empty() : sharding.wanted();
+  const std::vector<Array> results = partitioned ? run_stacked(graph, entry, args, &recorder)
+                                     : sharded
                                          ? run_sharded(graph, entry, args, sharding, &recorder)
                                          : run_whole(graph, entry, args, sharding, &recorder);
   if (World* world = World::of_process(); world && recorder.record_ops) recorder.merge(*world);
@@ -160,8 +213,22 @@ void run_module(const Graph& graph, const RunOptions& options,
     if (!options.out.empty())
       save_npy(std::filesystem::path(options.out) / fmt::format("result_{}.npy", i), results[i]);
   }
-  if (options.stats) fmt::print(stderr, "{}", recorder.stats());
+  if (options.stats && !sharding.uses_xla()) fmt::print(stderr, "{}", recorder.stats());
   if (!options.timeline.empty()) write_file(options.timeline, recorder.timeline());
+}
+
+// What only Cleave's own engine can do is refused, so that nobody takes it for done.
+void check_engine(const RunOptions& options) {
+  const std::string& engine = options.sharding.engine;
+  if (!pjrt::is_xla_engine(engine)) return;
+  const std::pair<bool, const char*> own[] = {
+      {!options.timeline.empty(), "--timeline"},
+      {options.trace, "--trace"},
+      {!options.sharding.compile, "--no-compile"},
+      {options.sharding.passes != CompileOptions().passes, "--passes"}};
+  for (const auto& [given, option] : own)
+    if (given)
+      throw_user("{}: it is about Cleave's own engine; leave out --engine {}", option, engine);
 }
 
 void run(const RunOptions& options) {
@@ -174,6 +241,7 @@ void run(const RunOptions& options) {
   if (!options.timeline.empty() && speaks()) check_writable(options.timeline);
   if (!options.sharding.wide_sums && !options.sharding.wanted())
     throw_user("--narrow-sums: it is for sums over devices; give --mesh as well");
+  check_engine(options);
   if (models::is_model_name(options.file)) {
     if (options.split) throw_user("--split-input-file: {} is one module", options.file);
     std::optional<Mesh> mesh;
@@ -211,6 +279,9 @@ void add_run_command(CLI::App& app) {
                       "run sharded over a mesh of virtual devices, such as \"x=2,y=4\"");
   command->add_option("--shard", options->sharding.shard,
                       "annotations (and what follows from them), replicated or random:SEED");
+  command->add_option("--engine", options->sharding.engine,
+                      "cleave (default), or xla[:PLUGIN]: XLA through PJRT; cleave devices lists "
+                      "plugins");
   command->add_flag("--communication", options->sharding.communication,
                     "what devices send each other, and for which ops");
   command->add_flag("!--narrow-sums", options->sharding.wide_sums,

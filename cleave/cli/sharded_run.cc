@@ -8,6 +8,7 @@
 #include "cleave/analyze/program_memory.h"
 #include "cleave/cli/annotated_mesh.h"
 #include "cleave/cli/ranks.h"
+#include "cleave/cli/xla_run.h"
 #include "cleave/compile/executable.h"
 #include "cleave/core/error.h"
 #include "cleave/core/number_text.h"
@@ -88,41 +89,30 @@ void print_stats(const Program& program, const CommLog& log, double prepared, do
              bytes_text(log.bytes()), to_string(log));
 }
 
+// `run` is what gave the results: "the sharded run".
 void verify_results(const Graph& graph, const std::string& entry, const std::vector<Array>& args,
-                    const std::vector<Array>& results, const ShardingOptions& options) {
+                    const std::vector<Array>& results, const ShardingOptions& options,
+                    std::string_view run) {
   const Clock clock;
   const std::vector<Array> expected = run_verified(graph, entry, args);
   const double milliseconds = clock.milliseconds();
   const RunComparison comparison =
       compare_runs(graph, entry, args, expected, results, {.narrow_sums = !options.wide_sums});
   if (!comparison.same())
-    throw_user("the sharded run gives other numbers than one device: {}",
+    throw_user("{} gives other numbers than {}one device: {}", run,
+               options.uses_xla() ? "Cleave's own engine on " : "",
                fmt::join(comparison.differences, "; "));
   fmt::print(
       stderr,
-      "verified: {} results are the same on one device ({:.1f} ms); largest difference {:.3g}, "
+      "verified: {} results are the same on one device{} ({:.1f} ms); largest difference {:.3g}, "
       "largest magnitude {:.3g}\n",
-      results.size(), milliseconds, comparison.max_difference, comparison.scale);
+      results.size(), options.uses_xla() ? " of Cleave's own engine" : "", milliseconds,
+      comparison.max_difference, comparison.scale);
   if (comparison.unsteady > 0) fmt::print(stderr, "  {}\n", unsteady_text(comparison));
 }
 
-}  // namespace
-
-std::vector<Array> run_whole(const Graph& graph, const std::string& entry,
-                             const std::vector<Array>& args, const ShardingOptions& options,
-                             Observer* observer) {
-  if (!options.compile) return run_verified(graph, entry, args, observer);
-  check_arguments(graph, entry, args);
-  Executable executable(graph, entry, {.passes = options.passes, .verified = true});
-  std::vector<Array> results = executable.run(args, {.observer = observer});
-  if (options.describe) fmt::print(stderr, "{}", describe(executable));
-  return results;
-}
-
-std::vector<Array> run_sharded(const Graph& graph, const std::string& entry,
-                               const std::vector<Array>& args, const ShardingOptions& options,
-                               Observer* observer) {
-  const Clock clock;
+Program sharded_program(const Graph& graph, const std::string& entry,
+                        const ShardingOptions& options) {
   Graph sharded = graph;
   const std::string shard = options.shard.empty() ? "annotations" : options.shard;
   MeshPtr mesh;
@@ -142,8 +132,39 @@ std::vector<Array> run_sharded(const Graph& graph, const std::string& entry,
   } else {
     throw_user("--shard {}: say annotations, replicated or random:SEED", shard);
   }
-  Program program = partition(
+  return partition(
       sharded, {.entry = entry, .mesh = mesh, .wide_sums = options.wide_sums, .verified = true});
+}
+
+}  // namespace
+
+std::vector<Array> run_whole(const Graph& graph, const std::string& entry,
+                             const std::vector<Array>& args, const ShardingOptions& options,
+                             Observer* observer) {
+  if (options.uses_xla()) {
+    std::vector<Array> results = run_on_xla(graph, entry, args, options);
+    if (options.verify && speaks()) verify_results(graph, entry, args, results, options, "XLA");
+    return results;
+  }
+  if (!options.compile) return run_verified(graph, entry, args, observer);
+  check_arguments(graph, entry, args);
+  Executable executable(graph, entry, {.passes = options.passes, .verified = true});
+  std::vector<Array> results = executable.run(args, {.observer = observer});
+  if (options.describe) fmt::print(stderr, "{}", describe(executable));
+  return results;
+}
+
+std::vector<Array> run_sharded(const Graph& graph, const std::string& entry,
+                               const std::vector<Array>& args, const ShardingOptions& options,
+                               Observer* observer) {
+  const Clock clock;
+  Program program = sharded_program(graph, entry, options);
+  if (options.uses_xla()) {
+    std::vector<Array> results = run_on_xla(program, args, options);
+    if (options.verify && speaks())
+      verify_results(graph, entry, args, results, options, "the run sharded by XLA");
+    return results;
+  }
   CommLog log;
   std::vector<Array> results;
   if (options.compile) {
@@ -170,7 +191,7 @@ std::vector<Array> run_sharded(const Graph& graph, const std::string& entry,
       print_stats(executor.program(), log, prepared, clock.milliseconds() - prepared);
     if (options.stats) print_memory(executor, memory);
   }
-  if (options.verify) verify_results(graph, entry, args, results, options);
+  if (options.verify) verify_results(graph, entry, args, results, options, "the sharded run");
   return results;
 }
 

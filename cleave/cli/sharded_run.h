@@ -17,15 +17,17 @@ struct ShardingOptions {
   bool verify = false;
   bool compile = true;  // false: op by op
   std::string passes = CompileOptions().passes;
-  bool describe = false;       // print what was compiled, and the memory plan
-  bool wide_sums = true;       // pending sums of 16-bit floats in 32 bits
-  bool communication = false;  // print what was sent, and for which ops
-  bool stats = false;          // print the memory of a device as well, measured and predicted
+  bool describe = false;          // print what was compiled, and the memory plan
+  bool wide_sums = true;          // pending sums of 16-bit floats in 32 bits
+  bool communication = false;     // print what was sent, and for which ops
+  bool stats = false;             // print the memory of a device as well, measured and predicted
+  std::string engine = "cleave";  // or xla, xla:PLUGIN
 
+  bool uses_xla() const { return engine != "cleave"; }
   bool wanted() const { return !mesh.empty() || !shard.empty() || verify || communication; }
 };
 
-// Runs on one device.
+// Runs on one device. XLA's results are compared with Cleave's own if `verify` asks for it.
 std::vector<Array> run_whole(const Graph& graph, const std::string& entry,
                              const std::vector<Array>& args, const ShardingOptions& options,
                              Observer* observer);

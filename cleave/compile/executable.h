@@ -33,6 +33,9 @@ struct CompileOptions {
   std::vector<size_t> donate = {};
   // Hears of what makes compile(f) slow: programs that differ in a plain value only.
   std::function<void(std::string_view)> warning = {};
+  // For compile(f): "cleave", or XLA through PJRT, "xla" or "xla:PLUGIN" (docs/guide/engines.md).
+  // An Executable is always Cleave's own.
+  std::string engine = "cleave";
   // For a function of a module: it has been verified, or was recorded op by op. Otherwise it is
   // verified first.
   bool verified = false;

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "cleave/core/error.h"
+#include "cleave/graph/op_def.h"
 
 namespace cleave {
 namespace {
@@ -117,6 +118,17 @@ Literal identity_literal(ReduceOp op, Type type) {
   literal.bytes = std::make_shared<const std::vector<std::byte>>(byte_size(literal.type.dtype),
                                                                  std::byte{0xff});
   return literal;
+}
+
+bool LocalOp::is_empty() const {
+  if (node_.results.empty() || !node_.def->has(kPure)) return false;
+  for (size_t i = 0; i < node_.results.size(); ++i) {
+    const Type& type = whole_.result_type(node_, i);
+    if (!type.is_tensor() || type.unranked || type.dtype == DType::Other ||
+        num_elements(result_boxes[i].size) != 0)
+      return false;
+  }
+  return true;
 }
 
 Type LocalOp::result_type(size_t i) const {

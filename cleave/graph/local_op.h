@@ -38,6 +38,14 @@ class LocalOp {
   std::vector<bool> counts;
   // The device's index in its whole program; the same for all devices if no op asks for it.
   int64_t device = 0;
+  // The form is to be the same on all devices with shards of the same size, but for the values of
+  // constants and the starts of slices. Otherwise a device leaves out what it can: the one whose
+  // shard begins at 0 shifts no indices.
+  bool alike = false;
+  std::vector<bool> counted_by_all;  // with `alike`, for operand i: whether every device counts it
+
+  // All results are empty here, and the op has no other effect.
+  bool is_empty() const;
 
   const Graph& whole() const { return whole_; }
   const Node& node() const { return node_; }

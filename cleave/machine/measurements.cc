@@ -157,6 +157,42 @@ DeviceMeasurements measurements_from_json(std::string_view text) {
   return measured;
 }
 
+std::string measurements_to_json(const DeviceMeasurements& measured) {
+  MeasuredJson json = {{"format", "cleave-measurements"},
+                       {"version", 1},
+                       {"framework", measured.framework},
+                       {"device", measured.device},
+                       {"units", measured.units},
+                       {"memory_bytes", measured.memory_bytes},
+                       {"executor", measured.executor},
+                       {"kernels", MeasuredJson::array()},
+                       {"collectives", MeasuredJson::array()}};
+  for (const MeasuredKernel& kernel : measured.kernels) {
+    MeasuredJson row = {{"kind", name(kernel.kind)}, {"dtype", name(kernel.dtype)}};
+    const OpCost::Products& p = kernel.products;
+    const std::pair<const char*, double> numbers[] = {
+        {"count", p.count},
+        {"m", p.m},
+        {"k", p.k},
+        {"n", p.n},
+        {"channels", p.channels},
+        {"bytes", kernel.bytes},
+        {"ops", kernel.ops},
+        {kernel.kind == MeasuredKind::Launch ? "kernels" : "count", kernel.count}};
+    for (const auto& [field, value] : numbers)
+      if (value > 0) row[field] = value;
+    if (kernel.is_check) row["check"] = true;
+    row["us"] = kernel.seconds * 1e6;
+    json["kernels"].push_back(std::move(row));
+  }
+  for (const CollectiveTiming& timing : measured.collectives)
+    json["collectives"].push_back({{"kind", name(timing.kind)},
+                                   {"ranks", timing.ranks},
+                                   {"bytes", timing.bytes},
+                                   {"us", timing.seconds * 1e6}});
+  return json.dump(1) + "\n";
+}
+
 InStep in_step(const ExecutorProfile& executor) {
   if (!executor.name.starts_with("xla")) return {};
   return {.launch = 1.6, .reduction = 0.88, .rows = 0.88, .strided = 0.62};

@@ -46,6 +46,7 @@ struct DeviceMeasurements {
 };
 // Throws UserError that names the entry and what is wrong with it.
 DeviceMeasurements measurements_from_json(std::string_view text);
+std::string measurements_to_json(const DeviceMeasurements& measured);
 
 // The profile of a device from one that is like it: bandwidth, launches, shares, rates and tiles
 // are those that explain the measurements best; what was not measured stays that of `base`.

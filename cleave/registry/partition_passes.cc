@@ -1,6 +1,7 @@
 #include "cleave/core/error.h"
 #include "cleave/registry/pass_families.h"
 #include "cleave/spmd/partition.h"
+#include "cleave/spmd/program_module.h"
 #include "cleave/spmd/random_shardings.h"
 
 namespace cleave {
@@ -28,15 +29,23 @@ std::string entry_of(const Graph& graph, const PassOptions& options) {
 void register_partition_passes(PassRegistry& registry) {
   registry.add(
       {"cleave-partition",
-       {"entry", "mesh", "device", "alike"},
+       {"entry", "mesh", "device", "form"},
        [](Graph& graph, const PassOptions& options, PassContext&) {
          const MeshPtr mesh = mesh_of(graph, options);
+         const std::string form = options.get("form", "spmd");
+         if (form != "spmd" && form != "manual")
+           throw_user("-cleave-partition: form is spmd or manual, not {}", form);
+         const Program program =
+             partition(graph, {.entry = entry_of(graph, options), .mesh = mesh, .verified = true});
+         if (!options.has("device")) {
+           const SingleProgram single = single_program(program);
+           graph = form == "spmd" ? spmd_module(single) : manual_module(single);
+           return;
+         }
          const int64_t device = options.get_int("device", 0);
          if (device < 0 || device >= mesh->num_devices())
            throw_user("-cleave-partition: there is no device {} in {}", device, to_string(*mesh));
-         const Program program =
-             partition(graph, {.entry = entry_of(graph, options), .mesh = mesh, .verified = true});
-         graph = to_module(program, device, options.get_bool("alike"));
+         graph = to_module(program, device);
        }});
   registry.add({"cleave-random-shardings",
                 {"entry", "mesh", "seed"},

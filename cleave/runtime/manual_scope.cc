@@ -1,7 +1,6 @@
 #include "cleave/runtime/manual_scope.h"
 
 #include <algorithm>
-#include <map>
 
 #include "cleave/core/error.h"
 #include "cleave/ops/reduce/reducer.h"
@@ -9,53 +8,17 @@
 #include "cleave/runtime/ops_elementwise.h"
 #include "cleave/runtime/ops_shape.h"
 #include "cleave/runtime/record.h"
+#include "cleave/spmd/device_groups.h"
 
 namespace cleave {
 namespace {
 
 thread_local const ManualScope* current = nullptr;
 
-// Devices that differ along the axes alone, each group in the order of their coordinates.
-std::vector<std::vector<int64_t>> groups_along(const Mesh& mesh, const AxisList& axes) {
-  std::map<int64_t, std::vector<int64_t>> groups;  // by the first position of the group
-  const int64_t count = mesh.num_devices();
-  std::vector<int64_t> first(static_cast<size_t>(count), -1);
-  for (int64_t p = 0; p < count; ++p) {
-    int64_t base = p;
-    for (const AxisRef& ref : axes) {
-      int64_t below = 1;
-      for (size_t a = static_cast<size_t>(ref.axis) + 1; a < mesh.axes.size(); ++a)
-        below *= mesh.axes[a].size;
-      below *= mesh.axes[static_cast<size_t>(ref.axis)].size / ref.next_pre();
-      base -= coordinate(ref, mesh, p) * below;
-    }
-    auto& group = groups[base];
-    group.resize(static_cast<size_t>(total_size(axes)));
-    group[static_cast<size_t>(coordinate(axes, mesh, p))] = mesh.device_at(p);
-  }
-  std::vector<std::vector<int64_t>> result;
-  for (auto& [base, group] : groups) result.push_back(std::move(group));
-  return result;
-}
-
-Attribute table_attr(const std::vector<std::vector<int64_t>>& rows) {
-  std::vector<int64_t> flat;
-  for (const auto& row : rows) flat.insert(flat.end(), row.begin(), row.end());
-  Literal literal;
-  literal.type = Type::tensor(
-      DType::I64,
-      {static_cast<int64_t>(rows.size()), static_cast<int64_t>(rows.empty() ? 0 : rows[0].size())});
-  const auto* data = reinterpret_cast<const std::byte*>(flat.data());
-  literal.bytes =
-      std::make_shared<const std::vector<std::byte>>(data, data + flat.size() * sizeof(int64_t));
-  return literal_attr(std::move(literal));
-}
-
 AttrDict group_attrs(const AxisList& axes, bool global_ids) {
   AttrDict attrs;
   attrs.set("replica_groups", table_attr(groups_along(*current->mesh, axes)));
-  attrs.set("channel_handle", StructAttr{"stablehlo.channel_handle",
-                                         {{"handle", int_attr(1)}, {"type", int_attr(1)}}});
+  attrs.set("channel_handle", channel_attr(1));
   if (global_ids) attrs.set("use_global_device_ids", UnitAttr{});
   return attrs;
 }
@@ -148,8 +111,7 @@ Tensor manual_permute(const Tensor& x, const AxisList& axes,
     }
   AttrDict attrs;
   attrs.set("source_target_pairs", table_attr(moves));
-  attrs.set("channel_handle", StructAttr{"stablehlo.channel_handle",
-                                         {{"handle", int_attr(1)}, {"type", int_attr(1)}}});
+  attrs.set("channel_handle", channel_attr(1));
   return collective("stablehlo.collective_permute", x, x.shape(), std::move(attrs));
 }
 

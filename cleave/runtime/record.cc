@@ -41,10 +41,26 @@ int64_t bytes_of(const Array& array) {
   return array.valid() ? static_cast<int64_t>(array.num_bytes()) : 0;
 }
 
+void count(const std::vector<Array>& shards, int64_t sign) {
+  for (size_t device = 0; device < shards.size(); ++device)
+    add_device_bytes(device, sign * bytes_of(shards[device]));
+}
+
+void count(const RemotePtr& remote, int64_t sign) {
+  if (!remote) return;
+  const std::vector<int64_t> bytes = remote->device_bytes();
+  for (size_t device = 0; device < bytes.size(); ++device)
+    add_device_bytes(device, sign * bytes[device]);
+}
+
 void count_memory(const Record& record, int64_t sign) {
-  for (const auto& shards : record.values)
-    for (size_t device = 0; device < shards.size(); ++device)
-      add_device_bytes(device, sign * bytes_of(shards[device]));
+  for (const auto& shards : record.values) count(shards, sign);
+  for (const RemotePtr& remote : record.remote) count(remote, sign);
+}
+
+RemotePtr& remote_of(Record& record, uint32_t index) {
+  if (record.remote.empty()) record.remote.resize(record.signature->results.size());
+  return record.remote[index];
 }
 
 }  // namespace
@@ -112,6 +128,24 @@ void set_computed(Record& record, std::vector<AvalPtr> avals,
   std::vector<Tensor>().swap(record.operands);
 }
 
+Tensor make_computed(AvalPtr aval, RemotePtr remote) {
+  Tensor tensor = make_computed(std::move(aval), std::vector<Array>());
+  keep_remote(tensor, std::move(remote));
+  return tensor;
+}
+
+RemotePtr remote_value(const Tensor& tensor) {
+  const std::vector<RemotePtr>& remote = tensor.record()->remote;
+  return remote.empty() ? nullptr : remote[tensor.index()];
+}
+
+void keep_remote(const Tensor& tensor, RemotePtr remote) {
+  RemotePtr& kept = remote_of(*tensor.record(), tensor.index());
+  count(kept, -1);
+  kept = std::move(remote);
+  count(kept, 1);
+}
+
 const AvalPtr& held_aval(const Tensor& tensor) {
   const Record& record = *tensor.record();
   return record.held.empty() ? record.signature->results[tensor.index()]
@@ -119,7 +153,12 @@ const AvalPtr& held_aval(const Tensor& tensor) {
 }
 
 const std::vector<Array>& held_values(const Tensor& tensor) {
-  const std::vector<Array>& shards = tensor.record()->values[tensor.index()];
+  std::vector<Array>& shards = tensor.record()->values[tensor.index()];
+  if (shards.empty())
+    if (const RemotePtr remote = remote_value(tensor)) {
+      shards = remote->fetch();
+      count(shards, 1);
+    }
   if (shards.empty())
     throw_user(
         "{} was donated to a compiled function, which has written its results over it: use what "
@@ -151,10 +190,16 @@ std::vector<Array> values_of(const Tensor& tensor) {
 
 std::vector<Array> take_values(const Tensor& tensor) {
   held_values(tensor);
+  std::vector<Array> shards = tensor.record()->values[tensor.index()];
+  drop_values(tensor);
+  return shards;
+}
+
+void drop_values(const Tensor& tensor) {
   std::vector<Array>& shards = tensor.record()->values[tensor.index()];
-  for (size_t device = 0; device < shards.size(); ++device)
-    add_device_bytes(device, -bytes_of(shards[device]));
-  return std::exchange(shards, {});
+  count(shards, -1);
+  shards.clear();
+  if (remote_value(tensor)) keep_remote(tensor, nullptr);
 }
 
 namespace {

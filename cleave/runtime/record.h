@@ -38,6 +38,17 @@ struct Signature {
 };
 using SignaturePtr = std::shared_ptr<const Signature>;
 
+// The shards of a value where Cleave's kernels cannot read them: on the devices of another engine
+// (cleave/pjrt). They may still be computed there. A Tensor that has its value in this way fetches
+// it when somebody reads it.
+class RemoteValue {
+ public:
+  virtual ~RemoteValue() = default;
+  virtual std::vector<Array> fetch() const = 0;           // by device; waits
+  virtual std::vector<int64_t> device_bytes() const = 0;  // by device
+};
+using RemotePtr = std::shared_ptr<const RemoteValue>;
+
 // One recorded op. It keeps its operands until it is computed, then its values.
 struct Record : RecordHead {
   SignaturePtr signature;
@@ -48,6 +59,8 @@ struct Record : RecordHead {
   bool computed = false;
   bool constant = false;                   // may be written into a trace instead of captured
   std::vector<std::vector<Array>> values;  // by result, then by device; if computed
+  // Of values that are on the devices of another engine, by result. `values` has what was fetched.
+  std::vector<RemotePtr> remote;
   // How `values` lie, by result, if that is not as recorded: of a pending sum that an op has
   // completed the sum is kept, so that it is completed once. Its layout stays what it was.
   std::vector<AvalPtr> held;
@@ -75,6 +88,12 @@ uint64_t& trace_level();
 
 // A value that is there: its parts by device.
 Tensor make_computed(AvalPtr aval, std::vector<Array> shards);
+// A value that another engine has, or is computing.
+Tensor make_computed(AvalPtr aval, RemotePtr remote);
+// Where another engine has a tensor's value as well; null if it has not. Both have the tensor's
+// layout.
+RemotePtr remote_value(const Tensor& tensor);
+void keep_remote(const Tensor& tensor, RemotePtr remote);
 // Gives record its values, and lets its operands go. `held` are the avals of the values: those of
 // the results, or completed sums if those are pending.
 void set_computed(Record& record, std::vector<AvalPtr> avals,
@@ -88,6 +107,8 @@ const std::vector<Array>& held_values(const Tensor& tensor);
 const AvalPtr& held_aval(const Tensor& tensor);
 // Takes them away, for a caller that will overwrite them: the tensor has no value any more.
 std::vector<Array> take_values(const Tensor& tensor);
+// The same for a caller that needs only what another engine has, which it holds already.
+void drop_values(const Tensor& tensor);
 
 // Copies the nodes of a function into a region, calls and composites written out, and gives what
 // it returns.

@@ -6,13 +6,11 @@
 #include "cleave/graph/op_def.h"
 #include "cleave/ops/op.h"
 #include "cleave/spmd/op_layouts.h"
+#include "cleave/spmd/own_values.h"
 #include "cleave/spmd/program.h"
 
 namespace cleave {
 namespace {
-
-// Ops whose local form is to be the same on every device (to_module).
-constexpr std::string_view kAlikeAttr = "cleave.alike";
 
 class Instantiator {
  public:
@@ -84,7 +82,8 @@ class Instantiator {
     op.operands = clone_.mapped(node.operands);
     for (ValueId operand : node.operands) op.operand_boxes.push_back(box(operand));
     for (ValueId result : node.results) op.result_boxes.push_back(box(result));
-    for (ValueId operand : node.operands) op.counts.push_back(counts(node, operand));
+    for (ValueId operand : node.operands)
+      op.counts.push_back(counts_operand(program_, node, operand, device_));
     const std::vector<ValueId> results = local_form(op);
     for (size_t i = 0; i < node.results.size(); ++i) {
       clone_.map(node.results[i], results[i]);
@@ -95,46 +94,14 @@ class Instantiator {
 
   std::vector<ValueId> local_form(LocalOp& op) const {
     const Node& node = op.node();
-    if (nothing_to_compute(op)) {
+    if (op.is_empty()) {
       std::vector<ValueId> results;
       for (size_t i = 0; i < node.results.size(); ++i)
-        results.push_back(op.constant(nothing(op.result_type(i))));
+        results.push_back(op.constant(zero_literal(op.result_type(i))));
       return results;
     }
     if (node.def->localize) return node.def->localize(op);
     return op.emit_self(node.attrs);
-  }
-
-  // A constant without elements, of any dtype.
-  static Literal nothing(Type type) {
-    Literal literal;
-    literal.splat = true;
-    literal.bytes = std::make_shared<const std::vector<std::byte>>(byte_size(type.dtype));
-    literal.type = std::move(type);
-    return literal;
-  }
-
-  // All results are empty here, and the op has no other effect.
-  bool nothing_to_compute(const LocalOp& op) const {
-    const Node& node = op.node();
-    if (node.results.empty() || !node.def->has(kPure)) return false;
-    return std::all_of(node.results.begin(), node.results.end(), [&](ValueId result) {
-      const Type& type = whole_.type(result);
-      return is_ranked_tensor(type) && type.dtype != DType::Other &&
-             num_elements(box(result).size) == 0;
-    });
-  }
-
-  // Along the axes that are pending in the results but not in the operand, one device counts it. In
-  // an average all do.
-  bool counts(const Node& node, ValueId operand) const {
-    for (ValueId result : node.results) {
-      const ShardingSpec& spec = program_.layout(result).spec;
-      if (!spec.mesh || spec.partial.empty() || spec.partial_op == ReduceOp::Avg) continue;
-      const AxisList once = without(spec.partial, program_.layout(operand).spec.partial);
-      if (coordinate(once, *spec.mesh, spec.mesh->position_of(device_)) != 0) return false;
-    }
-    return true;
   }
 
   void transfer(const Node& node, RegionId to) {
@@ -185,16 +152,20 @@ ValueId behind_transfers(const Graph& graph, ValueId value) {
   }
 }
 
-Graph to_module(const Program& program, int64_t device, bool alike) {
-  Program marked;
-  if (alike) {
-    marked = program;
-    for (uint32_t i = 0; i < marked.graph.num_nodes(); ++i)
-      marked.graph.node({i}).attrs.set(kAlikeAttr, UnitAttr{});
+// An average counts on all devices.
+bool counts_operand(const Program& program, const Node& node, ValueId operand, int64_t device) {
+  for (ValueId result : node.results) {
+    const ShardingSpec& spec = program.layout(result).spec;
+    if (!spec.mesh || spec.partial.empty() || spec.partial_op == ReduceOp::Avg) continue;
+    const AxisList once = without(spec.partial, program.layout(operand).spec.partial);
+    if (coordinate(once, *spec.mesh, spec.mesh->position_of(device)) != 0) return false;
   }
-  Instance instance = instantiate_shapes(alike ? marked : program, device);
+  return true;
+}
+
+Graph to_module(const Program& program, int64_t device) {
+  Instance instance = instantiate_shapes(program, device);
   Graph& graph = instance.graph;
-  for (uint32_t i = 0; i < graph.num_nodes(); ++i) graph.node({i}).attrs.erase(kAlikeAttr);
   for (uint32_t i = 0; i < graph.num_nodes(); ++i) {
     Node& node = graph.node({i});
     if (!is<op::Transfer>(node)) continue;

@@ -46,15 +46,17 @@ Instance instantiate(const Program& program, int64_t device, TransferPlanners* p
 // run it.
 Instance instantiate_shapes(const Program& program, int64_t device);
 
-// The Program as a module: the graph of one device (device 0 holds the largest shards), with the
-// changes of layout as ops that say along which axes, for which op, and between which layouts.
-// `cleave opt -cleave-partition` prints it:
+// The graph of one device (device 0 holds the largest shards) as a module, with the changes of
+// layout as ops that say along which axes, for which op, and between which layouts.
+// `cleave opt -cleave-partition=device=0` prints it:
 //   %3 = "cleave.all_gather"(%2) {axes = "x", for = "stablehlo.dot", from = "[{x}, {}]",
 //        to = "[{}, {}]"} : (tensor<4x8xf32>) -> tensor<8x8xf32>
-// Devices leave out what they can: the one whose shard begins at 0 shifts no indices. With `alike`
-// none does, and programs of devices with shards of the same size have the same ops; constants and
-// starts of slices are all that differs.
-Graph to_module(const Program& program, int64_t device = 0, bool alike = false);
+// The program that all devices run is single_program.h.
+Graph to_module(const Program& program, int64_t device = 0);
+
+// Whether a device counts an operand of a node: along the axes that are pending in the results but
+// not in the operand, one device does.
+bool counts_operand(const Program& program, const Node& node, ValueId operand, int64_t device);
 
 // Steps of reshards and halos: the nodes that the partitioner put in.
 bool is_transfer(const Node& node);

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "cleave/core/error.h"
+#include "cleave/pjrt/engine.h"
 #include "cleave/runtime/collective_listener.h"
 #include "cleave/runtime/comm_log.h"
 #include "cleave/runtime/manual_scope.h"
@@ -77,6 +78,11 @@ Compiled::Compiled(Trace trace, std::span<const Tensor> leaves, const CompileOpt
   if (!mesh) {
     layouts_.resize(all.size());
     for (const Type& type : result_types) results_.push_back(shared_aval(type, {}));
+    if (pjrt::is_xla_engine(options.engine)) {
+      const std::string entry = trace.graph.functions[0].name;
+      xla_ = pjrt::whole_program(options.engine, std::move(trace.graph), entry, donated_);
+      return;
+    }
     CompileOptions recorded = options;
     recorded.verified = true;
     executable_ =
@@ -90,7 +96,16 @@ Compiled::Compiled(Trace trace, std::span<const Tensor> leaves, const CompileOpt
   const Node end = program.graph.node(program.graph.terminator(body));
   for (size_t i = 0; i < result_types.size(); ++i)
     results_.push_back(shared_aval(result_types[i], program.layout(end.operands[i]).spec));
-  executable_ = std::make_unique<Executable>(std::move(program), options);
+  if (pjrt::is_xla_engine(options.engine))
+    xla_ = pjrt::sharded_program(options.engine, program, donated_);
+  else
+    executable_ = std::make_unique<Executable>(std::move(program), options);
+}
+
+Compiled::~Compiled() = default;
+
+std::string Compiled::description() const {
+  return xla_ ? pjrt::describe(*xla_) : describe(*executable_);
 }
 
 bool Compiled::fits(std::span<const Tensor> leaves) const {
@@ -108,19 +123,36 @@ bool Compiled::fits(std::span<const Tensor> leaves) const {
   return true;
 }
 
+void Compiled::check_donated(std::span<const Tensor> inputs) const {
+  for (size_t i : donated_)
+    for (size_t k = 0; k < inputs.size(); ++k)
+      if (k != i && inputs[k].is_same(inputs[i]))
+        throw_user("compile: {} is donated, and is given to the function a second time",
+                   to_string(inputs[i].type()));
+}
+
+std::vector<Tensor> Compiled::run_xla(std::span<const Tensor> inputs,
+                                      std::span<const Tensor> leaves) {
+  std::vector<RemotePtr> values = xla_->run(inputs);
+  for (size_t i : donated_) {
+    drop_values(inputs[i]);
+    if (!leaves[i].is_same(inputs[i]) && leaves[i].is_computed()) drop_values(leaves[i]);
+  }
+  std::vector<Tensor> results;
+  for (size_t i = 0; i < results_.size(); ++i)
+    results.push_back(make_computed(results_[i], std::move(values[i])));
+  return results;
+}
+
 std::vector<Tensor> Compiled::run(std::span<const Tensor> leaves) {
   std::vector<Tensor> inputs(leaves.begin(), leaves.end());
   inputs.insert(inputs.end(), captures_.begin(), captures_.end());
-  for (size_t i : donated_)
-    for (size_t k = 0; k < inputs.size(); ++k)
-      if (k != i && inputs[k].record() == inputs[i].record() &&
-          inputs[k].index() == inputs[i].index())
-        throw_user("compile: {} is donated, and is given to the function a second time",
-                   to_string(inputs[i].type()));
+  check_donated(inputs);
   for (size_t i = 0; i < inputs.size(); ++i)
     if (layouts_[i].mesh && !(inputs[i].mesh() && inputs[i].sharding().same_layout(layouts_[i])))
       inputs[i] = inputs[i].with_sharding(layouts_[i]);
   evaluate(inputs);
+  if (xla_) return run_xla(inputs, leaves);
   const auto devices = static_cast<size_t>(executable_->num_devices());
   std::vector<std::vector<Array>> args(devices);
   for (const Tensor& input : inputs) {

@@ -12,6 +12,10 @@
 
 namespace cleave {
 
+namespace pjrt {
+class TensorProgram;
+}
+
 namespace compile_detail {
 
 // A traced function made ready to run: propagated and partitioned if its arguments are on a
@@ -20,20 +24,25 @@ class Compiled {
  public:
   // `options.donate` counts leaves.
   Compiled(Trace trace, std::span<const Tensor> leaves, const CompileOptions& options);
+  ~Compiled();
 
   // Whether the leaves have the same types and layouts, or are laid out as the program lays out
   // what was on no mesh.
   bool fits(std::span<const Tensor> leaves) const;
   std::vector<Tensor> run(std::span<const Tensor> leaves);
-  const Executable& executable() const { return *executable_; }
+  std::string description() const;
 
  private:
+  void check_donated(std::span<const Tensor> inputs) const;
+  std::vector<Tensor> run_xla(std::span<const Tensor> inputs, std::span<const Tensor> leaves);
+
   std::vector<AvalPtr> args_;          // as the caller has them
   std::vector<ShardingSpec> layouts_;  // as the program wants them; captures included
   std::vector<AvalPtr> results_;
   std::vector<Tensor> captures_;
   std::vector<size_t> donated_;  // leaves
   std::unique_ptr<Executable> executable_;
+  std::unique_ptr<pjrt::TensorProgram> xla_;  // one of the two
 };
 
 bool any_traced(std::span<const Tensor> leaves);
@@ -97,7 +106,7 @@ class CompiledFunction {
   CompiledStats stats() const {
     std::lock_guard lock(state_->mutex);
     return {state_->traces, state_->runs,
-            state_->last ? describe(state_->last->executable()) : std::string(), state_->warning};
+            state_->last ? state_->last->description() : std::string(), state_->warning};
   }
 
  private:
@@ -161,6 +170,10 @@ class CompiledFunction {
 //
 //   auto train = compile(step, {.donate = {0, 1}});
 //   std::tie(params, state) = train(params, state, batch);
+//
+// With {.engine = "xla"} XLA compiles and runs the program, on as many devices of its plugin as the
+// mesh has. It does not wait: results are Tensors whose shards are on those devices, which the next
+// call takes from there, and which are fetched when they are read.
 //
 // Tensors that f takes from outside keep the values that they have when f is traced. Inside
 // another trace a compiled function is f itself, so that derivatives and batches of it are those

@@ -16,8 +16,10 @@
 #include "cleave/runtime/executor.h"
 #include "cleave/runtime/fill.h"
 #include "cleave/runtime/interpreter.h"
+#include "cleave/runtime/run_partitions.h"
 #include "cleave/spmd/partition.h"
 #include "cleave/spmd/program.h"
+#include "cleave/spmd/program_module.h"
 
 namespace cleave::soak {
 namespace {
@@ -62,6 +64,40 @@ void expect(const std::vector<Array>& expected, const std::string& how, const Ru
   compare(results, expected, how);
 }
 
+// The text of the program that is the same for all devices.
+void expect_devices(const Program& program, const std::vector<Array>& args,
+                    const std::vector<Array>& expected, const std::string& how) {
+  std::vector<std::vector<Array>> results;
+  SingleProgram single;
+  try {
+    single = single_program(program);
+    const Graph graph = parse_module(print_module(spmd_module(single)), "single");
+    verify_graph(graph);
+    const int64_t devices = program.mesh->num_devices();
+    std::vector<std::vector<Array>> by_device(static_cast<size_t>(devices));
+    for (size_t i = 0; i < args.size(); ++i) {
+      const std::vector<Array> shards = padded_shards(single.arguments[i], args[i], devices);
+      for (size_t d = 0; d < shards.size(); ++d) by_device[d].push_back(shards[d]);
+    }
+    results = run_partitions(graph, single.entry, by_device);
+  } catch (const std::exception& error) {
+    throw Fault{fmt::format("{}: {}", how, error.what())};
+  }
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const SingleProgram::Port& port = single.results[i];
+    std::vector<Array> padded;
+    for (const std::vector<Array>& own : results) padded.push_back(own[i]);
+    compare({joined_shards(port, padded)}, {expected[i]}, fmt::format("{}, result {}", how, i));
+    for (size_t d = 0; !port.layout.spec.is_partial() && d < results.size(); ++d) {
+      const auto device = static_cast<int64_t>(d);
+      const ShardSlice box = port.layout.box(port.whole.shape, device);
+      compare({true_shard(port, padded[d], device)},
+              {expected[i].slice(box.offset, box.size).contiguous()},
+              fmt::format("{}, result {} of device {}", how, i, d));
+    }
+  }
+}
+
 void run_sharded(const Graph& graph, const std::vector<Array>& args,
                  const std::vector<Array>& expected, const char* mesh_text, uint64_t seed) {
   const std::string how = fmt::format("--mesh {} --shard random:{}", mesh_text, seed);
@@ -82,6 +118,8 @@ void run_sharded(const Graph& graph, const std::vector<Array>& args,
     throw Fault{fmt::format("{}, prepared: {}", how, error.what())};
   }
   expect(expected, how + " --no-compile", [&] { return Executor(program).run(args); });
+  // Each device is compared, whether or not others hold the same.
+  expect_devices(program, args, expected, how + ", one program");
   expect(expected, how, [&] { return Executable(std::move(program)).run(args); });
 }
 

@@ -47,6 +47,18 @@ AttrDict local_attrs(const LocalOp& op, size_t result) {
   return attrs;
 }
 
+// In a program for all devices each draws the whole stream and takes its part: the op has no form
+// that begins elsewhere on each device.
+std::vector<ValueId> parts_of_whole(LocalOp& op, AttrDict attrs) {
+  const std::vector<ShardSlice> boxes = op.result_boxes;
+  for (size_t i = 0; i < boxes.size(); ++i)
+    op.result_boxes[i] = {Shape(boxes[i].size.size()), op.result_shape(i)};
+  std::vector<ValueId> results = op.emit_self(std::move(attrs));
+  for (size_t i = 0; i < boxes.size(); ++i)
+    results[i] = op.slice(results[i], boxes[i].offset, boxes[i].size);
+  return results;
+}
+
 // ---- rng ----
 
 std::vector<Type> infer_rng(const Graph& graph, const Node& node) {
@@ -79,8 +91,9 @@ OpShardingRule rng_rule(const Graph& graph, const Node& node) {
   return builder.build();
 }
 std::vector<ValueId> local_rng(LocalOp& op) {
-  AttrDict attrs = local_attrs(op, 0);
+  AttrDict attrs = op.alike ? op.attrs() : local_attrs(op, 0);
   attrs.set(kStream, int_attr(op.node().results[0].index));
+  if (op.alike) return parts_of_whole(op, std::move(attrs));
   return op.emit_self(std::move(attrs));
 }
 std::vector<Array> eval_rng(EvalContext& context, const Node& node, std::span<const Array> in) {
@@ -120,7 +133,9 @@ OpShardingRule bit_generator_rule(const Graph& graph, const Node& node) {
   for (size_t d = 0; d < output.size(); ++d) builder.factor({kNoDim}, {kNoDim, int(d)}, output[d]);
   return builder.build();
 }
-std::vector<ValueId> local_bit_generator(LocalOp& op) { return op.emit_self(local_attrs(op, 1)); }
+std::vector<ValueId> local_bit_generator(LocalOp& op) {
+  return op.alike ? parts_of_whole(op, op.attrs()) : op.emit_self(local_attrs(op, 1));
+}
 OpCost bit_generator_cost(const Graph& graph, const Node& node) {
   const Type& output = graph.result_type(node, 1);
   constexpr double kFlopsPerByte = 15;

@@ -12,12 +12,11 @@ namespace {
 // must not count them.
 void drop_uncounted(LocalOp& op, size_t first, size_t count) {
   for (size_t i = first; i < first + count; ++i) {
-    const bool is_alike = op.attrs().has("cleave.alike");
-    if (op.counts[i] && !is_alike) continue;
+    if (op.alike ? op.counted_by_all[i] : op.counts[i]) continue;
     const auto reducer = common_reducer(op.whole(), op.node().regions[0], false);
     if (!reducer || *reducer == ReduceOp::Avg) continue;
     const Type type = op.type(op.operands[i]);
-    if (is_alike) {
+    if (op.alike) {
       const ValueId own = op.splat(Type::tensor(DType::Bool, {}), op.counts[i] ? 1 : 0);
       op.operands[i] =
           op.emit("stablehlo.select", {own, op.operands[i], op.identity(*reducer, type)}, type);
@@ -73,7 +72,7 @@ std::vector<ValueId> local_scatter(LocalOp& op) {
     if (std::find(indexed.begin(), indexed.end(), d) == indexed.end() && box.offset[d] != 0)
       return {op.operands.begin(), op.operands.begin() + static_cast<int64_t>(n)};
   const bool is_cut = box.size != op.operand_shape(0);
-  const bool inside = !(op.attrs().has("cleave.alike") && is_cut) &&
+  const bool inside = !(op.alike && is_cut) &&
                       std::all_of(offsets.begin(), offsets.end(), [](int64_t o) { return o == 0; });
   // Dimensions of whole windows have no index but 0.
   for (size_t k = 0; k < indexed.size(); ++k)

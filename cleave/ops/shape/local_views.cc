@@ -40,7 +40,7 @@ std::vector<ValueId> local_iota(LocalOp& op) {
   const ShardSlice& box = op.result_boxes[0];
   const int64_t offset = box.offset[op.attrs().get_int("iota_dimension")];
   const bool is_cut = box.size != op.result_shape();
-  if (offset == 0 && !(op.attrs().has("cleave.alike") && is_cut)) return op.emit_self(op.attrs());
+  if (offset == 0 && !(op.alike && is_cut)) return op.emit_self(op.attrs());
   Type type = op.result_type();
   const Type result = type;
   type.dtype = DType::I64;

@@ -61,7 +61,7 @@ std::vector<ValueId> local_top_k(LocalOp& op) {
   attrs.set("k", int_attr(held));
   for (ShardSlice& result : op.result_boxes) result.size.back() = held;
   std::vector<ValueId> found = op.emit_self(std::move(attrs));
-  if (box.offset.back() != 0)
+  if (box.offset.back() != 0 || op.alike)
     found[1] =
         op.emit("stablehlo.add",
                 {found[1], op.splat(op.type(found[1]), static_cast<double>(box.offset.back()))},
@@ -91,9 +91,8 @@ std::vector<ValueId> local_running_join(LocalOp& op) {
   const int64_t devices = size[0], whole = op.result_shape()[static_cast<size_t>(dim)];
   const int64_t self = box.offset[static_cast<size_t>(dim)] / ((whole + devices - 1) / devices);
   start[0] = reverse ? self + 1 : self - 1;
-  const bool is_alone = start[0] < 0 || start[0] >= devices,
-             is_alike = op.attrs().has("cleave.alike");
-  if (is_alone && !is_alike) return {op.operands[0]};
+  const bool is_alone = start[0] < 0 || start[0] >= devices;
+  if (is_alone && !op.alike) return {op.operands[0]};
   if (is_alone) start[0] = self;  // any row: it is not taken
   size[0] = 1;
   const ValueId before = op.slice(op.operands[1], start, size);
@@ -110,7 +109,7 @@ std::vector<ValueId> local_running_join(LocalOp& op) {
   const std::string name(op.attrs().get_string("op"));
   const ValueId joined = reverse ? op.emit(name, {op.operands[0], rows}, op.result_type())
                                  : op.emit(name, {rows, op.operands[0]}, op.result_type());
-  if (!is_alike) return {joined};
+  if (!op.alike) return {joined};
   const ValueId alone = op.splat(Type::tensor(DType::Bool, {}), is_alone ? 1 : 0);
   return {op.emit("stablehlo.select", {alone, op.operands[0], joined}, op.result_type())};
 }
