@@ -316,8 +316,11 @@ std::vector<Task> with_preparation_aside(std::vector<Task> tasks) {
   std::vector<Stream> goes_to(tasks.size(), Stream::Compute);  // of the collectives that use it
   std::vector<int> users(tasks.size()), aside(tasks.size());
   for (size_t i = tasks.size(); i-- > 0;) {
-    const bool gathers = tasks[i].stream != Stream::Compute && tasks[i].grows > 0;
-    const bool prepares = is_early[i] && users[i] > 0 && aside[i] == users[i];
+    // All that uses it is on its way to a gather; so is a collective whose next step gathers.
+    const bool is_for_gather = users[i] > 0 && aside[i] == users[i];
+    const bool gathers =
+        tasks[i].stream != Stream::Compute && (tasks[i].grows > 0 || is_for_gather);
+    const bool prepares = is_early[i] && is_for_gather;
     for (int before : tasks[i].after) {
       ++users[before];
       if (!gathers && !prepares) continue;
