@@ -153,7 +153,7 @@ class Case:
             return str(reason)
         done = step.lower(*self.arguments).compile()
         text = done.as_text()
-        kinds, cost = hlo.collectives(text), done.cost_analysis()
+        kinds, cost = hlo.collectives(self.cleave, text), done.cost_analysis()
         own, copied = hlo.traffic(text)
         return Compiled(sum(size for _, size in kinds.values()), kinds, hlo.memory(done), cost["flops"],
                         cost["bytes accessed"] - own - copied, copied)

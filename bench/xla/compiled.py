@@ -1,9 +1,10 @@
-"""What a compiled XLA module does, read off its text: collectives with the bytes that one device receives, loops by
-their trips. Nothing else is needed: bytes follow from the types of results."""
+"""What a compiled XLA module does, read off its text: collectives by `cleave hlo`; what kernels move, and memory, here."""
 
 import collections
+import json
 import math
 import re
+import subprocess
 
 WIDTH = {"pred": 1, "bf16": 2, "token": 0} | {f"{kind}{bits}": bits // 8 for kind in "suf" for bits in (8, 16, 32, 64)}
 WIDTH |= {"c64": 8, "c128": 16}
@@ -51,30 +52,6 @@ def computations(text):
     return bodies, entry
 
 
-def group_size(attributes, devices):
-    by_count = re.search(r"replica_groups=\[\d+,(\d+)\]", attributes)
-    if by_count:
-        return int(by_count.group(1))
-    listed = re.search(r"replica_groups=\{\{([\d,]*)\}", attributes)
-    if listed:
-        return len(listed.group(1).split(","))
-    by_mesh = re.search(r"replica_groups=mesh\[(.*?)\].*?\{(.*?)\}", attributes)
-    if by_mesh:
-        sizes = dict(re.findall(r"'(\w+)'=(\d+)", by_mesh.group(1)))
-        parts = re.findall(r"'(\w+)'(?::\(\d+\)(\d+))?", by_mesh.group(2))
-        return math.prod(int(part or sizes[axis]) for axis, part in parts)
-    return devices
-
-
-def received(kind, bytes_out, n):
-    """Bytes that one device receives if an all-reduce is a ring."""
-    if kind == "all-reduce":
-        return 2 * bytes_out * (n - 1) / n
-    if kind == "reduce-scatter":
-        return bytes_out * (n - 1)
-    return bytes_out if kind == "collective-permute" else bytes_out * (n - 1) / n
-
-
 REORDERS = {"copy", "transpose"}
 VIEWS = {"parameter", "bitcast", "reshape", "tuple", "get-tuple-element"}
 
@@ -105,41 +82,17 @@ def only_reorders(bodies, rest):
     return bool(ops & REORDERS) and ops <= REORDERS | VIEWS
 
 
-def collectives(text, devices=8):
-    """By kind and size of the group: how often it runs, and the bytes that one device receives. A loop whose trips are
-    not known, and a branch, are errors: these steps have none."""
-    bodies, entry = computations(text)
+def collectives(cleave, text):
+    """By kind and size of the group: how often it runs, and the bytes that one device receives, as `cleave hlo` reads it. A
+    loop whose trips are not known is an error: these steps have none."""
+    run = subprocess.run([cleave, "hlo", "-", "--json"], input=text, capture_output=True, text=True, check=True)
+    program = json.loads(run.stdout)
+    if program["unknown_loops"]:
+        raise ValueError(f"loops with collectives whose trips are not known: {program['unknown_loops']}")
     found = collections.defaultdict(lambda: [0, 0.0])
-
-    def visit(name, times):
-        for line in bodies[name]:
-            call = split_call(line)
-            if not call:
-                continue
-            types, op, rest = call
-            kind = op.removesuffix("-start")
-            if kind in KINDS:
-                if op.endswith("-start"):
-                    raise ValueError(f"{op}: asynchronous collectives are not read")
-                if kind == "collective-permute":
-                    pairs = re.findall(r"\{(\d+),(\d+)\}", rest)
-                    n = 2 if any(a != b for a, b in pairs) else 1
-                else:
-                    n = group_size(rest, devices)
-                found[kind, n][0] += times
-                found[kind, n][1] += times * (received(kind, byte_count(types), n) if n > 1 else 0)
-            elif op == "while":
-                trips = re.search(r'"known_trip_count":\{"n":"(\d+)"\}', rest)
-                body = re.search(r"body=%?([\w.\-]+)", rest).group(1)
-                if not trips and any(kind in line for line in bodies[body] for kind in KINDS):
-                    raise ValueError(f"{body}: a loop with collectives whose trips are not known")
-                visit(body, times * int(trips.group(1)) if trips else 0)
-            elif op == "call":
-                visit(re.search(r"to_apply=%?([\w.\-]+)", rest).group(1), times)
-            elif op == "conditional":
-                raise ValueError("branches are not read")
-
-    visit(entry, 1)
+    for total in program["totals"]:
+        found[total["kind"], total["group_size"]][0] += round(total["executions"])
+        found[total["kind"], total["group_size"]][1] += total["received_bytes"]
     return {key: (count, round(size)) for key, (count, size) in sorted(found.items())}
 
 

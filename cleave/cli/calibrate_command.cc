@@ -221,7 +221,7 @@ void run(const CalibrateCommand& command) {
   }
   if (!command.from.empty()) return fit_from(command);
   if (!command.base.empty() && command.engine.empty())
-    throw_user("--base: it is for --from and --engine");
+    throw CLI::RequiresError("--base", "--from or --engine");
   if (!command.engine.empty()) return measure_engine(command);
   if (command.seconds < 1 || command.seconds > 3600) throw_user("--seconds must be from 1 to 3600");
   const int64_t devices = command.devices == 0 ? 8 : command.devices;

@@ -46,6 +46,7 @@ int main(int argc, char** argv) {
   cleave::cli::add_calibrate_command(app);
   cleave::cli::add_verify_command(app);
   cleave::cli::add_ops_command(app);
+  cleave::cli::add_hlo_command(app);
   cleave::cli::add_devices_command(app);
   try {
     app.parse(argc, argv);

@@ -17,10 +17,12 @@
 #include "cleave/graph/text/text.h"
 #include "cleave/models/registry.h"
 #include "cleave/plan/apply.h"
+#include "cleave/plan/constraints.h"
 #include "cleave/plan/export.h"
 #include "cleave/plan/figures.h"
 #include "cleave/plan/heuristic.h"
 #include "cleave/plan/infeasible.h"
+#include "cleave/plan/jax_forecast.h"
 #include "cleave/plan/mesh_search.h"
 #include "cleave/plan/planner.h"
 #include "cleave/spmd/program_module.h"
@@ -103,6 +105,17 @@ void write_timeline(const plan::Plan& plan, const Graph& graph, const MachinePro
              analyze::timeline(analyze::schedule(program, profile, plan.trips), program) + "\n");
 }
 
+// The layouts, and whether XLA would make the plan of them: in the text, and on stderr if not.
+void print_jax(const plan::Plan& plan, const Graph& graph) {
+  std::string text = plan::to_jax(plan, graph);
+  const plan::JaxForecast forecast = plan::forecast_of_jax(plan, graph, load_profile(plan.machine));
+  const std::string said = to_string(forecast);
+  std::istringstream lines(said);
+  for (std::string line; std::getline(lines, line);) text += "# " + line + "\n";
+  fmt::print("{}", text);
+  if (!forecast.is_the_plan()) fmt::print(stderr, "warning: {}", said);
+}
+
 // The plan's program, the same for all devices, as a module that XLA takes.
 void print_program(const std::string& format, const plan::Plan& plan, const Graph& graph) {
   const MachineProfile profile = shared_by(load_profile(plan.machine), plan.mesh->num_devices());
@@ -117,12 +130,14 @@ void print_as(const std::string& format, const plan::Plan& plan, const Graph& gr
     print_program(format, plan, graph);
   else if (format == "sdy")
     fmt::print("{}", print_module(plan::apply(plan, graph)));
+  else if (format == "constraints")
+    fmt::print("{}", print_module(plan::with_constraints(plan, graph)));
   else if (format == "jax")
-    fmt::print("{}", plan::to_jax(plan, graph));
+    print_jax(plan, graph);
   else if (format == "dtensor")
     fmt::print("{}", plan::to_dtensor(plan));
   else
-    throw_user("--export {}: there are manual, spmd, sdy, jax and dtensor", format);
+    throw_user("--export {}: there are manual, constraints, spmd, sdy, jax and dtensor", format);
 }
 
 std::vector<int64_t> limits_of(const std::string& text) {
@@ -377,10 +392,12 @@ void add_plan_command(CLI::App& app) {
   command->add_option("--timeline", a->timeline,
                       "where the predicted schedule goes: a Chrome/Perfetto timeline, with a track "
                       "for computation and for communication inside a node and across nodes");
-  command->add_option("--export", a->format,
-                      "print the plan as manual (one manual computation, which XLA runs exactly as "
-                      "planned), spmd (the program of a device, with its collectives), sdy (the "
-                      "module with shardings and reshards), jax or dtensor");
+  command->add_option(
+      "--export", a->format,
+      "print the plan as manual (one manual computation, which XLA runs exactly as "
+      "planned), constraints (on every value, which XLA takes for hints), spmd (the "
+      "program of a device, with its collectives), sdy (the module with shardings "
+      "and reshards), jax or dtensor");
   command->add_option("--plan", a->given, "do not plan; export this plan of the module");
   command->add_option("--diff", a->compare, "what changed between two plans")->expected(2);
   command->add_flag("--apart", a->apart,

@@ -7,6 +7,7 @@
 #include "cleave/cli/modules.h"
 #include "cleave/cli/ranks.h"
 #include "cleave/cli/sharded_run.h"
+#include "cleave/cli/xla_run.h"
 #include "cleave/core/available_memory.h"
 #include "cleave/core/error.h"
 #include "cleave/core/number_text.h"
@@ -152,7 +153,8 @@ Graph stacked_signature(const Graph& graph, const std::string& entry) {
 }
 
 std::vector<Array> run_stacked(const Graph& graph, const std::string& entry,
-                               const std::vector<Array>& args, Observer* observer) {
+                               const std::vector<Array>& args, const std::string& engine,
+                               Observer* observer) {
   const auto devices = static_cast<size_t>(num_partitions(graph, entry));
   std::vector<std::vector<Array>> by_device(devices);
   for (const Array& arg : args)
@@ -163,7 +165,10 @@ std::vector<Array> run_stacked(const Graph& graph, const std::string& entry,
       by_device[d].push_back(
           arg.slice(start, size).contiguous().reshape({size.begin() + 1, size.end()}));
     }
-  const auto results = run_partitions(graph, entry, by_device, observer);
+  const auto results =
+      pjrt::is_xla_engine(engine)
+          ? run_partitions_on_xla(graph, entry, num_partitions(graph, entry), by_device, engine)
+          : run_partitions(graph, entry, by_device, observer);
   std::vector<Array> stacked;
   for (size_t i = 0; i < results[0].size(); ++i) {
     Shape shape = results[0][i].shape(), one = shape;
@@ -199,10 +204,10 @@ void run_module(const Graph& graph, const RunOptions& options,
   // On one device --verify alone compares XLA with Cleave's own engine.
   const bool sharded =
       sharding.uses_xla() ? !sharding.mesh.empty() || !sharding.shard.empty() : sharding.wanted();
-  const std::vector<Array> results = partitioned ? run_stacked(graph, entry, args, &recorder)
-                                     : sharded
-                                         ? run_sharded(graph, entry, args, sharding, &recorder)
-                                         : run_whole(graph, entry, args, sharding, &recorder);
+  const std::vector<Array> results =
+      partitioned ? run_stacked(graph, entry, args, sharding.engine, &recorder)
+      : sharded   ? run_sharded(graph, entry, args, sharding, &recorder)
+                  : run_whole(graph, entry, args, sharding, &recorder);
   if (World* world = World::of_process(); world && recorder.record_ops) recorder.merge(*world);
   if (!speaks()) return;
   const Function& function = *graph.find_function(entry);
@@ -220,7 +225,10 @@ void run_module(const Graph& graph, const RunOptions& options,
 // What only Cleave's own engine can do is refused, so that nobody takes it for done.
 void check_engine(const RunOptions& options) {
   const std::string& engine = options.sharding.engine;
-  if (!pjrt::is_xla_engine(engine)) return;
+  if (!pjrt::is_xla_engine(engine)) {
+    if (options.sharding.repeat > 0) throw_user("--repeat: it is for --engine xla");
+    return;
+  }
   const std::pair<bool, const char*> own[] = {
       {!options.timeline.empty(), "--timeline"},
       {options.trace, "--trace"},
@@ -270,8 +278,9 @@ void add_run_command(CLI::App& app) {
           "the module, - for standard input, or a model: model:gpt?layers=2 (cleave trace --list)")
       ->required();
   command->add_option("--entry", options->entry, "the function (default: main, or the only one)");
-  command->add_option("--arg", options->args,
-                      "I=FILE.npy, I=random:SEED, I=zeros, I=ones or I=iota; *=... for the rest");
+  command->add_option(
+      "--arg", options->args,
+      "I=FILE.npy, I=random:SEED, I=uniform:SEED, I=zeros, I=ones or I=iota; *=... for the rest");
   command->add_option("--out", options->out,
                       "write results and probes as .npy into this directory");
   command->add_option("--timeline", options->timeline, "write a Chrome/Perfetto timeline");
@@ -282,6 +291,11 @@ void add_run_command(CLI::App& app) {
   command->add_option("--engine", options->sharding.engine,
                       "cleave (default), or xla[:PLUGIN]: XLA through PJRT; cleave devices lists "
                       "plugins");
+  command
+      ->add_option(
+          "--repeat", options->sharding.repeat,
+          "with --engine xla: run it so often again, arrays on the devices, and print times")
+      ->check(CLI::Range(1, 1000000));
   command->add_flag("--communication", options->sharding.communication,
                     "what devices send each other, and for which ops");
   command->add_flag("!--narrow-sums", options->sharding.wide_sums,

@@ -21,6 +21,7 @@ struct ShardingOptions {
   bool wide_sums = true;          // pending sums of 16-bit floats in 32 bits
   bool communication = false;     // print what was sent, and for which ops
   bool stats = false;             // print the memory of a device as well, measured and predicted
+  int64_t repeat = 0;             // of XLA: run so often again, and print what a run takes
   std::string engine = "cleave";  // or xla, xla:PLUGIN
 
   bool uses_xla() const { return engine != "cleave"; }

@@ -2,14 +2,17 @@
 
 #include "cleave/cli/commands.h"
 #include "cleave/cli/modules.h"
+#include "cleave/cli/xla_run.h"
 #include "cleave/core/error.h"
+#include "cleave/pjrt/engine.h"
+#include "cleave/plan/verify_on_xla.h"
 #include "cleave/plan/verify_plan.h"
 
 namespace cleave::cli {
 namespace {
 
 struct VerifyCommand {
-  std::string file, plan, machine;
+  std::string file, plan, machine, engine = "cleave";
   plan::VerifyPlanOptions options;
 };
 
@@ -18,10 +21,15 @@ void run(const VerifyCommand& command) {
   const plan::Plan plan = plan::read_plan(command.plan);
   const MachineProfile profile =
       load_profile(command.machine.empty() ? plan.machine : command.machine);
-  const plan::PlanVerification result =
-      plan::verify_plan(plan, graph, shared_by(profile, plan.mesh->num_devices()), command.options);
-  fmt::print("{}", to_string(result));
-  if (!result.good()) throw CLI::RuntimeError(1);
+  const MachineProfile shared = shared_by(profile, plan.mesh->num_devices());
+  const auto tell = [](const auto& result) {
+    fmt::print("{}", to_string(result));
+    if (!result.good()) throw CLI::RuntimeError(1);
+  };
+  if (!pjrt::is_xla_engine(command.engine))
+    return tell(plan::verify_plan(plan, graph, shared, command.options));
+  quiet_plugins();
+  tell(plan::verify_on_xla(plan, graph, shared, command.engine, command.options));
 }
 
 }  // namespace
@@ -42,6 +50,10 @@ void add_verify_command(CLI::App& app) {
   command
       ->add_option("--devices", options->options.shrink.most_devices,
                    "larger meshes run with shorter axes")
+      ->capture_default_str();
+  command
+      ->add_option("--engine", options->engine,
+                   "what runs it: cleave, xla or xla:PLUGIN (`cleave devices` lists them)")
       ->capture_default_str();
   command->add_flag("--as-is", options->options.keep_sizes, "do not make the tensors smaller");
   command->callback([options] { run(*options); });

@@ -4,6 +4,7 @@
 #include "cleave/core/units.h"
 #include "cleave/pjrt/find_plugins.h"
 #include "cleave/runtime/executor.h"
+#include "cleave/runtime/world.h"
 
 namespace cleave::pjrt {
 namespace {
@@ -28,6 +29,11 @@ bool is_xla_engine(const std::string& engine) {
 
 std::shared_ptr<Client> engine_client(const std::string& engine, int64_t devices) {
   is_xla_engine(engine);
+  if (World::is_rank())
+    throw_user(
+        "engine {}: this process is one of several ranks, and XLA's engine runs in one; leave out "
+        "`cleave launch`",
+        engine);
   return Client::shared(plugin_path(engine.size() > 4 ? engine.substr(4) : std::string()), devices);
 }
 

@@ -73,8 +73,7 @@ TensorProgram::TensorProgram(std::shared_ptr<Client> client, XlaModule module,
                  "a program has ports for all its arguments and results");
 }
 
-std::vector<BufferPtr> TensorProgram::to_devices(std::span<const Array> shards,
-                                                 size_t argument) const {
+std::vector<BufferPtr> TensorProgram::place(std::span<const Array> shards, size_t argument) const {
   const Shape& shape = executable_.module().arg_types[argument].shape;
   std::vector<BufferPtr> buffers;
   for (size_t d = 0; d < shards.size(); ++d)
@@ -83,7 +82,7 @@ std::vector<BufferPtr> TensorProgram::to_devices(std::span<const Array> shards,
   return buffers;
 }
 
-std::vector<Array> TensorProgram::run(std::span<const Array> args) const {
+std::vector<std::vector<BufferPtr>> TensorProgram::to_devices(std::span<const Array> args) const {
   if (args.size() != arguments_.size())
     throw_user("the function takes {} arguments, and {} are given", arguments_.size(), args.size());
   const auto devices = static_cast<size_t>(num_devices());
@@ -92,10 +91,15 @@ std::vector<Array> TensorProgram::run(std::span<const Array> args) const {
     std::vector<Array> shards;
     for (size_t d = 0; d < devices; ++d)
       shards.push_back(shard_of(args[i], arguments_[i].layout, static_cast<int64_t>(d)));
-    std::vector<BufferPtr> buffers = to_devices(shards, i);
+    std::vector<BufferPtr> buffers = place(shards, i);
     for (size_t d = 0; d < devices; ++d) inputs[d].push_back(std::move(buffers[d]));
   }
-  const std::vector<std::vector<BufferPtr>> outputs = executable_.start(inputs);
+  return inputs;
+}
+
+std::vector<Array> TensorProgram::run(std::span<const Array> args) const {
+  const auto devices = static_cast<size_t>(num_devices());
+  const std::vector<std::vector<BufferPtr>> outputs = executable_.start(to_devices(args));
   std::vector<Array> results;
   for (size_t i = 0; i < results_.size(); ++i) {
     std::vector<Array> shards;
@@ -118,7 +122,7 @@ std::vector<RemotePtr> TensorProgram::run(std::span<const Tensor> args) const {
         kept->buffers[0]->shape() == executable_.module().arg_types[i].shape) {
       buffers = kept->buffers;
     } else {
-      buffers = to_devices(values_of(args[i]), i);
+      buffers = place(values_of(args[i]), i);
       if (!executable_.module().donated[i])
         keep_remote(args[i], std::make_shared<DeviceShards>(client, arguments_[i], buffers));
     }

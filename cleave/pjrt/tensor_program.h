@@ -27,6 +27,8 @@ class TensorProgram {
   int64_t num_devices() const { return executable_.num_devices(); }
 
   std::vector<Array> run(std::span<const Array> args) const;
+  // Whole arguments on their way to the devices, by device.
+  std::vector<std::vector<BufferPtr>> to_devices(std::span<const Array> args) const;
 
   // Starts the program, and does not wait for its results. Arguments are computed and laid out as
   // their ports say. What they have on the client's devices is used where it is; what is only on
@@ -35,7 +37,7 @@ class TensorProgram {
   std::vector<RemotePtr> run(std::span<const Tensor> args) const;
 
  private:
-  std::vector<BufferPtr> to_devices(std::span<const Array> shards, size_t argument) const;
+  std::vector<BufferPtr> place(std::span<const Array> shards, size_t argument) const;
 
   XlaExecutable executable_;
   std::vector<Port> arguments_, results_;

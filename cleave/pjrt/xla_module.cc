@@ -6,9 +6,11 @@
 #include <string_view>
 
 #include "cleave/core/error.h"
+#include "cleave/graph/op_def.h"
 #include "cleave/graph/rewrite.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/graph/value_sharding.h"
+#include "cleave/ops/op.h"
 #include "cleave/pjrt/element_type.h"
 #include "cleave/rules/export/export_passes.h"
 #include "cleave/runtime/executor.h"
@@ -38,6 +40,14 @@ void check_ops(const Graph& graph) {
       if (const Type& type = graph.type(result); type.is_tensor() && !type.has_static_shape())
         throw_user("{}: its result is {}; XLA's engine needs sizes that are known", node.name(),
                    to_string(type));
+  });
+}
+
+// Constants that propagation has split are StableHLO's.
+void name_constants(Graph& graph) {
+  const OpDef* constant = find_op("stablehlo.constant");
+  graph.walk([&](NodeId id) {
+    if (Node& node = graph.node(id); is<op::SdyConstant>(node)) node.def = constant;
   });
 }
 
@@ -144,6 +154,7 @@ XlaModule one_device_module(const Graph& graph, const std::string& entry) {
   Graph copy = graph;
   Function& main = make_main(copy, entry);
   drop_layouts(copy);
+  name_constants(copy);
   check_ops(copy);
   for (auto* list : {&main.arg_attrs, &main.result_attrs})
     for (AttrDict& attrs : *list) attrs.erase("mhlo.sharding");
@@ -154,6 +165,7 @@ XlaModule every_device_module(const Graph& graph, const std::string& entry, int6
   if (partitions == 1) return one_device_module(graph, entry);
   Graph copy = graph;
   Function& main = make_main(copy, entry);
+  name_constants(copy);
   check_ops(copy);
   main.arg_attrs.resize(main.arg_types.size());
   main.result_attrs.resize(main.result_types.size());

@@ -11,19 +11,14 @@
 #include "cleave/analyze/schedule.h"
 #include "cleave/core/shard_layout.h"
 #include "cleave/core/units.h"
-#include "cleave/graph/rewrite.h"
-#include "cleave/graph/value_sharding.h"
-#include "cleave/kernels/elementwise.h"
 #include "cleave/ops/control/trip_count.h"
-#include "cleave/ops/cost.h"
 #include "cleave/ops/op.h"
 #include "cleave/plan/apply.h"
 #include "cleave/plan/bound_plan.h"
 #include "cleave/plan/names.h"
 #include "cleave/plan/path.h"
-#include "cleave/runtime/compare_runs.h"
+#include "cleave/plan/verify_parts.h"
 #include "cleave/runtime/executor.h"
-#include "cleave/runtime/fill.h"
 
 namespace cleave::plan {
 namespace {
@@ -33,106 +28,8 @@ constexpr double kLibraryBytes = 16 << 10;
 
 using Key = std::pair<std::string, std::string>;  // kind and axes
 
-double argument_bytes(const Graph& graph, const std::string& entry) {
-  double bytes = 0;
-  for (const Type& type : graph.find_function(entry)->arg_types)
-    if (type.is_tensor()) bytes += static_cast<double>(type.byte_count());
-  return bytes;
-}
-
-double total_flops(const Graph& graph) {
-  double flops = 0;
-  graph.walk([&](NodeId id) { flops += op_cost(graph, graph.node(id)).flops; });
-  return flops;
-}
-
-// Without the ops that only speak of layouts. Programs have them in the bodies of manual
-// computations alone, which are taken as they are written.
-Graph without_layout_ops(Graph flat) {
-  GraphRewrite rewrite(flat);
-  flat.walk([&](NodeId id) {
-    const Node& node = flat.node(id);
-    const bool marks =
-        is<op::ShardingGroup, op::PropagationBarrier>(node) || !own_sharding_attr(node).empty();
-    if (!marks) return;
-    for (size_t i = 0; i < node.results.size(); ++i)
-      rewrite.replace_uses(node.results[i], node.operands[i]);
-    rewrite.erase(id);
-  });
-  rewrite.apply();
-  return flat;
-}
-
 bool is_local(const std::string& kind) {
   return kind == "all_slice" || kind == "relabel" || kind.ends_with("_to_unreduced");
-}
-
-// Random numbers as models have them: weights that do not blow up rounding, and moments so small,
-// and not negative, that what becomes of them shows the gradients.
-std::vector<Array> make_arguments(const Program& program, uint64_t seed) {
-  const analyze::MemoryClasses classes = analyze::memory_classes(program);
-  const Function& entry = program.entry_function();
-  std::vector<Array> args;
-  for (size_t i = 0; i < entry.arg_types.size(); ++i) {
-    const Type& type = entry.arg_types[i];
-    if (!type.is_tensor()) {
-      args.push_back(Array(DType::Bool, {0}));
-      continue;
-    }
-    Array array = make_array(type, fmt::format("random:{}", seed + i));
-    if (is_float(type.dtype)) {
-      const bool is_moment = classes.arguments[i] == analyze::MemoryClass::OptimizerState;
-      const Array scale = Array::scalar<float>(DType::F32, is_moment ? 1e-4F : 0.4F);
-      array =
-          binary(BinaryOp::Multiply, array, convert(scale, type.dtype).broadcast(type.shape, {}));
-      if (is_moment) array = unary(UnaryOp::Abs, array);
-    }
-    args.push_back(std::move(array));
-  }
-  return args;
-}
-
-// Results of half precision differ by a few of its roundings, whatever type they come in.
-constexpr double kRoundings = 1000, kHalfRoundings = 32;
-
-double rounding(DType dtype) {
-  return dtype == DType::BF16  ? 0x1p-8
-         : dtype == DType::F16 ? 0x1p-11
-         : dtype == DType::F64 ? 0x1p-53
-                               : 0x1p-24;
-}
-
-// How many roundings of its own type a result may be off: those of the coarsest type in use.
-double units_for(DType result, double coarsest) {
-  if (coarsest <= rounding(DType::F32)) return kRoundings;
-  const double tolerance = std::max(kHalfRoundings * coarsest, kRoundings * rounding(DType::F32));
-  return tolerance / rounding(result);
-}
-
-double coarsest_rounding(const Graph& graph) {
-  double coarsest = 0;
-  graph.walk([&](NodeId id) {
-    for (ValueId value : graph.node(id).results) {
-      const DType dtype = graph.type(value).dtype;
-      if (dtype == DType::BF16 || dtype == DType::F16)
-        coarsest = std::max(coarsest, rounding(dtype));
-    }
-  });
-  return coarsest;
-}
-
-void compare_results(const Graph& whole, const std::string& entry, const std::vector<Array>& args,
-                     const std::vector<Array>& expected, const std::vector<Array>& sharded,
-                     PlanVerification& result) {
-  const double coarsest = coarsest_rounding(whole);
-  const RunComparison comparison =
-      compare_runs(whole, entry, args, expected, sharded,
-                   {.units = [&](DType dtype) { return units_for(dtype, coarsest); }});
-  result.num_results = expected.size();
-  result.differences = comparison.differences;
-  result.unsteady = unsteady_text(comparison);
-  result.max_difference = comparison.max_difference;
-  result.magnitude = comparison.scale;
 }
 
 // What the log says of a step that costs this. Virtual devices complete an all_reduce from the
@@ -277,25 +174,21 @@ PlanVerification verify_plan(const Plan& plan, const Graph& graph, const Machine
   result.planned_step = plan.totals.step_seconds;
   result.program_step = analyze::schedule(program, cost, profile, plan.trips).seconds;
 
-  Graph whole = without_transfers(program);
+  const Graph as_planned = without_transfers(program);
   const Graph module = without_layout_ops(flat);
   const bool is_manual = has_manual_parts(module);
-  result.same_program = fingerprint(is_manual ? without_layout_ops(whole) : whole, program.entry) ==
-                        fingerprint(is_manual ? with_manual_in_place(module) : module, plan.entry);
-  const bool is_large = total_flops(whole) > options.most_flops ||
-                        argument_bytes(whole, program.entry) > options.most_bytes ||
-                        program.mesh->num_devices() > options.shrink.most_devices;
-  if (is_large && !options.keep_sizes) {
-    Shrunk shrunk = shrink(program, options.shrink);
-    result.changes = std::move(shrunk.changes);
-    program = std::move(shrunk.program);
-    whole = without_transfers(program);
-  }
+  result.same_program =
+      fingerprint(is_manual ? without_layout_ops(as_planned) : as_planned, program.entry) ==
+      fingerprint(is_manual ? with_manual_in_place(module) : module, plan.entry);
+  RunnableProgram small = runnable(std::move(program), options);
+  result.changes = std::move(small.changes);
+  program = std::move(small.program);
+  Graph whole = std::move(small.whole);
   // One device runs the body of a manual computation for all.
   if (is_manual) whole = module;
   result.mesh = to_string(*program.mesh);
 
-  const std::vector<Array> args = make_arguments(program, options.seed);
+  const std::vector<Array> args = verification_arguments(program, options.seed);
   const CountedRun alone = run_counted(whole, program.entry, args);
   const Executor executor(program);
   DevicePath path(executor, program.mesh->device_at(0));
@@ -303,7 +196,12 @@ PlanVerification verify_plan(const Plan& plan, const Graph& graph, const Machine
   MemoryUse memory;
   const std::vector<Array> sharded =
       executor.run(args, {.log = &log, .observer = &path, .memory = &memory});
-  compare_results(whole, program.entry, args, alone.results, sharded, result);
+  const ResultCheck check = check_results(whole, program.entry, args, alone.results, sharded);
+  result.num_results = check.num_results;
+  result.differences = check.differences;
+  result.unsteady = check.unsteady;
+  result.max_difference = check.max_difference;
+  result.magnitude = check.magnitude;
   const RegionRuns runs =
       is_manual ? path.runs() : with_trips_of(path.runs(), alone.runs, program.graph);
   collectives.expect(program, profile, runs);
@@ -331,12 +229,8 @@ std::string to_string(const PlanVerification& v) {
   }
   text += fmt::format("{} the program without its communication is the module\n",
                       verdict(v.same_program));
-  text += fmt::format(
-      "{} {} results are those of one device; largest difference {:.3g}, largest "
-      "magnitude {:.3g}\n",
-      verdict(v.results_good()), v.num_results, v.max_difference, v.magnitude);
-  if (!v.unsteady.empty()) text += "       " + v.unsteady + "\n";
-  for (const std::string& difference : v.differences) text += "       " + difference + "\n";
+  text += to_string(
+      ResultCheck{v.differences, v.unsteady, v.num_results, v.max_difference, v.magnitude});
   text += fmt::format("{} the plan's {} are the sum over the program's nodes, {}\n",
                       verdict(v.seconds_good()), seconds_text(v.planned_seconds),
                       seconds_text(v.program_seconds));

@@ -66,11 +66,13 @@ Array fill(const Type& type, Element element) {
   return array;
 }
 
-Array fill_random(const Type& type, uint64_t seed) {
+Array fill_random(const Type& type, uint64_t seed, bool normally) {
   if (type.dtype == DType::Bool)
     return fill(type, [&](int64_t i, int64_t) { return uniform(seed, i) < 0.5 ? 0.0 : 1.0; });
   if (is_integer(type.dtype))
     return fill(type, [&](int64_t i, int64_t) { return std::floor(10 * uniform(seed, i)); });
+  if (!normally)
+    return fill(type, [&](int64_t i, int64_t part) { return uniform(seed, 2 * i + part); });
   return fill(type, [&](int64_t i, int64_t part) { return normal(seed, 2 * i + part); });
 }
 
@@ -95,11 +97,14 @@ Array make_array(const Type& type, std::string_view text) {
   if (text == "ones") return fill(type, [](int64_t, int64_t part) { return part ? 0.0 : 1.0; });
   if (text == "iota")
     return fill(type, [](int64_t i, int64_t part) { return part ? 0.0 : static_cast<double>(i); });
-  if (text.starts_with("random:")) {
-    if (const auto seed = number_of<uint64_t>(text.substr(7))) return fill_random(type, *seed);
-  }
-  throw_user("'{}' says nothing about an array; zeros, ones, iota, random:SEED or FILE.npy do",
-             text);
+  for (const std::string_view kind : {"random:", "uniform:"})
+    if (text.starts_with(kind))
+      if (const auto seed = number_of<uint64_t>(text.substr(kind.size())))
+        return fill_random(type, *seed, kind == "random:");
+  throw_user(
+      "'{}' says nothing about an array; zeros, ones, iota, random:SEED, uniform:SEED or FILE.npy "
+      "do",
+      text);
 }
 
 }  // namespace cleave

@@ -12,6 +12,7 @@ namespace cleave {
 //   iota             0, 1, 2, ... in row-major order
 //   random:SEED      floats and complex parts normally distributed, integers in [0, 10), bools
 //                    true or false alike; element i depends on the seed and i alone
+//   uniform:SEED     the same with floats evenly distributed in [0, 1)
 //   FILE.npy         from a file of this type
 // Throws UserError if the text is none of them or the file has another type.
 Array make_array(const Type& type, std::string_view description);

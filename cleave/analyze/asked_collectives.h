@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cleave/graph/graph.h"
+
+namespace cleave::analyze {
+
+// The collectives that a program for all devices (spmd/single_program.h) asks for, by kind: what an
+// engine is given, before it makes something of it.
+struct AskedCollective {
+  std::string kind;  // as XLA names it: "all-reduce", "collective-permute"
+  double executions = 0;
+  // By one device, if an all_reduce is a ring: as plans count it (TransferCost::bytes), on arrays
+  // as large as the largest shard.
+  double received_bytes = 0;
+};
+
+// Loops count as many trips as they say, or `trips`; of the branches of a condition the one that
+// receives most counts.
+std::vector<AskedCollective> asked_collectives(const Graph& graph, const std::string& entry,
+                                               int64_t devices, int64_t trips = 1);
+
+// The kind of a change of layout of a Program in the same words; empty if it moves nothing.
+//   "all_gather" -> "all-gather", "halo" -> "collective-permute", "all_slice" -> ""
+std::string asked_kind(const std::string& transfer);
+
+}  // namespace cleave::analyze
