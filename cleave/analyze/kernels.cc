@@ -309,12 +309,15 @@ class KernelCounter {
   // All updates are one kernel: what it makes it does not read, and a gradient is read once.
   void add_update(NodeId id, Reads reads, std::vector<Kernel>& kernels) {
     std::erase_if(reads, [&](const auto& read) { return fused_.is_update(read.first); });
+    size_t at = kernels.size();
     for (const auto& [value, count] : reads)
-      if (const auto [it, is_new] = updated_with_.try_emplace(value, kernels.size()); !is_new) {
-        join(id, reads, it->second, kernels);
-        return;
-      }
-    kernels.push_back({std::move(reads), {id}});
+      if (const auto known = updated_with_.find(value); known != updated_with_.end())
+        at = std::min(at, known->second);
+    for (const auto& [value, count] : reads) updated_with_.try_emplace(value, at);
+    if (at < kernels.size())
+      join(id, reads, at, kernels);
+    else
+      kernels.push_back({std::move(reads), {id}});
   }
 
   // Operands of at least half the size of the largest.

@@ -259,8 +259,11 @@ Task CollectiveTasks::task(std::string_view kind, const AxisList& axes, double s
 
 StreamOptions stream_options(const MachineProfile& profile) {
   const OverlapRules rules = overlap_rules(profile.executor);
-  return {rules.overlaps, static_cast<int>(rules.kernels_ahead),
-          rules.prefetch_share * profile.memory_bytes, rules.layer_bytes > 0};
+  return {.overlaps = rules.overlaps,
+          .window = static_cast<int>(rules.kernels_ahead),
+          .prefetch_bytes = rules.prefetch_share * profile.memory_bytes,
+          .prepares_aside = rules.layer_bytes > 0,
+          .slowdown = rules.overlaps ? profile.executor.overlap_slowdown : 0};
 }
 
 Schedule schedule(const Program& program, const ProgramCost& cost, const MachineProfile& profile,
@@ -274,9 +277,12 @@ Schedule schedule(const Program& program, const MachineProfile& profile, int64_t
 }
 
 std::string to_string(const Schedule& schedule) {
-  return fmt::format("step {}: {} compute, {} communication of which {} exposed",
-                     seconds_text(schedule.seconds),
-                     seconds_text(schedule.busy[static_cast<size_t>(Stream::Compute)]),
+  const double busy = schedule.busy[static_cast<size_t>(Stream::Compute)];
+  const std::string slowed = schedule.slowed > 0 ? fmt::format(" and {} more beside collectives",
+                                                               seconds_text(schedule.slowed))
+                                                 : std::string();
+  return fmt::format("step {}: {} compute{}, {} communication of which {} exposed",
+                     seconds_text(schedule.seconds), seconds_text(busy - schedule.slowed), slowed,
                      seconds_text(schedule.communication()), seconds_text(schedule.exposed));
 }
 

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <optional>
-#include <queue>
 #include <set>
+#include <span>
 #include <unordered_map>
 
 namespace cleave::analyze {
@@ -28,6 +29,7 @@ class StretchLayer {
       start_compute(now);
       start_collective(Stream::Inside, now);
       start_collective(Stream::Across, now);
+      keep_pace(now);
       double next = kNoTime;
       for (const Running& running : running_)
         if (!running.tasks.empty()) next = std::min(next, running.end);
@@ -47,6 +49,7 @@ class StretchLayer {
   struct Running {
     std::vector<int> tasks;
     double end = 0;
+    double pace = 1;  // seconds for a second of work
   };
   // Collectives that could start, by first use and place.
   using Ready = std::set<std::pair<int, int>>;
@@ -54,19 +57,24 @@ class StretchLayer {
   void prepare() {
     const size_t n = tasks_.size();
     waits_.assign(n, 0);
-    users_.resize(n);
     ordinal_.assign(n, -1);
+    first_user_.assign(n + 1, 0);
     for (size_t i = 0; i < n; ++i) {
       waits_[i] = static_cast<int>(tasks_[i].after.size());
-      for (int before : tasks_[i].after) users_[before].push_back(static_cast<int>(i));
+      for (int before : tasks_[i].after) ++first_user_[before + 1];
       if (computes(tasks_[i])) ordinal_[i] = computing_++;
     }
+    std::partial_sum(first_user_.begin(), first_user_.end(), first_user_.begin());
+    users_.resize(first_user_.back());
+    std::vector<int> next(first_user_.begin(), first_user_.end() - 1);
+    for (size_t i = 0; i < n; ++i)
+      for (int before : tasks_[i].after) users_[next[before]++] = static_cast<int>(i);
     begun_.assign(computing_, false);
     given_back_.assign(computing_ + 1, 0.0);
     chain_.assign(n, 0.0);
     first_use_.assign(n, computing_);
     for (size_t i = n; i-- > 0;) {
-      for (int user : users_[i]) {
+      for (int user : users(static_cast<int>(i))) {
         chain_[i] = std::max(chain_[i], chain_[user]);
         const int use = ordinal_[user] >= 0 ? ordinal_[user] : first_use_[user];
         first_use_[i] = std::min(first_use_[i], use);
@@ -74,6 +82,11 @@ class StretchLayer {
       chain_[i] += tasks_[i].seconds;
     }
     left_ = static_cast<int>(n);
+  }
+
+  // The tasks that wait for one.
+  std::span<const int> users(int id) const {
+    return std::span(users_).subspan(first_user_[id], first_user_[id + 1] - first_user_[id]);
   }
 
   static bool computes(const Task& task) {
@@ -102,7 +115,7 @@ class StretchLayer {
       const int task = done.back();
       done.pop_back();
       --left_;
-      for (int user : users_[task]) {
+      for (int user : users(task)) {
         if (--waits_[user] > 0) continue;
         if (tasks_[user].seconds <= 0)
           done.push_back(user);
@@ -174,6 +187,7 @@ class StretchLayer {
 
   void start(std::vector<int> tasks, double seconds, double now) {
     const Stream stream = tasks_[tasks[0]].stream;
+    if (stream == Stream::Compute) computing_event_ = result_.events.size();
     double apart = 0;
     for (int id : tasks) apart += tasks_[id].seconds;
     double at = now;
@@ -189,15 +203,31 @@ class StretchLayer {
     running_[static_cast<size_t>(stream)] = {std::move(tasks), now + seconds};
   }
 
+  // What is being computed goes on as fast as the collectives beside it allow.
+  void keep_pace(double now) {
+    Running& kernel = running_[static_cast<size_t>(Stream::Compute)];
+    if (kernel.tasks.empty()) return;
+    double pace = 1;
+    for (Stream stream : {Stream::Inside, Stream::Across})
+      if (!running_[static_cast<size_t>(stream)].tasks.empty()) pace += options_.slowdown;
+    if (pace == kernel.pace) return;
+    const double end = now + (kernel.end - now) * (pace / kernel.pace);
+    result_.busy[static_cast<size_t>(Stream::Compute)] += end - kernel.end;
+    result_.slowed += end - kernel.end;
+    result_.events[computing_event_].end = kernel.end = end;
+    kernel.pace = pace;
+  }
+
   const std::vector<Task>& tasks_;
   const std::vector<LikeCollectives>& like_;
   const StreamOptions& options_;
   const int window_;
-  std::vector<int> waits_;               // by task: how many others it waits for
-  std::vector<std::vector<int>> users_;  // by task
-  std::vector<int> ordinal_;             // by task that computes: its number among those
-  std::vector<int> first_use_;           // by task: the first number that needs it
-  std::vector<double> chain_;            // by task: the longest chain that begins with it
+  std::vector<int> waits_;       // by task: how many others it waits for
+  std::vector<int> users_;       // of all tasks, one after the other
+  std::vector<int> first_user_;  // by task: where its users begin
+  std::vector<int> ordinal_;     // by task that computes: its number among those
+  std::vector<int> first_use_;   // by task: the first number that needs it
+  std::vector<double> chain_;    // by task: the longest chain that begins with it
   int computing_ = 0;
   int left_ = 0;
   std::vector<bool> begun_;              // by number
@@ -208,6 +238,7 @@ class StretchLayer {
   std::set<std::pair<double, int>> near_;  // ready within the window, the longest chain first
   std::array<Ready, kNumStreams> growing_, steady_;
   std::array<Running, kNumStreams> running_;
+  size_t computing_event_ = 0;  // of what is being computed
   StreamSchedule result_;
 };
 
@@ -277,15 +308,19 @@ StreamSchedule one_after_the_other(const std::vector<Task>& tasks) {
 }
 
 std::vector<Task> with_preparation_aside(std::vector<Task> tasks) {
-  std::vector<bool> is_early(tasks.size());  // waits for arguments alone
+  std::vector<bool> is_early(tasks.size());  // waits for no collective
   for (size_t i = 0; i < tasks.size(); ++i)
-    is_early[i] = std::all_of(tasks[i].after.begin(), tasks[i].after.end(),
+    is_early[i] = tasks[i].stream == Stream::Compute &&
+                  std::all_of(tasks[i].after.begin(), tasks[i].after.end(),
                               [&](int before) { return is_early[before]; });
   std::vector<Stream> goes_to(tasks.size(), Stream::Compute);  // of the collectives that use it
   std::vector<int> users(tasks.size()), aside(tasks.size());
   for (size_t i = tasks.size(); i-- > 0;) {
-    const bool gathers = tasks[i].stream != Stream::Compute;
-    const bool prepares = !gathers && is_early[i] && users[i] > 0 && aside[i] == users[i];
+    // All that uses it is on its way to a gather; so is a collective whose next step gathers.
+    const bool is_for_gather = users[i] > 0 && aside[i] == users[i];
+    const bool gathers =
+        tasks[i].stream != Stream::Compute && (tasks[i].grows > 0 || is_for_gather);
+    const bool prepares = is_early[i] && is_for_gather;
     for (int before : tasks[i].after) {
       ++users[before];
       if (!gathers && !prepares) continue;
@@ -301,9 +336,10 @@ StreamSchedule lay_out_stretch(const std::vector<Task>& given,
                                const std::vector<LikeCollectives>& like,
                                const StreamOptions& options) {
   const std::vector<Task> tasks = options.prepares_aside ? with_preparation_aside(given) : given;
-  StreamSchedule schedule =
-      options.overlaps ? StretchLayer(tasks, like, options, 1).run() : one_after_the_other(tasks);
-  if (options.overlaps && options.window > 1 && schedule.communication() > 0) {
+  const int first = options.tries_in_order ? 1 : options.window;
+  StreamSchedule schedule = options.overlaps ? StretchLayer(tasks, like, options, first).run()
+                                             : one_after_the_other(tasks);
+  if (options.overlaps && options.window > first && schedule.communication() > 0) {
     StreamSchedule ahead = StretchLayer(tasks, like, options, options.window).run();
     if (ahead.seconds < schedule.seconds) schedule = std::move(ahead);
   }
@@ -331,6 +367,7 @@ void append(StreamSchedule& to, const StreamSchedule& more, double times) {
         {to.seconds + more.seconds, to.seconds + more.seconds * times, times - 1});
   to.seconds += more.seconds * times;
   to.exposed += more.exposed * times;
+  to.slowed += more.slowed * times;
   for (int s = 0; s < kNumStreams; ++s) to.busy[s] += more.busy[s] * times;
 }
 

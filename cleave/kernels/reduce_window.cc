@@ -80,6 +80,31 @@ WindowFold plan_window_fold(const Shape& input, const Window& window, bool init_
   return fold;
 }
 
+int64_t reduce_window_workspace(const Shape& input, DType dtype, const Window& window,
+                                bool init_is_identity) {
+  const WindowFold fold = plan_window_fold(input, window, init_is_identity);
+  const bool is_widened = is_half(dtype) && !fold.is_single;
+  const auto bytes = [&](const Shape& shape) {
+    return num_elements(shape) * byte_size(is_widened ? DType::F32 : dtype);
+  };
+  Shape now = input;
+  int64_t held = 0, most = 0;  // of what the last stage left; at any time
+  if (fold.before) {
+    const Padding padding = plan_padding(now, *fold.before);
+    now = padding.shape;
+    held = padding.only_crops ? 0 : bytes(now);
+  }
+  for (const Window& stage : fold.stages) {
+    const Padding padding = plan_padding(now, stage);
+    for (size_t d = 0; d < now.size(); ++d) now[d] = num_windows(now[d], stage.dims[d]);
+    most = std::max(most, held + (padding.only_crops ? 0 : bytes(padding.shape)) + bytes(now));
+    held = bytes(now);
+  }
+  // An operand and a result of another type beside it.
+  if (is_widened) return most + bytes(input);
+  return std::max<int64_t>(0, most - bytes(now));
+}
+
 Array reduce_window(const Array& input, const Window& window, Reducer reducer, const Array& init) {
   const std::vector<int64_t> dims = window_dims(input.rank());
   const Array identity = reduce_identity(reducer, input.dtype());

@@ -21,6 +21,9 @@ struct WindowFold {
   std::vector<Window> stages;
 };
 WindowFold plan_window_fold(const Shape& input, const Window& window, bool init_is_identity);
+// What that allocates beside its result: padded inputs, and results of stages.
+int64_t reduce_window_workspace(const Shape& input, DType dtype, const Window& window,
+                                bool init_is_identity);
 // The dimensions of window_view() that are inside the window.
 std::vector<int64_t> window_dims(size_t rank);
 

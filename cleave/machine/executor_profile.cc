@@ -7,6 +7,9 @@
 namespace cleave {
 namespace {
 
+// NCCL runs on processors of the GPU and takes some of its memory's bandwidth.
+constexpr double kNcclSlowdown = 0.3;
+
 ExecutorProfile xla_gpu() {
   return {.name = "xla-gpu",
           .fuses = true,
@@ -14,6 +17,7 @@ ExecutorProfile xla_gpu() {
           .merges_siblings = true,
           .tf32 = true,
           .overlaps = true,
+          .overlap_slowdown = kNcclSlowdown,
           .launch_us = 2.3,
           .step_us = 200,
           .argument_us = 3,
@@ -38,11 +42,12 @@ ExecutorProfile xla_gpu() {
           .memory_share = 0.75};
 }
 
-// XLA's rules; a TPU launches no kernels one by one.
+// XLA's rules; a TPU launches no kernels one by one, and its links need no cores of it.
 ExecutorProfile xla_tpu() {
   ExecutorProfile executor = xla_gpu();
   executor.name = "xla-tpu";
   executor.tf32 = false;
+  executor.overlap_slowdown = 0;
   executor.launch_us = executor.loop_launch_us = 0.5;
   executor.rows_tops = executor.workspace_bytes = executor.reorder_bytes = 0;
   executor.row_elements = 0;
@@ -62,6 +67,7 @@ ExecutorProfile eager() {
           .adds_bias = true,
           .flash_attention = true,
           .overlaps = true,
+          .overlap_slowdown = kNcclSlowdown,
           .launch_us = 2.2,
           .host_us = 37,
           .elementwise_share = 0.87,

@@ -21,6 +21,7 @@ struct ExecutorProfile {
   bool flash_attention = false;   // scores of attention are never written
   bool tf32 = false;              // products of f32 run in tf32 unless the program forbids it
   bool overlaps = false;          // collectives run beside computation
+  double overlap_slowdown = 0;    // kernels beside a collective take longer by this share
   double launch_us = 0;           // of a kernel, the gap before it included
   double host_us = 0;             // of the host, by kernel, while the device runs earlier ones
   double step_us = 0;             // of the host, once a step

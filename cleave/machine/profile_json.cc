@@ -76,6 +76,7 @@ constexpr Member<ExecutorProfile> kExecutorMembers[] = {
     {"most_copies", &ExecutorProfile::most_copies},
     {"workspace_bytes", &ExecutorProfile::workspace_bytes},
     {"memory_share", &ExecutorProfile::memory_share},
+    {"overlap_slowdown", &ExecutorProfile::overlap_slowdown},
 };
 constexpr Member<TileModel> kTileMembers[] = {
     {"units", &TileModel::units},
@@ -126,7 +127,7 @@ struct Limits {
 };
 constexpr Limits kLimits[] = {
     {"_us", 0, 1e9},         {"gbps", 1e-6, 1e12}, {"tflops", 1e-9, 1e9}, {"_bytes", 0, 1e18},
-    {"ramp_exponent", 0, 4}, {"_share", 1e-3, 1},  {"", 0, 1e18},
+    {"ramp_exponent", 0, 4}, {"_share", 1e-3, 1},  {"_slowdown", 0, 100}, {"", 0, 1e18},
 };
 
 double number(const Json& json, const std::string& where) {

@@ -19,18 +19,20 @@ ChoiceSchedules::ChoiceSchedules(const Graph& flat, const std::string& entry,
       formulation_(formulation),
       layouts_(layouts),
       trips_(trips),
+      options_(analyze::stream_options(layouts.profile())),
       op_of_(flat.num_nodes(), -1),
       demands_of_(formulation.ops.size()),
       copies_before_(flat.num_nodes()),
       copies_after_(flat.num_nodes()),
-      collectives_(layouts.mesh(), layouts.profile(), groups_),
-      made_by_(formulation.versions.size()) {
+      collectives_(layouts.mesh(), layouts.profile(), groups_) {
+  bool has_flow = false;
   for (size_t o = 0; o < formulation.ops.size(); ++o) {
     const FormulatedOp& op = formulation.ops[o];
     op_of_[op.node.index] = static_cast<int>(o);
     demands_of_[o].assign(op.operands.size(), -1);
     const Node& node = flat.node(op.node);
     const bool is_flow = flow_of(node) == Flow::Loop || flow_of(node) == Flow::Branches;
+    has_flow = has_flow || is_flow;
     is_exact_ = is_exact_ && flow_of(node) != Flow::Manual &&
                 (is_flow || captured_values(flat, node.regions).empty());
   }
@@ -49,6 +51,16 @@ ChoiceSchedules::ChoiceSchedules(const Graph& flat, const std::string& entry,
       copies_after_[value.producer.index].push_back(id);
     else
       at_start_[value.region.index].push_back(id);
+  }
+  // After a loop, everything before it is there. All values count as early then, which is safe.
+  is_early_.assign(flat.num_values(), has_flow);
+  for (ValueId arg : flat.region(body_).args) is_early_[arg.index] = true;
+  for (const FormulatedOp& op : formulation.ops) {
+    const Node& node = flat.node(op.node);
+    if (has_flow) break;
+    const bool is_early = std::all_of(node.operands.begin(), node.operands.end(),
+                                      [&](ValueId operand) { return is_early_[operand.index]; });
+    for (ValueId result : node.results) is_early_[result.index] = is_early;
   }
   // In the order in which a plan lists them.
   auto sort = [&](std::vector<int>& list) {
@@ -70,6 +82,7 @@ ChoiceSchedules::ChoiceSchedules(const Graph& flat, const std::string& entry,
 }
 
 const std::vector<Task>& ChoiceSchedules::steps(SpecId from, SpecId to, int version) {
+  const std::lock_guard lock(mutex_);
   auto [it, is_new] = steps_.try_emplace({from, to, type_of_[version]});
   if (!is_new) return it->second;
   const Type& type = formulation_.type(version);
@@ -83,45 +96,80 @@ const std::vector<Task>& ChoiceSchedules::steps(SpecId from, SpecId to, int vers
   return it->second;
 }
 
-analyze::StreamSchedule ChoiceSchedules::lay_out(const std::vector<int>& choice) {
-  choice_ = &choice;
-  std::fill(made_by_.begin(), made_by_.end(), std::pair(-1, -1));
-  Work work;
-  work_ = &work;
-  begin_stretch();
-  region(body_);
-  work.like = groups_.like;
-  return analyze::lay_out(work, analyze::stream_options(layouts_.profile()));
+double ChoiceSchedules::spill(int version, const std::vector<int>& choice) {
+  if (formulation_.versions[version].spill_bytes <= 0) return 0;
+  const std::lock_guard lock(mutex_);
+  return formulation_.spill_seconds(version, choice[formulation_.versions[version].decision],
+                                    layouts_);
 }
 
-void ChoiceSchedules::begin_stretch() {
+// What is laid out for one choice.
+class ChoiceSchedules::Filling {
+ public:
+  Filling(ChoiceSchedules& all, const std::vector<int>& choice)
+      : all_(all), choice_(choice), made_by_(all.formulation_.versions.size(), {-1, -1}) {}
+
+  Work run() {
+    Work work;
+    work_ = &work;
+    begin_stretch();
+    region(all_.body_);
+    return work;
+  }
+
+ private:
+  void region(RegionId id);
+  void visit(NodeId id);
+  void between(NodeId id, const std::vector<std::pair<RegionId, double>>& parts);
+  void add_copies(const std::vector<int>& demands);
+  void add_op(int op);
+  // Returns the task after which the value is there.
+  int add_reshard(int demand, SpecId to, double weight);
+  // A task that waits for one at most; negative numbers are none.
+  int add(Task task);
+  // A task that may wait for several. Returns the task after which its result is there.
+  int add_waiting(Task task);
+  void begin_stretch();
+  int maker(int version) const;
+  SpecId spec(int version) const { return all_.formulation_.spec(version, choice_); }
+
+  ChoiceSchedules& all_;
+  const std::vector<int>& choice_;
+  Work* work_ = nullptr;
+  int stretch_ = 0, stretches_ = 0;
+  std::vector<std::pair<int, int>> made_by_;  // by version: stretch and task
+};
+
+void ChoiceSchedules::Filling::begin_stretch() {
   work_->stretches.emplace_back();
   stretch_ = ++stretches_;
 }
 
-void ChoiceSchedules::region(RegionId id) {
-  if (const auto it = at_start_.find(id.index); it != at_start_.end()) add_copies(it->second);
-  for (NodeId node : flat_.region(id).nodes) visit(node);
+void ChoiceSchedules::Filling::region(RegionId id) {
+  if (const auto it = all_.at_start_.find(id.index); it != all_.at_start_.end())
+    add_copies(it->second);
+  for (NodeId node : all_.flat_.region(id).nodes) visit(node);
 }
 
-void ChoiceSchedules::visit(NodeId id) {
-  const Node& node = flat_.node(id);
-  add_copies(copies_before_[id.index]);
-  if (op_of_[id.index] >= 0) add_op(op_of_[id.index]);
+void ChoiceSchedules::Filling::visit(NodeId id) {
+  const Node& node = all_.flat_.node(id);
+  add_copies(all_.copies_before_[id.index]);
+  if (all_.op_of_[id.index] >= 0) add_op(all_.op_of_[id.index]);
   if (flow_of(node) == Flow::Loop) {
     const LoopRegions parts = *loop_of(node);
-    const auto trips = static_cast<double>(trip_count(flat_, node).value_or(trips_));
+    const auto trips = static_cast<double>(trip_count(all_.flat_, node).value_or(all_.trips_));
     between(id, {{parts.condition, trips + 1}, {parts.body, trips}});
   } else if (flow_of(node) == Flow::Branches) {
     std::vector<std::pair<RegionId, double>> parts;
     for (RegionId branch : node.regions) parts.emplace_back(branch, 1);
     between(id, parts);
   }
-  add_copies(copies_after_[id.index]);
+  add_copies(all_.copies_after_[id.index]);
 }
 
 // As in analyze/schedule.cc: regions that take time stand between stretches.
-void ChoiceSchedules::between(NodeId id, const std::vector<std::pair<RegionId, double>>& parts) {
+void ChoiceSchedules::Filling::between(NodeId id,
+                                       const std::vector<std::pair<RegionId, double>>& parts) {
   bool takes_time = false;
   for (const auto& [part, times] : parts) {
     if (times <= 0) continue;
@@ -141,32 +189,38 @@ void ChoiceSchedules::between(NodeId id, const std::vector<std::pair<RegionId, d
     begin_stretch();
   }
   if (!takes_time) return;
-  for (ValueId result : flat_.node(id).results)
-    if (const int version = formulation_.definitions[result.index]; version >= 0)
+  for (ValueId result : all_.flat_.node(id).results)
+    if (const int version = all_.formulation_.definitions[result.index]; version >= 0)
       made_by_[version] = {-1, -1};
 }
 
-int ChoiceSchedules::maker(int version) const {
+int ChoiceSchedules::Filling::maker(int version) const {
   const auto [stretch, task] = made_by_[version];
   return stretch == stretch_ ? task : -1;
 }
 
-int ChoiceSchedules::add(Task task) {
+int ChoiceSchedules::Filling::add_waiting(Task task) {
   std::sort(task.after.begin(), task.after.end());
   task.after.erase(std::unique(task.after.begin(), task.after.end()), task.after.end());
+  if (!task.after.empty() && task.after.front() < 0) task.after.erase(task.after.begin());
+  // What takes no time is there when what it waits for is.
+  if (task.seconds <= 0 && task.after.size() <= 1) return task.after.empty() ? -1 : task.after[0];
+  return add(std::move(task));
+}
+
+int ChoiceSchedules::Filling::add(Task task) {
   if (!task.after.empty() && task.after.front() < 0) task.after.erase(task.after.begin());
   std::vector<Task>& tasks = work_->stretches.back().tasks;
   tasks.push_back(std::move(task));
   return static_cast<int>(tasks.size()) - 1;
 }
 
-int ChoiceSchedules::add_reshard(int id, SpecId to, double weight) {
-  const Demand& demand = formulation_.demands[id];
+int ChoiceSchedules::Filling::add_reshard(int id, SpecId to, double weight) {
+  const Demand& demand = all_.formulation_.demands[id];
   const SpecId from = spec(demand.version);
   int last = maker(demand.version);
   if (from == to || from == kNoSpec || to == kNoSpec || weight == 0) return last;
-  const double spill = formulation_.spill_seconds(
-      demand.version, (*choice_)[formulation_.versions[demand.version].decision], layouts_);
+  const double spill = all_.spill(demand.version, choice_);
   if (spill > 0) {
     Task task;
     task.seconds = spill;
@@ -174,7 +228,7 @@ int ChoiceSchedules::add_reshard(int id, SpecId to, double weight) {
     task.after = {last};
     last = add(std::move(task));
   }
-  for (Task task : steps(from, to, demand.version)) {
+  for (Task task : all_.steps(from, to, demand.version)) {
     task.tag = id;
     task.after = {last};
     last = add(std::move(task));
@@ -182,23 +236,19 @@ int ChoiceSchedules::add_reshard(int id, SpecId to, double weight) {
   return last;
 }
 
-void ChoiceSchedules::add_copies(const std::vector<int>& demands) {
+void ChoiceSchedules::Filling::add_copies(const std::vector<int>& demands) {
   for (int id : demands) {
-    const Demand& demand = formulation_.demands[id];
-    const int task = add_reshard(id, spec(demand.copy), formulation_.weight(demand.branch));
+    const Demand& demand = all_.formulation_.demands[id];
+    const int task = add_reshard(id, spec(demand.copy), all_.formulation_.weight(demand.branch));
     made_by_[demand.copy] = {stretch_, task};
   }
 }
 
-double ChoiceSchedules::seconds_of(const FormulatedOp& op) const {
-  return op.set ? op.set->list[op.pick[(*choice_)[op.decision]]].seconds : op.fixed.compute_seconds;
-}
-
-void ChoiceSchedules::add_op(int id) {
-  const FormulatedOp& op = formulation_.ops[id];
-  const Node& node = flat_.node(op.node);
-  const double weight = formulation_.weight(op.branch);
-  const Strategy* strategy = op.set ? &op.set->list[op.pick[(*choice_)[op.decision]]] : nullptr;
+void ChoiceSchedules::Filling::add_op(int id) {
+  const FormulatedOp& op = all_.formulation_.ops[id];
+  const Node& node = all_.flat_.node(op.node);
+  const double weight = all_.formulation_.weight(op.branch);
+  const Strategy* strategy = op.set ? &op.set->list[op.pick[choice_[op.decision]]] : nullptr;
   Task task;
   for (size_t i = 0; i < op.operands.size(); ++i) {
     const int version = op.operands[i];
@@ -206,15 +256,15 @@ void ChoiceSchedules::add_op(int id) {
     if (strategy)
       wanted = strategy->operands[i];
     else if (i < op.wants.size() && op.wants[i].decision >= 0)
-      wanted = formulation_.list(op.wants[i].list)[(*choice_)[op.wants[i].decision]];
-    const int demand = demands_of_[id][i];
+      wanted = all_.formulation_.list(op.wants[i].list)[choice_[op.wants[i].decision]];
+    const int demand = all_.demands_of_[id][i];
     task.after.push_back(demand >= 0 ? add_reshard(demand, wanted, weight) : maker(version));
   }
-  if (weight > 0) task.seconds = seconds_of(op);
+  if (weight > 0) task.seconds = seconds_of(op, choice_);
   double sent = 0;
   for (const CollectiveTotal& total : op.fixed.collectives)
     if (weight > 0) sent += total.seconds;
-  int last = add(std::move(task));
+  int last = add_waiting(std::move(task));
   if (sent > 0) {
     Task communication;
     communication.seconds = sent;
@@ -223,16 +273,45 @@ void ChoiceSchedules::add_op(int id) {
     last = add(std::move(communication));
   }
   for (ValueId result : node.results)
-    if (const int version = formulation_.definitions[result.index]; version >= 0)
+    if (const int version = all_.formulation_.definitions[result.index]; version >= 0)
       made_by_[version] = {stretch_, last};
 }
 
-std::vector<double> ChoiceSchedules::closeness(const std::vector<double>& seconds,
-                                               double typical) const {
+Work ChoiceSchedules::work(const std::vector<int>& choice) {
+  Work work = Filling(*this, choice).run();
+  const std::lock_guard lock(mutex_);
+  work.like = groups_.like;
+  return work;
+}
+
+double ChoiceSchedules::seconds_of(const FormulatedOp& op, const std::vector<int>& choice) {
+  return op.set ? op.set->list[op.pick[choice[op.decision]]].seconds : op.fixed.compute_seconds;
+}
+
+std::vector<double> ChoiceSchedules::compute_shares(double aside) const {
+  std::vector<double> shares;
+  if (!options_.prepares_aside) return shares;
+  for (const FormulatedOp& op : formulation_.ops) {
+    const std::vector<ValueId>& results = flat_.node(op.node).results;
+    shares.push_back(!results.empty() && is_early_[results[0].index] ? aside : 1);
+  }
+  return shares;
+}
+
+std::vector<double> ChoiceSchedules::closeness(const std::vector<int>& choice,
+                                               const analyze::StreamSchedule& schedule) const {
+  double sent = 0;
+  int count = 0;
+  for (const analyze::StreamEvent& event : schedule.events)
+    if (event.tag >= 0) {
+      sent += event.end - event.start;
+      ++count;
+    }
+  const double typical = count > 0 ? sent / count : 0;
   // Seconds that are computed before each position.
   std::vector<double> until(formulation_.end() + 2, 0.0), share(formulation_.demands.size(), 1.0);
   for (size_t o = 0; o < formulation_.ops.size(); ++o)
-    until[formulation_.ops[o].position + 1] += seconds[o];
+    until[formulation_.ops[o].position + 1] += seconds_of(formulation_.ops[o], choice);
   for (size_t p = 1; p < until.size(); ++p) until[p] += until[p - 1];
   for (size_t d = 0; d < share.size() && typical > 0; ++d) {
     const Demand& demand = formulation_.demands[d];
@@ -246,22 +325,17 @@ std::vector<double> ChoiceSchedules::closeness(const std::vector<double>& second
 }
 
 std::vector<double> ChoiceSchedules::criticality(const std::vector<int>& choice,
-                                                 const analyze::StreamSchedule& schedule) const {
-  std::vector<double> critical(formulation_.demands.size(), 0.0), all(critical), seconds;
-  double sent = 0;
-  int count = 0;
+                                                 const analyze::StreamSchedule& schedule,
+                                                 bool is_hopeful) const {
+  std::vector<double> critical(formulation_.demands.size(), 0.0), all(critical);
   for (const analyze::StreamEvent& event : schedule.events) {
     if (event.tag < 0) continue;
     const double length = event.end - event.start;
     all[event.tag] += length;
     if (event.is_critical) critical[event.tag] += length;
-    sent += length;
-    ++count;
   }
-  for (const FormulatedOp& op : formulation_.ops)
-    seconds.push_back(op.set ? op.set->list[op.pick[choice[op.decision]]].seconds
-                             : op.fixed.compute_seconds);
-  std::vector<double> share = closeness(seconds, count > 0 ? sent / count : 0);
+  std::vector<double> share =
+      is_hopeful ? closeness(choice, schedule) : std::vector<double>(critical.size(), 1.0);
   for (size_t d = 0; d < share.size(); ++d)
     if (all[d] > 0) share[d] = critical[d] / all[d];
   return share;

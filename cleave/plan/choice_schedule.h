@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <mutex>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -19,43 +20,57 @@ class ChoiceSchedules {
                   Layouts& layouts, int64_t trips);
 
   // Of the branches of a condition, those count that have weight.
-  analyze::StreamSchedule lay_out(const std::vector<int>& choice);
+  analyze::StreamSchedule lay_out(const std::vector<int>& choice) { return lay_out(work(choice)); }
+  // The same in two steps. Both may run on several threads, as long as nothing else uses `layouts`.
+  analyze::Work work(const std::vector<int>& choice);
+  analyze::StreamSchedule lay_out(const analyze::Work& work) const {
+    return analyze::lay_out(work, options_);
+  }
+  // Half of the work, and as short or longer: kernels are not tried in the order of the program.
+  analyze::StreamSchedule lay_out_ahead(const std::vector<int>& choice) {
+    analyze::StreamOptions options = options_;
+    options.tries_in_order = options.window == 1;
+    return analyze::lay_out(work(choice), options);
+  }
+  const analyze::StreamOptions& options() const { return options_; }
 
   // Whether schedules are those of Programs. They are not if the module has manual computations,
   // whose bodies are taken as one piece of computation and one of communication, or if the scalar
   // code of an op sees values from outside, for which it is not made to wait.
   bool is_exact() const { return is_exact_; }
 
+  // By op: 1 if it is computed on the stream of kernels in every schedule, or `aside` if it may run
+  // on a stream of collectives (StreamOptions::prepares_aside). Empty: 1 for all.
+  std::vector<double> compute_shares(double aside) const;
+  // Whether a version may depend on arguments alone, as far as a schedule can tell.
+  bool is_early(int version) const { return is_early_[formulation_.versions[version].value.index]; }
+
   // By demand: how much of its reshards is on the critical chain of the schedule. If the choice has
   // none there, one would be on it if nothing is computed between the op that makes the value and
-  // the one that wants it.
+  // the one that wants it (`is_hopeful`), or in any case.
   std::vector<double> criticality(const std::vector<int>& choice,
-                                  const analyze::StreamSchedule& schedule) const;
+                                  const analyze::StreamSchedule& schedule,
+                                  bool is_hopeful = true) const;
+
+  // By demand: 1 if nothing is computed between the op that makes the value and the one that wants
+  // it, 0 if that takes as long as a typical reshard of the schedule.
+  std::vector<double> closeness(const std::vector<int>& choice,
+                                const analyze::StreamSchedule& schedule) const;
 
  private:
-  // By demand: 1 if nothing is computed between the op that makes the value and the one that wants
-  // it, 0 if that takes as long as a typical reshard. `seconds`: of each op, once.
-  std::vector<double> closeness(const std::vector<double>& seconds, double typical) const;
-  // The reshard of one demand under the choice: its tasks, that wait for each other.
+  class Filling;
+  // The reshard of a version: its tasks, that wait for each other.
   const std::vector<analyze::Task>& steps(SpecId from, SpecId to, int version);
-  void region(RegionId id);
-  void visit(NodeId id);
-  void between(NodeId id, const std::vector<std::pair<RegionId, double>>& parts);
-  void add_copies(const std::vector<int>& demands);
-  void add_op(int op);
-  // Returns the task after which the value is there.
-  int add_reshard(int demand, SpecId to, double weight);
-  int add(analyze::Task task);
-  void begin_stretch();
-  int maker(int version) const;
-  double seconds_of(const FormulatedOp& op) const;
-  SpecId spec(int version) const { return formulation_.spec(version, *choice_); }
+  // What it takes to write a version that is in no memory, before it is resharded.
+  double spill(int version, const std::vector<int>& choice);
+  static double seconds_of(const FormulatedOp& op, const std::vector<int>& choice);
 
   const Graph& flat_;
   const RegionId body_;
   const Formulation& formulation_;
   Layouts& layouts_;
   const int64_t trips_;
+  const analyze::StreamOptions options_;
   bool is_exact_ = true;
   std::vector<int> op_of_;                         // by node; -1: none
   std::vector<std::vector<int>> demands_of_;       // by op: the demand of each operand; -1: none
@@ -63,14 +78,11 @@ class ChoiceSchedules {
   std::vector<std::vector<int>> copies_after_;     // by node
   std::map<uint32_t, std::vector<int>> at_start_;  // by region
   std::vector<int> type_of_;                       // by version
+  std::vector<bool> is_early_;                     // by value
+  std::mutex mutex_;                               // of what follows, and of layouts_
   std::map<std::tuple<SpecId, SpecId, int>, std::vector<analyze::Task>> steps_;
   analyze::Work groups_;  // holds what collectives are alike, for all choices
   analyze::CollectiveTasks collectives_;
-
-  const std::vector<int>* choice_ = nullptr;
-  analyze::Work* work_ = nullptr;
-  int stretch_ = 0, stretches_ = 0;
-  std::vector<std::pair<int, int>> made_by_;  // by version: stretch and task
 };
 
 }  // namespace cleave::plan

@@ -28,7 +28,7 @@ solver::Solution LazySolver::run(std::optional<int64_t> limit, const std::vector
   solver::Int128 bound = 0;  // of any round: those to come have more rows
   int late = 0;
   while (true) {
-    solver::Solution solution = solve_once(tables_.problem(times_, limit), best, effort);
+    solver::Solution solution = solve_once(problem(limit), best, effort);
     bound = std::max(bound, solution.lower_bound);
     const bool is_late = options_.stop.stop_requested() || clock_.seconds() > options_.time_limit;
     const bool is_last = is_late || effort >= whole || options_.solver == PlanSolver::Mip;
@@ -38,7 +38,7 @@ solver::Solution LazySolver::run(std::optional<int64_t> limit, const std::vector
       if (limit && add_times(tables_.memory(choice), *limit)) {
         if (late += is_late; late <= kMostLate) continue;
         if (best.empty()) best = smallest(*limit);
-        solution = as_solution(tables_.problem(times_, limit), best);
+        solution = as_solution(problem(limit), best);
         solution.lower_bound = solution.feasible ? std::min(solution.cost, bound) : bound;
         if (solution.feasible) choice = tables_.spread(best);
         return solution;
@@ -52,7 +52,7 @@ solver::Solution LazySolver::run(std::optional<int64_t> limit, const std::vector
       best = smallest(*limit);
       if (!best.empty()) {
         if (!is_late && options_.solver == PlanSolver::Cleave) continue;
-        solution = as_solution(tables_.problem(times_, limit), best);
+        solution = as_solution(problem(limit), best);
         solution.lower_bound = std::min(solution.cost, bound);
         choice = tables_.spread(best);
         return solution;
@@ -63,6 +63,10 @@ solver::Solution LazySolver::run(std::optional<int64_t> limit, const std::vector
     // It has stages of its own, and goes on from one to the next.
     effort = solution.feasible ? whole : std::min(whole, 4 * effort);
   }
+}
+
+solver::Problem LazySolver::problem(std::optional<int64_t> limit) const {
+  return tables_.problem(times_, limit, weights_);
 }
 
 std::vector<int> LazySolver::smallest(int64_t limit) {

@@ -26,8 +26,8 @@ class Stopwatch {
 class LazySolver {
  public:
   LazySolver(const Tables& tables, const PlannerOptions& options, const Stopwatch& clock,
-             PlannerStats& stats)
-      : tables_(tables), options_(options), clock_(clock), stats_(stats) {}
+             PlannerStats& stats, const TableWeights* weights = nullptr)
+      : tables_(tables), options_(options), clock_(clock), stats_(stats), weights_(weights) {}
 
   // The solution, with `choice` by decision. `known`: a choice by class that fits, or none.
   solver::Solution run(std::optional<int64_t> limit, const std::vector<int>& known,
@@ -36,10 +36,14 @@ class LazySolver {
   // Whether no time was ever above the limit: the last solution is one for any larger limit too,
   // with its bound.
   bool is_free() const { return times_.empty(); }
+  // Times at which memory was looked at: where another solver of the same tables may begin.
+  const std::vector<int>& times() const { return times_; }
+  void look_at(const std::vector<int>& times) { times_ = times; }
   // If the first search finds nothing, no other is tried.
   void give_up_early() { tried_smallest_ = true; }
 
  private:
+  solver::Problem problem(std::optional<int64_t> limit) const;
   solver::Solution as_solution(const solver::Problem& problem, const std::vector<int>& known) const;
   std::vector<int> start(const solver::Problem& problem, const std::vector<int>& known) const;
   solver::Solution solve_once(const solver::Problem& problem, const std::vector<int>& known,
@@ -53,6 +57,7 @@ class LazySolver {
   const PlannerOptions& options_;
   const Stopwatch& clock_;
   PlannerStats& stats_;
+  const TableWeights* weights_;
   std::vector<int> times_;
   bool tried_smallest_ = false;
 };

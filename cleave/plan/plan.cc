@@ -27,6 +27,7 @@ Json json_of(const PlanTotals& totals) {
                {"step_seconds", totals.step_seconds},
                {"communication_seconds", totals.communication_seconds},
                {"exposed_seconds", totals.exposed_seconds},
+               {"slowed_seconds", totals.slowed_seconds},
                {"collectives", Json::array()}};
   for (const CollectiveTotal& c : totals.collectives)
     json["collectives"].push_back({{"kind", c.kind},
@@ -58,6 +59,7 @@ PlanTotals totals_from(const Json& json) {
   totals.step_seconds = amount(json, "step_seconds", totals.seconds);
   totals.communication_seconds = amount(json, "communication_seconds", sent);
   totals.exposed_seconds = amount(json, "exposed_seconds", sent);
+  totals.slowed_seconds = amount(json, "slowed_seconds", 0);
   return totals;
 }
 
@@ -274,9 +276,14 @@ std::string step_text(const Plan& plan, int decimals) {
       bound.exists ? fmt::format("; the additive model that chose it has a gap of {:.3f}%{}{}",
                                  100 * bound.model_gap, alike, bound.cut ? ", cut short" : "")
                    : fmt::format("; {} gives no bound", bound.solver);
+  const std::string slowed =
+      totals.slowed_seconds > 0
+          ? fmt::format(" and {} more beside collectives", text(totals.slowed_seconds))
+          : std::string();
   return fmt::format(
-      "{}{}\n  {} compute, {} communication of which {} exposed\n  without overlap {}{}",
-      text(totals.step_seconds), least, text(totals.step_seconds - totals.exposed_seconds),
+      "{}{}\n  {} compute{}, {} communication of which {} exposed\n  without overlap {}{}",
+      text(totals.step_seconds), least,
+      text(totals.step_seconds - totals.exposed_seconds - totals.slowed_seconds), slowed,
       text(totals.communication_seconds), text(totals.exposed_seconds), text(totals.seconds),
       model);
 }
@@ -385,6 +392,7 @@ std::vector<std::string> diff(const Plan& before, const Plan& after) {
   field("memory limit", limit(before), limit(after));
   diff_times("step", before.totals.step_seconds, after.totals.step_seconds, lines);
   diff_times("exposed", before.totals.exposed_seconds, after.totals.exposed_seconds, lines);
+  diff_times("slowed", before.totals.slowed_seconds, after.totals.slowed_seconds, lines);
   diff_times("without overlap", before.totals.seconds, after.totals.seconds, lines);
   diff_times("compute", before.totals.compute_seconds, after.totals.compute_seconds, lines);
   diff_collectives(before.totals, after.totals, lines);

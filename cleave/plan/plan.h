@@ -79,10 +79,12 @@ struct PlanTotals {
   std::vector<CollectiveTotal> collectives;  // dearest first
   // Of the schedule (analyze/schedule.h), in which collectives run beside computation if the
   // executor lets them: how long the step is, how long collectives run (small ones as one, without
-  // what is local), and for how much of that nothing is computed.
+  // what is local), for how much of that nothing is computed, and how much longer kernels take
+  // because collectives run beside them.
   double step_seconds = 0;
   double communication_seconds = 0;
   double exposed_seconds = 0;
+  double slowed_seconds = 0;
   bool operator==(const PlanTotals&) const = default;
 };
 

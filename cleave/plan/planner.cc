@@ -16,6 +16,7 @@
 #include "cleave/plan/choice_schedule.h"
 #include "cleave/plan/extract.h"
 #include "cleave/plan/lazy_solver.h"
+#include "cleave/plan/schedule_rounds.h"
 #include "cleave/plan/tables.h"
 
 namespace cleave::plan {
@@ -65,9 +66,11 @@ class Planning {
       solve_with_branches();
     if (solution_.feasible) {
       schedules_.emplace(module_.flat, module_.entry, formulation_, layouts_, options_.trips);
-      schedule_ = schedules_->lay_out(choice_);
-      model_gap_ = solution_.gap();
-      if (shortens() && schedule_.communication() > 0) shorten();
+      best_ = {choice_, schedules_->lay_out(choice_), solution_.gap(), true};
+      if (shortens() && best_.schedule.communication() > 0) {
+        ScheduleRounds rounds(formulation_, *tables_, *schedules_, options_, clock_, stats());
+        stream_bound_ = rounds.shorten(best_, times_, rounding_slack());
+      }
       result_.plan = plan();
     } else {
       say_why_not();
@@ -164,8 +167,9 @@ class Planning {
       }
     }
     const PlannerOptions how = apart_follows ? briefly() : options_;
-    solution_ = LazySolver(*tables_, how, clock_, stats())
-                    .run(options_.memory, start(known.within_limit), choice);
+    LazySolver solver(*tables_, how, clock_, stats());
+    solution_ = solver.run(options_.memory, start(known.within_limit), choice);
+    times_ = solver.times();
     if (!solution_.feasible) return;
     choice_ = choice;
     known.within_limit = std::move(choice);
@@ -246,95 +250,6 @@ class Planning {
            options_.solver == PlanSolver::Cleave && formulation_.groups.empty();
   }
 
-  // The first solution is the one with the least sum. What is on the critical chain of its schedule
-  // counts in full in the next solve, and the rest by how busy its stream is, as one of many
-  // collectives that run together; and so on. The choice with the shortest schedule is kept.
-  void shorten() {
-    // If the first solve was much work, the others are, and find less in what they may take.
-    constexpr int kRounds = 3;
-    constexpr std::uint64_t kMuchWork = 150;
-    const int rounds = solution_.work <= kMuchWork ? kRounds : 1;
-    std::vector<int> now = choice_;
-    analyze::StreamSchedule laid = schedule_;
-    std::vector<double> critical(formulation_.demands.size(), 0.0);
-    std::set<std::vector<int>> tried{now};
-    double inside = 1, across = 1;  // what communication that is hidden weighs beside computation
-    trace(fmt::format("the least sum takes {}", to_string(laid)));
-    for (int round = 1; round <= rounds && !is_late(); ++round) {
-      // Half of what was assumed before keeps the rounds from going back and forth.
-      const std::vector<double> found = schedules_->criticality(now, laid);
-      for (size_t d = 0; d < found.size(); ++d) critical[d] = (critical[d] + found[d]) / 2;
-      inside = next_weight(inside, laid, analyze::Stream::Inside);
-      across = next_weight(across, laid, analyze::Stream::Across);
-      std::vector<ReshardWeights> weights;
-      for (double c : critical) weights.push_back({c, 1 - c, inside * (1 - c), across * (1 - c)});
-      tables_->weigh(weights);
-      const solver::Solution solution = solve_again(now, options_.memory);
-      if (!solution.feasible || !tried.insert(now).second) break;
-      laid = schedules_->lay_out(now);
-      trace(fmt::format("round {}: {}", round, to_string(laid)));
-      // A choice that may be far from the best one of its own sum is not taken for next to nothing.
-      constexpr double kWorth = 0.99;
-      const bool is_good = solution.gap() <= std::max(options_.gap, model_gap_);
-      if (laid.seconds >= schedule_.seconds * (is_good ? 1 : kWorth)) continue;
-      if (effort_of(laid) >= effort_of(schedule_)) continue;
-      choice_ = now;
-      schedule_ = laid;
-      model_gap_ = solution.gap();
-      is_first_ = false;
-    }
-    bound_by_streams();
-    tables_->weigh(std::vector<ReshardWeights>(critical.size()));
-  }
-
-  // By which schedules are compared. What is hidden is not free: collectives take some of the
-  // processors of a GPU from the kernels beside them.
-  static double effort_of(const analyze::StreamSchedule& laid) {
-    constexpr double kHidden = 0.05;
-    return laid.seconds + kHidden * laid.hidden();
-  }
-
-  // A stream that is busier than the computation has to become cheaper to choose, and one that is
-  // idle half of the time may be used more.
-  static double next_weight(double weight, const analyze::StreamSchedule& laid,
-                            analyze::Stream stream) {
-    constexpr double kBusy = 0.9, kLeast = 0.1, kMost = 2;
-    const double share = laid.busy[static_cast<size_t>(stream)] /
-                         std::max(1e-30, laid.busy[static_cast<size_t>(analyze::Stream::Compute)]);
-    return std::clamp(weight * std::clamp(share / kBusy, 0.5, 2.0), kLeast, kMost);
-  }
-
-  // With the weights that the tables have, from `choice`.
-  solver::Solution solve_again(std::vector<int>& choice, std::optional<int64_t> limit) {
-    constexpr double kEffort = 0.05;  // seconds of two present-day cores
-    PlannerOptions how = options_;
-    how.effort = solver::default_effort(kEffort);
-    if (options_.effort) how.effort = std::min(how.effort, options_.effort);
-    std::vector<int> by_class(tables_->classes().count);
-    for (size_t d = 0; d < choice.size(); ++d) by_class[tables_->classes().of[d]] = choice[d];
-    return LazySolver(*tables_, how, clock_, stats()).run(limit, by_class, choice);
-  }
-
-  // No schedule is shorter than the work of any of its streams, nor than a mean of them.
-  // Collectives count with their shares of those that run as one (ReshardPrice).
-  void bound_by_streams() {
-    constexpr double kWeight = 4;  // of the busiest stream, beside computation
-    using analyze::Stream;
-    const auto busy = [&](Stream stream) { return schedule_.busy[static_cast<size_t>(stream)]; };
-    const Stream stream =
-        busy(Stream::Inside) > busy(Stream::Across) ? Stream::Inside : Stream::Across;
-    if (is_late() || busy(stream) <= busy(Stream::Compute)) return;
-    ReshardWeights weights{0, 1, 0, 0};
-    (stream == Stream::Inside ? weights.inside : weights.across) = kWeight;
-    tables_->weigh(std::vector<ReshardWeights>(formulation_.demands.size(), weights));
-    std::vector<int> choice = choice_;
-    // A bound for all memory is one for less.
-    const solver::Solution solution = solve_again(choice, std::nullopt);
-    stream_bound_ =
-        (static_cast<double>(solution.lower_bound) * kCostUnit - rounding_slack()) / (1 + kWeight);
-    trace(fmt::format("streams take at least {:.6g} s", stream_bound_));
-  }
-
   bool is_late() const {
     return options_.stop.stop_requested() || clock_.seconds() > options_.time_limit;
   }
@@ -345,7 +260,7 @@ class Planning {
   }
 
   Plan plan() {
-    Plan plan = extract({module_.flat, module_.names, formulation_, layouts_, choice_});
+    Plan plan = extract({module_.flat, module_.names, formulation_, layouts_, best_.choice});
     plan.module = module_.name;
     plan.entry = module_.entry;
     plan.fingerprint = module_.fingerprint;
@@ -353,7 +268,7 @@ class Planning {
     plan.bound.solver = options_.solver == PlanSolver::Mip ? "mip" : "cleave";
     plan.trips = options_.trips;
     const double slack = rounding_slack();
-    const bool proven = solution_.proven && is_first_;
+    const bool proven = solution_.proven && best_.is_first;
     plan.bound.lower_bound =
         std::min(plan.totals.seconds,
                  std::max(0.0, static_cast<double>(solution_.lower_bound) * kCostUnit - slack));
@@ -364,13 +279,13 @@ class Planning {
     plan.bound.cut = solution_.effort_cut && !solution_.proven;
     plan.memory.limit = options_.memory;
     plan.memory.share = options_.memory_share;
-    const std::vector<int64_t> memory = tables_->memory(choice_);
+    const std::vector<int64_t> memory = tables_->memory(best_.choice);
     const auto peak = std::max_element(memory.begin(), memory.end());
     plan.memory.peak = *peak;
     plan.memory.peak_at = place_of(memory, peak);
     for (int version : formulation_.argument_versions)
       plan.memory.arguments +=
-          layouts_.bytes(formulation_.spec(version, choice_), formulation_.type(version));
+          layouts_.bytes(formulation_.spec(version, best_.choice), formulation_.type(version));
     add_schedule(plan);
     return plan;
   }
@@ -380,7 +295,7 @@ class Planning {
     PlanTotals& totals = plan.totals;
     PlanBound& bound = plan.bound;
     const bool overlaps = options_.profile->executor.overlaps;
-    analyze::StreamSchedule own = schedule_;
+    analyze::StreamSchedule own = best_.schedule;
     if (overlaps && !schedules_->is_exact()) {
       // Annotations may have been added to the module since it was named.
       Plan of_this = plan;
@@ -391,13 +306,14 @@ class Planning {
     totals.step_seconds = overlaps ? own.seconds : totals.seconds;
     totals.communication_seconds = own.communication();
     totals.exposed_seconds = own.exposed;
+    totals.slowed_seconds = own.slowed;
     bound.step_bound = bound.lower_bound;
     bound.step_gap = bound.gap;
-    bound.model_gap = overlaps ? model_gap_ : bound.gap;
+    bound.model_gap = overlaps ? best_.model_gap : bound.gap;
     if (!overlaps) return;
     // All computation is on one stream, so that no schedule is shorter than it.
-    bound.step_bound =
-        std::clamp(std::max(tables_->least_compute(), stream_bound_), 0.0, totals.step_seconds);
+    const double compute = tables_->least_compute(schedules_->compute_shares(0));
+    bound.step_bound = std::clamp(std::max(compute, stream_bound_), 0.0, totals.step_seconds);
     bound.step_gap = 1 - bound.step_bound / std::max(1e-30, totals.step_seconds);
   }
 
@@ -434,11 +350,10 @@ class Planning {
   std::unique_ptr<Tables> tables_;
   solver::Solution solution_;
   std::optional<ChoiceSchedules> schedules_;
-  analyze::StreamSchedule schedule_;  // of choice_
-  bool is_first_ = true;              // choice_ is that of solution_
-  double model_gap_ = 0;              // of the sum that choice_ was solved for
-  double stream_bound_ = 0;           // seconds that every schedule takes at least
-  std::vector<int> choice_;           // by decision
+  ScheduledChoice best_;
+  std::vector<int> times_;   // at which the first solution's memory was looked at
+  double stream_bound_ = 0;  // seconds that every schedule takes at least
+  std::vector<int> choice_;  // by decision: that of solution_
   bool is_cut_ = false;
   bool is_alike_ = false;  // the solution has one choice for all layers that look alike
   PlannerResult result_;

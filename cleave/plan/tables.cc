@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "cleave/core/error.h"
 #include "cleave/core/parallel.h"
@@ -43,14 +44,14 @@ Tables::Tables(const Formulation& formulation, Layouts& layouts, Classes classes
   counts_.resize(classes_.count);
   for (size_t d = 0; d < formulation.decisions.size(); ++d)
     counts_[classes_.of[d]] = formulation.decisions[d].count;
-  for (int count : counts_) unary_.emplace_back(count, 0.0);
-  add_ops();
-  unary_ops_ = unary_;
+  for (int count : counts_) unary_ops_.emplace_back(count, 0.0);
+  add_ops({}, unary_ops_);
+  unary_ = unary_ops_;
   number_types();
   add_demands();
   price();
   if (!is_complete_) return;
-  add_unary_demands();
+  for (const UnaryPart& part : unary_parts_) add_reshards(part, part.weights, unary_);
   check_countable();
   add_bytes();
 }
@@ -82,13 +83,15 @@ void Tables::number_types() {
   }
 }
 
-void Tables::add_ops() {
-  for (const FormulatedOp& op : formulation_.ops) {
-    std::vector<double>& unary = unary_[classes_.of[op.decision]];
-    const double times = op.times * formulation_.weight(op.branch);
-    if (!op.set) unary[0] += op.fixed.seconds() * times;
-    for (size_t c = 0; c < op.pick.size(); ++c)
-      unary[c] += op.set->list[op.pick[c]].seconds * times;
+void Tables::add_ops(const std::vector<double>& by_op,
+                     std::vector<std::vector<double>>& unary) const {
+  for (size_t o = 0; o < formulation_.ops.size(); ++o) {
+    const FormulatedOp& op = formulation_.ops[o];
+    std::vector<double>& own = unary[classes_.of[op.decision]];
+    const double times =
+        op.times * formulation_.weight(op.branch) * (by_op.empty() ? 1.0 : by_op[o]);
+    if (!op.set) own[0] += op.fixed.seconds() * times;
+    for (size_t c = 0; c < op.pick.size(); ++c) own[c] += op.set->list[op.pick[c]].seconds * times;
   }
 }
 
@@ -116,29 +119,42 @@ double Tables::weak_bound() const {
   return bound;
 }
 
-double Tables::least_compute() const {
+double Tables::least_compute(const std::vector<double>& by_op) const {
+  std::vector<std::vector<double>> all = unary_ops_;
+  if (!by_op.empty()) {
+    for (std::vector<double>& unary : all) std::fill(unary.begin(), unary.end(), 0.0);
+    add_ops(by_op, all);
+  }
   double least = 0;
-  for (const std::vector<double>& unary : unary_ops_)
+  for (const std::vector<double>& unary : all)
     least += *std::min_element(unary.begin(), unary.end());
   return least;
 }
 
-void Tables::weigh(const std::vector<ReshardWeights>& by_demand) {
-  for (Edge& edge : edges_)
-    for (Part& part : edge.parts) part.weights = {0};
+TableWeights Tables::weigh(const std::vector<ReshardWeights>& by_demand,
+                           const std::vector<double>& by_op) const {
+  TableWeights weights;
+  if (by_op.empty()) {
+    weights.unary = unary_ops_;
+  } else {
+    for (int count : counts_) weights.unary.emplace_back(count, 0.0);
+    add_ops(by_op, weights.unary);
+  }
+  weights.parts.resize(edges_.size());
+  for (size_t e = 0; e < edges_.size(); ++e)
+    weights.parts[e].assign(edges_[e].parts.size(), ReshardWeights{0});
   for (size_t d = 0; d < places_.size(); ++d) {
     const auto [edge, part] = places_[d];
     if (part < 0) continue;
     const Demand& demand = formulation_.demands[d];
-    const ReshardWeights weights =
+    const ReshardWeights own =
         times(demand.times * formulation_.weight(demand.branch), by_demand[d]);
     if (edge >= 0)
-      add(edges_[edge].parts[part].weights, weights);
+      add(weights.parts[edge][part], own);
     else
-      unary_parts_[part].weights = weights;
+      add_reshards(unary_parts_[part], own, weights.unary);
   }
-  unary_ = unary_ops_;
-  add_unary_demands();
+  return weights;
 }
 
 void Tables::add_demands() {
@@ -200,25 +216,27 @@ void Tables::price() {
   }
 }
 
-void Tables::add_unary_demands() {
-  for (const UnaryPart& part : unary_parts_) {
-    const std::vector<ReshardPrice>& prices = reshards_[part.reshards].prices;
-    std::vector<double>& unary = unary_[part.to];
-    for (size_t c = 0; c < unary.size(); ++c) unary[c] += part.weights.of(prices[c * part.step]);
-  }
+void Tables::add_reshards(const UnaryPart& part, const ReshardWeights& weights,
+                          std::vector<std::vector<double>>& unary) const {
+  const std::vector<ReshardPrice>& prices = reshards_[part.reshards].prices;
+  std::vector<double>& own = unary[part.to];
+  for (size_t c = 0; c < own.size(); ++c) own[c] += weights.of(prices[c * part.step]);
 }
 
-void Tables::fill(const Edge& edge, std::vector<int64_t>& costs) const {
+void Tables::fill(size_t id, const TableWeights* weights, std::vector<int64_t>& costs) const {
+  const Edge& edge = edges_[id];
   const size_t ka = counts_[edge.a], kb = counts_[edge.b];
   std::vector<double> sum(ka * kb, 0.0);
-  for (const Part& part : edge.parts) {
+  for (size_t p = 0; p < edge.parts.size(); ++p) {
+    const Part& part = edge.parts[p];
+    const ReshardWeights& own = weights ? weights->parts[id][p] : part.weights;
     const ReshardPrice* prices = reshards_[part.reshards].prices.data();
     if (!part.swapped) {
-      for (size_t i = 0; i < ka * kb; ++i) sum[i] += part.weights.of(prices[i]);
+      for (size_t i = 0; i < ka * kb; ++i) sum[i] += own.of(prices[i]);
       continue;
     }
     for (size_t j = 0; j < kb; ++j)
-      for (size_t i = 0; i < ka; ++i) sum[i * kb + j] += part.weights.of(prices[j * ka + i]);
+      for (size_t i = 0; i < ka; ++i) sum[i * kb + j] += own.of(prices[j * ka + i]);
   }
   costs.resize(sum.size());
   for (size_t i = 0; i < sum.size(); ++i) costs[i] = units(sum[i]);
@@ -348,9 +366,10 @@ std::vector<int64_t> Tables::tie_breaks(ListId list) const {
   return penalties;
 }
 
-solver::Problem Tables::problem(const std::vector<int>& times, std::optional<int64_t> limit) const {
+solver::Problem Tables::problem(const std::vector<int>& times, std::optional<int64_t> limit,
+                                const TableWeights* weights) const {
   solver::Problem problem;
-  for (const std::vector<double>& unary : unary_) {
+  for (const std::vector<double>& unary : weights ? weights->unary : unary_) {
     solver::ProblemNode node;
     for (double seconds : unary) node.costs.push_back(units(seconds));
     node.usages.assign(unary.size(), 0);
@@ -360,7 +379,7 @@ solver::Problem Tables::problem(const std::vector<int>& times, std::optional<int
   run_parallel(static_cast<int>(edges_.size()), options_.threads, [&](int e) {
     problem.edges[e].a = edges_[e].a;
     problem.edges[e].b = edges_[e].b;
-    fill(edges_[e], problem.edges[e].costs);
+    fill(static_cast<size_t>(e), weights, problem.edges[e].costs);
   });
   std::unordered_map<ListId, std::vector<int64_t>> penalties;
   for (const Version& version : formulation_.versions) {
@@ -420,6 +439,38 @@ std::vector<int> Tables::spread(const std::vector<int>& choice) const {
   return all;
 }
 
+std::vector<int> Tables::by_class(const std::vector<int>& choice) const {
+  std::vector<int> all(classes_.count);
+  for (size_t d = 0; d < choice.size(); ++d) all[classes_.of[d]] = choice[d];
+  return all;
+}
+
+std::vector<std::vector<int>> Tables::differences(const std::vector<int>& a,
+                                                  const std::vector<int>& b) const {
+  std::vector<int> root(classes_.count);
+  std::iota(root.begin(), root.end(), 0);
+  const auto find = [&](int c) {
+    while (root[c] != c) c = root[c] = root[root[c]];
+    return c;
+  };
+  for (const Edge& edge : edges_)
+    if (a[edge.a] != b[edge.a] && a[edge.b] != b[edge.b]) root[find(edge.a)] = find(edge.b);
+  std::map<int, std::vector<int>> parts;
+  std::vector<int> sizes(classes_.count);
+  for (int c : classes_.of) ++sizes[c];
+  for (int c = 0; c < classes_.count; ++c)
+    if (a[c] != b[c]) parts[find(c)].push_back(c);
+  std::vector<std::vector<int>> sorted;
+  for (auto& [first, part] : parts) sorted.push_back(std::move(part));
+  const auto size = [&](const std::vector<int>& part) {
+    return std::accumulate(part.begin(), part.end(), 0,
+                           [&](int sum, int c) { return sum + sizes[c]; });
+  };
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [&](const auto& x, const auto& y) { return size(x) > size(y); });
+  return sorted;
+}
+
 void Tables::add_fixed_bytes(std::vector<int64_t>& change) const {
   for (const FormulatedOp& op : formulation_.ops) {
     change[op.position] += op.fixed.bytes;
@@ -466,15 +517,25 @@ std::vector<int64_t> Tables::least_memory() const {
 }
 
 double Tables::seconds(const std::vector<int>& choice) const {
-  std::vector<int> by_class(classes_.count);
-  for (size_t d = 0; d < choice.size(); ++d) by_class[classes_.of[d]] = choice[d];
+  TableWeights weights{unary_, {}};
+  for (const Edge& edge : edges_) {
+    weights.parts.emplace_back();
+    for (const Part& part : edge.parts) weights.parts.back().push_back(part.weights);
+  }
+  return seconds(choice, weights);
+}
+
+double Tables::seconds(const std::vector<int>& choice, const TableWeights& weights) const {
+  const std::vector<int> by_class = this->by_class(choice);
   double total = 0;
-  for (size_t c = 0; c < unary_.size(); ++c) total += unary_[c][by_class[c]];
-  for (const Edge& edge : edges_)
-    for (const Part& part : edge.parts) {
-      const int from = part.swapped ? edge.b : edge.a, to = part.swapped ? edge.a : edge.b;
+  for (size_t c = 0; c < weights.unary.size(); ++c) total += weights.unary[c][by_class[c]];
+  for (size_t e = 0; e < edges_.size(); ++e)
+    for (size_t p = 0; p < edges_[e].parts.size(); ++p) {
+      const Part& part = edges_[e].parts[p];
+      const int from = part.swapped ? edges_[e].b : edges_[e].a;
+      const int to = part.swapped ? edges_[e].a : edges_[e].b;
       const size_t at = static_cast<size_t>(by_class[from]) * counts_[to] + by_class[to];
-      total += part.weights.of(reshards_[part.reshards].prices[at]);
+      total += weights.parts[e][p].of(reshards_[part.reshards].prices[at]);
     }
   return total;
 }

@@ -38,6 +38,13 @@ struct ReshardWeights {
   }
 };
 
+// How much everything counts in a Problem, in place of once: made by Tables::weigh, for its Tables
+// alone.
+struct TableWeights {
+  std::vector<std::vector<double>> unary;          // seconds by class and choice
+  std::vector<std::vector<ReshardWeights>> parts;  // by edge
+};
+
 struct TableOptions {
   int threads = 1;
   // Asked now and then; once it says yes, the tables stay incomplete, and of all that follows only
@@ -57,26 +64,35 @@ class Tables {
   // for nothing.
   double weak_bound() const;
 
-  // Nodes 0 .. classes - 1 are the classes; more follow that carry memory alone.
-  solver::Problem problem(const std::vector<int>& times, std::optional<int64_t> limit) const;
+  // Nodes 0 .. classes - 1 are the classes; more follow that carry memory alone. Without weights,
+  // everything counts once.
+  solver::Problem problem(const std::vector<int>& times, std::optional<int64_t> limit,
+                          const TableWeights* weights = nullptr) const;
 
   const Classes& classes() const { return classes_; }
-  // By decision, from a choice by class.
+  // By decision, from a choice by class; and back.
   std::vector<int> spread(const std::vector<int>& choice) const;
+  std::vector<int> by_class(const std::vector<int>& choice) const;
+  // The classes in which two choices by class differ, in parts that share no edge: from either
+  // choice, any of the parts can be taken over into the other. The largest part comes first.
+  std::vector<std::vector<int>> differences(const std::vector<int>& a,
+                                            const std::vector<int>& b) const;
 
   // Bytes of one device at every position under a choice by decision: values, shared copies, and at
   // every op the copies that are made of its operands for it alone.
   std::vector<int64_t> memory(const std::vector<int>& choice) const;
   // At every position, the sum of the least that each class can take there.
   std::vector<int64_t> least_memory() const;
-  // Counts the reshards of each demand with these weights from now on.
-  void weigh(const std::vector<ReshardWeights>& by_demand);
+  // Reshards count by demand, and ops by op (empty: once each).
+  TableWeights weigh(const std::vector<ReshardWeights>& by_demand,
+                     const std::vector<double>& by_op = {}) const;
   // Seconds of ops that every choice takes at least: each decision at its cheapest, changes of
-  // layout for nothing.
-  double least_compute() const;
+  // layout for nothing. Ops count by op (empty: once each).
+  double least_compute(const std::vector<double>& by_op = {}) const;
 
-  // Exact seconds of a choice by decision.
+  // Exact seconds of a choice by decision; with weights, as they count.
   double seconds(const std::vector<int>& choice) const;
+  double seconds(const std::vector<int>& choice, const TableWeights& weights) const;
 
   size_t num_strategies() const;
   size_t num_edges() const { return edges_.size(); }
@@ -103,14 +119,13 @@ class Tables {
   };
 
   void number_types();
-  void add_ops();
+  void add_ops(const std::vector<double>& by_op, std::vector<std::vector<double>>& unary) const;
   void add_demands();
   int reshards(const Demand& demand);  // by number; not priced yet
   void price();
   void check_countable() const;
-  void add_unary_demands();
   void add_bytes();
-  void fill(const Edge& edge, std::vector<int64_t>& costs) const;
+  void fill(size_t edge, const TableWeights* weights, std::vector<int64_t>& costs) const;
   std::vector<int64_t> bytes(int version) const;       // by choice
   std::vector<int64_t> tie_breaks(ListId list) const;  // in units
   // What an op holds beside an operand that it wants in another layout: the copy, in the place of
@@ -142,6 +157,8 @@ class Tables {
     size_t step;  // between the entries that count
     ReshardWeights weights;
   };
+  void add_reshards(const UnaryPart& part, const ReshardWeights& weights,
+                    std::vector<std::vector<double>>& unary) const;
   std::vector<UnaryPart> unary_parts_;
   // By demand: where its times are counted, in a part of an edge or among those of one class.
   struct Place {

@@ -88,6 +88,42 @@ TEST(Streams, TheWindowMovesWhatIsIndependentUnderACollective) {
   EXPECT_DOUBLE_EQ(ahead.exposed, 0);
 }
 
+TEST(Streams, KernelsSlowDownBesideCollectives) {
+  // In the 2 s of the collective 1.6 s are computed; 2.4 s follow.
+  const Work one = work_of({collective(2), compute(4), compute(1, {0, 1})});
+  const StreamSchedule slow = lay_out(one, {.slowdown = 0.25});
+  EXPECT_NEAR(slow.seconds, 5.4, 1e-12);
+  EXPECT_NEAR(slow.slowed, 0.4, 1e-12);
+  EXPECT_NEAR(slow.exposed, 0, 1e-12);
+  EXPECT_NEAR(event_of(slow, 1).end, 4.4, 1e-12);
+  // Beside two, both slow it down: 3 s in which 2 s are done, then 1 s of 4 / 5, then as alone.
+  const Work two = work_of(
+      {collective(4), collective(3, {}, Stream::Across), compute(4), compute(1, {0, 1, 2})});
+  const StreamSchedule slower = lay_out(two, {.slowdown = 0.25});
+  EXPECT_NEAR(slower.seconds, 3 + 1 + 1.2 + 1, 1e-12);
+  EXPECT_NEAR(slower.slowed, 1.2, 1e-12);
+  // What waits for the collective is not slowed by it.
+  const StreamSchedule after = lay_out(work_of({collective(2), compute(4, {0})}), {.slowdown = 1});
+  EXPECT_NEAR(after.seconds, 6, 1e-12);
+  EXPECT_NEAR(after.slowed, 0, 1e-12);
+}
+
+// A conversion of a parameter runs on the stream of its gather, and what makes a gradient does not
+// run on the stream of its sum, nor what waits for a collective on that of a gather.
+TEST(Streams, OnlyWhatIsGatheredIsPreparedAside) {
+  Task gathered = gather(2, 100);
+  gathered.after = {0};
+  Task later = gather(1, 10);
+  later.after = {3};
+  const Work work = work_of({compute(1), gathered, compute(5), compute(4, {1}), later,
+                             collective(3, {2}), compute(1, {4, 5})});
+  const StreamSchedule aside = lay_out(work, {.prefetch_bytes = 1000, .prepares_aside = true});
+  EXPECT_EQ(event_of(aside, 0).stream, Stream::Inside);
+  EXPECT_EQ(event_of(aside, 2).stream, Stream::Compute);
+  EXPECT_EQ(event_of(aside, 3).stream, Stream::Compute);
+  EXPECT_DOUBLE_EQ(aside.busy[0], 10);
+}
+
 TEST(Streams, StreamsOfCommunicationRunBesideEachOther) {
   const Work work = work_of({collective(4), collective(3, {}, Stream::Across), compute(1, {0, 1})});
   const StreamSchedule schedule = lay_out(work, {});
@@ -198,6 +234,7 @@ TEST(Streams, RandomWorkIsLaidOutWithinItsBounds) {
     options.window = 1 + static_cast<int>(random() % 8);
     options.prefetch_bytes = static_cast<double>(random() % 200);
     options.overlaps = random() % 8 != 0;
+    options.slowdown = static_cast<double>(random() % 4) / 4;
     const StreamSchedule schedule = lay_out(work, options);
     double sum = 0, chain = 0;
     std::vector<double> until(tasks.size());
@@ -217,6 +254,11 @@ TEST(Streams, RandomWorkIsLaidOutWithinItsBounds) {
     EXPECT_NEAR(schedule.exposed + schedule.hidden(), schedule.communication(), kRounding);
     EXPECT_NEAR(schedule.exposed + schedule.busy[0], schedule.seconds, 1e-6);
     EXPECT_GE(schedule.hidden(), -kRounding);
+    // Every second of communication costs kernels this share of it at least.
+    const double share = options.slowdown / (1 + 2 * options.slowdown);
+    EXPECT_GE(schedule.slowed, 0);
+    EXPECT_GE(schedule.seconds,
+              schedule.busy[0] - schedule.slowed + share * schedule.communication() - kRounding);
     double critical = 0;
     for (const StreamEvent& event : schedule.events)
       if (event.is_critical) critical += event.end - event.start;

@@ -4,6 +4,8 @@
 #include "cleave/analyze/schedule.h"
 #include "cleave/models/registry.h"
 #include "cleave/plan/apply.h"
+#include "cleave/plan/heuristic.h"
+#include "cleave/plan/pinned.h"
 #include "cleave/plan/planner.h"
 #include "models.h"
 #include "tests/support/planning.h"
@@ -65,6 +67,46 @@ TEST(Overlap, StepsAreNoLongerThanWithoutTheRounds) {
       // A bound for one is a bound for all.
       EXPECT_LE(overlapped.bound.step_bound, sum.totals.step_seconds * (1 + 1e-9));
     }
+}
+
+// Whatever plan there is: the least sum, one by seeds, data parallel, with and without slow
+// kernels, and with parameters that are prepared on another stream.
+TEST(Overlap, NoPlanIsBelowTheBoundOfTheStep) {
+  for (const char* executor : {"xla-gpu", "inductor"})
+    for (const double slowdown : {0.0, 0.3})
+      for (const char* model : kModels)
+        for (const char* mesh : {"x=8", "data=4,model=8"}) {
+          MachineProfile machine = builtin_profile("h100");
+          machine.executor = builtin_executor(executor);
+          machine.executor.overlap_slowdown = slowdown;
+          const Graph graph = models::build_model(model).graph;
+          PlannerOptions options = options_for(mesh);
+          options.profile = &machine;
+          const Plan best = *make_plan(graph, options).plan;
+          ASSERT_FALSE(best.bound.alike);
+          std::vector<Plan> others{*plan_by_heuristic(graph, options).plan,
+                                   *plan_by_propagation(graph, options).plan};
+          options.overlap = false;
+          others.push_back(*make_plan(graph, options).plan);
+          for (const Plan& other : others)
+            EXPECT_LE(best.bound.step_bound, other.totals.step_seconds * (1 + 1e-9))
+                << executor << " " << slowdown << " " << model << " " << mesh;
+          EXPECT_LE(best.totals.step_seconds, others.back().totals.step_seconds * (1 + 1e-9));
+        }
+}
+
+TEST(Overlap, TheResultDoesNotDependOnThreads) {
+  const Graph graph = models::build_model(kModels[0]).graph;
+  PlannerOptions options = options_for("data=4,model=8");
+  options.threads = 1;
+  const Plan one = *make_plan(graph, options).plan;
+  for (int threads : {2, 5}) {
+    options.threads = threads;
+    const Plan other = *make_plan(graph, options).plan;
+    EXPECT_TRUE(diff(one, other).empty()) << threads;
+    EXPECT_EQ(one.totals, other.totals) << threads;
+    EXPECT_EQ(one.bound, other.bound) << threads;
+  }
 }
 
 TEST(Overlap, AnExecutorThatDoesNotOverlapHasTheSum) {

@@ -54,6 +54,32 @@ TEST(VerifyPlan, UnevenShardsHoldWhatTheySay) {
     }
 }
 
+// A Fourier transform computes in wider numbers, a cumulative sum pads what it has at every step.
+TEST(VerifyPlan, WorkspacesOfKernelsAreCounted) {
+  constexpr const char* kTransform = R"(
+  func.func @main(%x: tensor<64x128xf32>) -> tensor<64x65xcomplex<f32>> {
+    %0 = stablehlo.fft %x, type = RFFT, length = [128] : (tensor<64x128xf32>) -> tensor<64x65xcomplex<f32>>
+    return %0 : tensor<64x65xcomplex<f32>>
+  })";
+  constexpr const char* kSum = R"(
+  func.func @main(%x: tensor<256x512xf32>) -> tensor<256x512xf32> {
+    %c = stablehlo.constant dense<0.0> : tensor<f32>
+    %0 = "stablehlo.reduce_window"(%x, %c) ({
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %1 = stablehlo.add %a, %b : tensor<f32>
+        stablehlo.return %1 : tensor<f32>
+    }) {window_dimensions = array<i64: 1, 512>, padding = dense<[[0, 0], [511, 0]]> : tensor<2x2xi64>} : (tensor<256x512xf32>, tensor<f32>) -> tensor<256x512xf32>
+    return %0 : tensor<256x512xf32>
+  })";
+  for (const char* text : {kTransform, kSum}) {
+    const Graph graph = parse_module(text);
+    const PlanVerification v = verify_plan(plan_of(graph, "x=4"), graph, builtin_profile("h100"));
+    EXPECT_TRUE(v.good()) << to_string(v);
+    const auto measured = static_cast<double>(v.measured_peak);
+    EXPECT_NEAR(static_cast<double>(v.predicted_peak), measured, 0.02 * measured) << to_string(v);
+  }
+}
+
 constexpr const char* kLarge = R"(
   func.func @main(%x: tensor<1024x4096xf32>, %w: tensor<4096x16384xf32>, %v: tensor<16384x4096xf32>) -> tensor<1024x4096xf32> {
     %0 = stablehlo.dot %x, %w : (tensor<1024x4096xf32>, tensor<4096x16384xf32>) -> tensor<1024x16384xf32>

@@ -1,6 +1,7 @@
 #include "cleave/kernels/linalg.h"
 
 #include "cleave/kernels/fft.h"
+#include "cleave/kernels/workspace.h"
 #include "cleave/ops/eval.h"
 #include "cleave/ops/infer_util.h"
 #include "cleave/ops/linalg/family.h"
@@ -202,6 +203,14 @@ OpCost fft_cost(const Graph& graph, const Node& node) {
   return cubic_cost(graph, node, 5, steps);
 }
 
+// It is computed in complex numbers of 16 bytes.
+int64_t workspace_of_fft(const Graph& graph, const Node& node, std::span<const Array> operands) {
+  const bool is_to_real = fft_kind(node) == FftKind::RealInverse;
+  const int64_t whole = is_to_real ? num_elements(graph.result_type(node).shape) : 0;
+  return (operands[0].num_elements() + whole) * byte_size(DType::C128) +
+         strided_operand_bytes(operands);
+}
+
 std::vector<Array> eval_fft(EvalContext&, const Node& node, std::span<const Array> operands) {
   return {fft(operands[0], fft_kind(node), node.attrs.get_ints("fft_length"))};
 }
@@ -228,7 +237,8 @@ void register_linalg_ops(OpRegistry& registry) {
                 .rule = fft_rule,
                 .partial = fft_partial,
                 .cost = fft_cost,
-                .eval = eval_fft});
+                .eval = eval_fft,
+                .workspace = workspace_of_fft});
 }
 
 }  // namespace cleave

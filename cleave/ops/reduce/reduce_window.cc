@@ -91,6 +91,19 @@ OpCost reduce_window_cost(const Graph& graph, const Node& node) {
   return cost;
 }
 
+// Starts are taken to be the operator's identity, as they are in practice. Operands that are folded
+// one after the other use the same memory.
+int64_t workspace_of_reduce_window(const Graph& graph, const Node& node,
+                                   std::span<const Array> operands) {
+  if (!recognise_reducers(graph, node.regions[0])) return 0;
+  const Window window = window_of(node, operands[0].rank());
+  int64_t most = 0;
+  for (size_t i = 0; i < num_reduced(node); ++i)
+    most = std::max(most, reduce_window_workspace(operands[i].shape(), body_dtype(graph, node, i),
+                                                  window, true));
+  return most;
+}
+
 // Calls visit(view) for each position inside the window, in order: that element of all windows.
 template <typename Visit>
 void for_each_position(const Window& window, Visit visit) {
@@ -315,7 +328,8 @@ void register_reduce_window_ops(OpRegistry& registry) {
                 .rule = reduce_window_rule,
                 .partial = reduce_window_partial,
                 .cost = reduce_window_cost,
-                .eval = eval_reduce_window});
+                .eval = eval_reduce_window,
+                .workspace = workspace_of_reduce_window});
   registry.add({.name = "stablehlo.select_and_scatter",
                 .traits = kPure,
                 .infer = infer_select_and_scatter,

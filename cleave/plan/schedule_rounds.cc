@@ -1,0 +1,239 @@
+#include "cleave/plan/schedule_rounds.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "cleave/core/parallel.h"
+
+namespace cleave::plan {
+
+using analyze::Stream;
+using analyze::StreamSchedule;
+
+namespace {
+
+double busy(const StreamSchedule& laid, Stream stream) {
+  return laid.busy[static_cast<size_t>(stream)];
+}
+
+}  // namespace
+
+double ScheduleRounds::least_weight() const {
+  constexpr double kLeast = 0.1;  // it takes memory, and a place in the order
+  const double slowdown = schedules_.options().slowdown;
+  return std::max(kLeast, slowdown / (1 + slowdown));
+}
+
+std::vector<ScheduleRounds::Line> ScheduleRounds::first_lines(const ScheduledChoice& first) const {
+  Line least_sum{first, std::vector<double>(formulation_.demands.size(), 0.0)};
+  least_sum.tried = {first.choice};
+  Line hidden = least_sum;
+  hidden.is_laid = false;
+  hidden.critical = schedules_.closeness(first.choice, first.schedule);
+  hidden.inside = hidden.across = least_weight();
+  return {least_sum, hidden};
+}
+
+double ScheduleRounds::next_weight(double weight, const StreamSchedule& laid, Stream stream) const {
+  // A stream that is busier than the computation has to become cheaper to choose, and one that is
+  // idle half of the time may be used more.
+  constexpr double kBusy = 0.9, kMost = 2;
+  const double share = busy(laid, stream) / std::max(1e-30, busy(laid, Stream::Compute));
+  return std::clamp(weight * std::clamp(share / kBusy, 0.5, 2.0), least_weight(), kMost);
+}
+
+void ScheduleRounds::run(Solve& solve, std::optional<int64_t> limit) const {
+  constexpr double kEffort = 0.05;  // seconds of two present-day cores
+  PlannerOptions how = options_;
+  how.effort = solver::default_effort(kEffort);
+  if (options_.effort) how.effort = std::min(how.effort, options_.effort);
+  how.threads = 1;
+  if (options_.trace) how.trace = [&](const std::string& text) { solve.said.push_back(text); };
+  LazySolver solver(tables_, how, clock_, solve.stats, &solve.weights);
+  if (limit) solver.look_at(times_);
+  solve.solution = solver.run(limit, tables_.by_class(solve.choice), solve.choice);
+}
+
+void ScheduleRounds::note(Solve& solve) {
+  for (const std::string& text : solve.said) trace(text);
+  stats_.solves += solve.stats.solves;
+  stats_.solve_seconds += solve.stats.solve_seconds / std::max(1, options_.threads);
+  solve.said.clear();
+  solve.stats = {};
+  if (solve.solution.feasible)
+    models_.emplace_back(std::move(solve.weights),
+                         static_cast<double>(solve.solution.lower_bound) * kCostUnit);
+}
+
+double ScheduleRounds::gap(const std::vector<int>& choice) const {
+  double least = 1;
+  for (const auto& [weights, bound] : models_)
+    least = std::min(least, 1 - bound / std::max(1e-30, tables_.seconds(choice, weights)));
+  return std::max(0.0, least);
+}
+
+void ScheduleRounds::go_on(Line& line) const {
+  if (line.is_laid) {
+    // Half of what was assumed before keeps the rounds from going back and forth.
+    const std::vector<double> found = schedules_.criticality(line.now.choice, line.now.schedule);
+    for (size_t d = 0; d < found.size(); ++d) line.critical[d] = (line.critical[d] + found[d]) / 2;
+    line.inside = next_weight(line.inside, line.now.schedule, Stream::Inside);
+    line.across = next_weight(line.across, line.now.schedule, Stream::Across);
+  }
+  std::vector<ReshardWeights> by_demand;
+  for (double c : line.critical)
+    by_demand.push_back({c, 1 - c, line.inside * (1 - c), line.across * (1 - c)});
+  line.solve.choice = line.now.choice;
+  line.solve.weights = tables_.weigh(by_demand);
+  run(line.solve, options_.memory);
+  const bool is_new = line.solve.solution.feasible && line.tried.insert(line.solve.choice).second;
+  line.has_ended = !is_new;
+  line.now.choice = line.solve.choice;
+  line.now.is_first = false;
+}
+
+void ScheduleRounds::run_round(std::vector<Line>& lines, int round) {
+  std::vector<Line*> open;
+  for (Line& line : lines)
+    if (!line.has_ended) open.push_back(&line);
+  const int count = static_cast<int>(open.size());
+  run_parallel(count, options_.threads, [&](int i) { go_on(*open[i]); });
+  // Schedules ask for layouts, which solves must not see changing.
+  run_parallel(count, options_.threads, [&](int i) {
+    if (open[i]->has_ended) return;
+    open[i]->now.schedule = schedules_.lay_out(open[i]->now.choice);
+    open[i]->is_laid = true;
+  });
+  for (Line* line : open) {
+    note(line->solve);
+    if (!line->has_ended)
+      trace(fmt::format("round {} of search {}: {}", round, line - lines.data() + 1,
+                        analyze::to_string(line->now.schedule)));
+  }
+}
+
+std::vector<ScheduledChoice> ScheduleRounds::lay_out(const std::vector<std::vector<int>>& choices) {
+  std::vector<ScheduledChoice> laid(choices.size());
+  const int count = static_cast<int>(laid.size());
+  run_parallel(count, options_.threads, [&](int i) {
+    laid[i].choice = tables_.spread(choices[i]);
+    laid[i].is_first = false;
+    if (!options_.memory) return;
+    const std::vector<int64_t> memory = tables_.memory(laid[i].choice);
+    if (*std::max_element(memory.begin(), memory.end()) > *options_.memory)
+      laid[i].schedule.seconds = std::numeric_limits<double>::infinity();
+  });
+  run_parallel(count, options_.threads, [&](int i) {
+    if (laid[i].schedule.seconds == 0) laid[i].schedule = schedules_.lay_out_ahead(laid[i].choice);
+  });
+  return laid;
+}
+
+void ScheduleRounds::merge(ScheduledChoice& best, const ScheduledChoice& other) {
+  constexpr size_t kMostParts = 6;
+  const bool is_other = other.schedule.seconds < best.schedule.seconds;
+  const ScheduledChoice base = is_other ? other : best, &donor = is_other ? best : other;
+  best = base;
+  const std::vector<int> own = tables_.by_class(base.choice), from = tables_.by_class(donor.choice);
+  std::vector<std::vector<int>> parts = tables_.differences(own, from);
+  if (parts.size() < 2 || is_late()) return;
+  if (parts.size() > kMostParts) parts.resize(kMostParts);
+  std::vector<std::vector<int>> choices(parts.size(), own);
+  for (size_t p = 0; p < parts.size(); ++p)
+    for (int c : parts[p]) choices[p][c] = from[c];
+  const std::vector<ScheduledChoice> laid = lay_out(choices);
+  std::vector<int> all = own;
+  int good = 0;
+  const auto take = [&](const ScheduledChoice& found) {
+    if (found.schedule.seconds >= best.schedule.seconds) return;
+    best = found;
+  };
+  for (size_t p = 0; p < parts.size(); ++p) {
+    if (laid[p].schedule.seconds >= base.schedule.seconds) continue;
+    for (int c : parts[p]) all[c] = from[c];
+    ++good;
+    take(laid[p]);
+  }
+  if (good > 1) take(lay_out({all}).front());
+  if (good == 0) return;
+  best.schedule = schedules_.lay_out(best.choice);
+  trace(fmt::format("with {} of {} parts of another: {}", good, parts.size(),
+                    analyze::to_string(best.schedule)));
+}
+
+// With s the slowdown of kernels beside each of n streams: while kernels and n streams run, a
+// second does 1 / (1 + n s) of kernels, so that kernels lose at least s / (1 + 2 s) of every second
+// of communication (s / (1 + s) if there is one stream); and while nothing is computed, a second of
+// each stream takes a whole one. So no step is shorter than its kernels and that share of its
+// communication, nor than any of its streams, nor than a mean of those. Collectives count with
+// their shares of those that run as one (ReshardPrice). What may be computed aside counts as
+// communication.
+std::vector<ScheduleRounds::BoundSum> ScheduleRounds::bound_sums(const StreamSchedule& laid) const {
+  constexpr double kWeight = 4;  // of the busiest stream, beside the rest
+  const double slowdown = schedules_.options().slowdown;
+  const bool is_one_node = options_.mesh->num_devices() <= options_.profile->devices_per_node;
+  const double share = slowdown / (1 + (is_one_node ? 1 : 2) * slowdown);
+  const std::vector<double> by_op = schedules_.compute_shares(share);
+  const auto weigh = [&](double inside, double across) {
+    std::vector<ReshardWeights> by_demand(formulation_.demands.size(),
+                                          {0, 1, share + inside, share + across});
+    for (size_t d = 0; d < by_demand.size() && !by_op.empty(); ++d)
+      by_demand[d].local = schedules_.is_early(formulation_.demands[d].version) ? share : 1;
+    return tables_.weigh(by_demand, by_op);
+  };
+  std::vector<BoundSum> sums;
+  sums.push_back({weigh(0, 0), 1});
+  const bool is_inside = busy(laid, Stream::Inside) > busy(laid, Stream::Across);
+  if (busy(laid, is_inside ? Stream::Inside : Stream::Across) > busy(laid, Stream::Compute))
+    sums.push_back({weigh(is_inside ? kWeight : 0, is_inside ? 0 : kWeight), 1 + kWeight});
+  return sums;
+}
+
+double ScheduleRounds::finish(ScheduledChoice& best, double slack) {
+  if (is_late()) return 0;
+  const std::vector<BoundSum> sums = bound_sums(best.schedule);
+  const double least = least_weight();
+  std::vector<ReshardWeights> by_demand;
+  for (double c : schedules_.criticality(best.choice, best.schedule, false))
+    by_demand.push_back({c, 1 - c, least * (1 - c), least * (1 - c)});
+  std::vector<Solve> solves{{best.choice, tables_.weigh(by_demand)}};
+  for (const BoundSum& sum : sums) solves.push_back({best.choice, sum.weights});
+  // A bound for all memory is one for less.
+  run_parallel(static_cast<int>(solves.size()), options_.threads,
+               [&](int i) { run(solves[i], i == 0 ? options_.memory : std::nullopt); });
+  for (Solve& solve : solves) note(solve);
+  double bound = 0;
+  for (size_t i = 0; i < sums.size(); ++i)
+    bound = std::max(bound,
+                     (static_cast<double>(solves[i + 1].solution.lower_bound) * kCostUnit - slack) /
+                         sums[i].divisor);
+  trace(fmt::format("no step takes less than {:.6g} s", bound));
+  if (!solves[0].solution.feasible || solves[0].choice == best.choice) return bound;
+  const ScheduledChoice other{solves[0].choice, schedules_.lay_out(solves[0].choice), 0, false};
+  trace(fmt::format("what is hidden now: {}", analyze::to_string(other.schedule)));
+  merge(best, other);
+  return bound;
+}
+
+double ScheduleRounds::shorten(ScheduledChoice& best, const std::vector<int>& times, double slack) {
+  constexpr int kRounds = 3;
+  times_ = times;
+  trace(fmt::format("the least sum takes {}", analyze::to_string(best.schedule)));
+  const ScheduledChoice first = best;
+  std::vector<Line> lines = first_lines(best);
+  for (int round = 1; round <= kRounds && !is_late(); ++round) {
+    run_round(lines, round);
+    for (const Line& line : lines)
+      if (!line.has_ended) merge(best, line.now);
+  }
+  const double bound = finish(best, slack);
+  if (best.is_first) return bound;
+  // The least sum is one of them.
+  const double least = tables_.seconds(first.choice) * (1 - first.model_gap);
+  best.model_gap = std::min(gap(best.choice), 1 - least / tables_.seconds(best.choice));
+  return bound;
+}
+
+}  // namespace cleave::plan

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cleave/plan/choice_schedule.h"
+#include "cleave/plan/lazy_solver.h"
+
+namespace cleave::plan {
+
+// A choice by decision, and the step that it makes.
+struct ScheduledChoice {
+  std::vector<int> choice;
+  analyze::StreamSchedule schedule;
+  // Of the sums that were solved, that under which it is closest to the bound of the sum: how far.
+  double model_gap = 0;
+  bool is_first = true;  // it is the one with the least sum
+};
+
+// Looks for choices with shorter schedules. A Problem's cost is a sum, and a schedule is not; so
+// tables are solved again and again with weights that come from the schedule of the last solution.
+// What is on the critical chain counts in full, and what is hidden by how busy its stream is.
+//
+// Two searches run side by side, because each stays near where it begins: at the least sum, and at
+// what is best if all communication is hidden that has something to hide behind. Whatever they find
+// is merged with the best choice so far: two choices differ in parts that do not touch each other
+// (the weights of a product, a norm), and each part is tried by itself.
+//
+// Searches and trials do not depend on each other, so that the result does not depend on threads.
+// All that this is given must outlive it.
+class ScheduleRounds {
+ public:
+  ScheduleRounds(const Formulation& formulation, const Tables& tables, ChoiceSchedules& schedules,
+                 const PlannerOptions& options, const Stopwatch& clock, PlannerStats& stats)
+      : formulation_(formulation),
+        tables_(tables),
+        schedules_(schedules),
+        options_(options),
+        clock_(clock),
+        stats_(stats) {}
+
+  // Replaces the choice with the least sum by one with a shorter schedule, if one is found.
+  // `times`: at which memory is looked at from the beginning. Returns seconds that no schedule is
+  // shorter than, up to `slack` for rounding: 0 if no time was left to find out.
+  double shorten(ScheduledChoice& best, const std::vector<int>& times, double slack);
+
+ private:
+  // A solve with weights of its own.
+  struct Solve {
+    std::vector<int> choice = {};  // where it begins, and what it finds
+    TableWeights weights = {};
+    solver::Solution solution = {};
+    PlannerStats stats = {};
+    std::vector<std::string> said = {};
+  };
+  // One search.
+  struct Line {
+    ScheduledChoice now;
+    std::vector<double> critical;   // by demand: the share of its reshards that counts in full
+    double inside = 1, across = 1;  // what hidden communication weighs beside computation
+    bool is_laid = true;            // `now` has a schedule, which says what is critical
+    bool has_ended = false;
+    std::set<std::vector<int>> tried = {};
+    Solve solve = {};
+  };
+  // Sums that no schedule is shorter than: weights, and by what their total is to be divided.
+  struct BoundSum {
+    TableWeights weights;
+    double divisor = 1;
+  };
+
+  std::vector<Line> first_lines(const ScheduledChoice& first) const;
+  // Weights from the schedule of the last choice, and the choice that is best under them.
+  void go_on(Line& line) const;
+  void run(Solve& solve, std::optional<int64_t> limit) const;
+  // Keeps what was said and counted meanwhile, and how near `best` is to the bound of the sum.
+  void note(Solve& solve);
+  double gap(const std::vector<int>& choice) const;
+  void run_round(std::vector<Line>& lines, int round);
+  // If everything counts as it does in the schedule of `best`, and what is not communicated yet
+  // were exposed: another choice to merge. The bounds are solved for beside it.
+  double finish(ScheduledChoice& best, double slack);
+  std::vector<BoundSum> bound_sums(const analyze::StreamSchedule& laid) const;
+  // Choices by class with their schedules, which may be a little too long; an endless one if they
+  // do not fit.
+  std::vector<ScheduledChoice> lay_out(const std::vector<std::vector<int>>& choices);
+  // The better one of both, with what else the other one does better.
+  void merge(ScheduledChoice& best, const ScheduledChoice& other);
+  double next_weight(double weight, const analyze::StreamSchedule& laid,
+                     analyze::Stream stream) const;
+  // Of a second of hidden communication, what it costs the kernels beside it.
+  double least_weight() const;
+  void trace(const std::string& line) const {
+    if (options_.trace) options_.trace(line);
+  }
+  bool is_late() const {
+    return options_.stop.stop_requested() || clock_.seconds() > options_.time_limit;
+  }
+
+  const Formulation& formulation_;
+  const Tables& tables_;
+  ChoiceSchedules& schedules_;
+  const PlannerOptions& options_;
+  const Stopwatch& clock_;
+  PlannerStats& stats_;
+  std::vector<int> times_;
+  // Sums that were solved: their weights, and seconds that no choice takes less than.
+  std::vector<std::pair<TableWeights, double>> models_;
+};
+
+}  // namespace cleave::plan
