@@ -58,8 +58,7 @@ Array made_up(const Type& type, bool is_weight, uint64_t seed) {
   }
   Array array(type.dtype, type.shape);
   for (size_t at = 0; at < array.num_bytes(); at += block.num_bytes())
-    std::memcpy(array.raw() + at, block.raw(),
-                std::min(block.num_bytes(), array.num_bytes() - at));
+    std::memcpy(array.raw() + at, block.raw(), std::min(block.num_bytes(), array.num_bytes() - at));
   return array;
 }
 
@@ -110,10 +109,11 @@ void measure(const std::shared_ptr<pjrt::Client>& client, const std::string& nam
   std::sort(times.begin(), times.end());
   const double median = 1e3 * times[times.size() / 2];
   const pjrt::ProgramMemory memory = executable.program().memory_stats();
-  fmt::print("{:<12} {:9.3f} ms (least {:.3f}){}  {:.3f} GiB held  compiled in {:.1f} s\n", name,
-             median, 1e3 * times[0],
-             reference > 0 ? fmt::format(", {:.3f} of {:.3f} ms", median / reference, reference) : "",
-             static_cast<double>(memory.total()) / (1 << 30), compiled);
+  fmt::print(
+      "{:<12} {:9.3f} ms (least {:.3f}){}  {:.3f} GiB held  compiled in {:.1f} s\n", name, median,
+      1e3 * times[0],
+      reference > 0 ? fmt::format(", {:.3f} of {:.3f} ms", median / reference, reference) : "",
+      static_cast<double>(memory.total()) / (1 << 30), compiled);
   std::fflush(stdout);
 }
 

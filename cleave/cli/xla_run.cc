@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdlib>
 
@@ -13,32 +12,17 @@
 #include "cleave/ops/op.h"
 #include "cleave/pjrt/engine.h"
 #include "cleave/runtime/interpreter.h"
+#include "cleave/xla/compiled_program.h"
 
 namespace cleave::cli {
 namespace {
 
-// How often each kind of collective stands in a compiled program.
-void print_collectives(const std::string& text) {
-  static constexpr std::array<const char*, 5> kKinds = {
-      "all-gather", "reduce-scatter", "all-reduce", "all-to-all", "collective-permute"};
-  std::string all;
-  for (const char* kind : kKinds) {
-    int64_t count = 0;
-    for (const char* form : {"(", "-start("}) {
-      const std::string written = fmt::format(" {}{}", kind, form);
-      for (size_t at = text.find(written); at != std::string::npos; at = text.find(written, at + 1))
-        ++count;
-    }
-    if (count > 0) all += fmt::format("{}{} {}", all.empty() ? "" : ", ", count, kind);
-  }
-  fmt::print(stderr, "collectives of the compiled program, those of loops once: {}\n",
-             all.empty() ? "none" : all);
-}
-
 void describe_run(const pjrt::TensorProgram& program, const ShardingOptions& options) {
   if (!speaks()) return;
   if (options.describe) fmt::print(stderr, "{}", pjrt::describe(program));
-  if (options.communication) print_collectives(program.executable().program().compiled_text());
+  if (options.communication)
+    fmt::print(stderr, "{}",
+               to_string(xla::read_compiled(program.executable().program().compiled_text()), 0));
 }
 
 // As an op, or, as StableHLO's tests write it, as a call of that name.

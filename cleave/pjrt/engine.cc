@@ -5,6 +5,7 @@
 #include "cleave/pjrt/find_plugins.h"
 #include "cleave/runtime/executor.h"
 #include "cleave/runtime/world.h"
+#include "cleave/spmd/program_module.h"
 
 namespace cleave::pjrt {
 namespace {
@@ -53,6 +54,7 @@ std::unique_ptr<TensorProgram> whole_program(const std::string& engine, Graph gr
 std::unique_ptr<TensorProgram> sharded_program(const std::string& engine, const Program& program,
                                                std::span<const size_t> donated) {
   SingleProgram single = single_program(program);
+  require_same_numbers(single.graph);
   donate(*single.graph.find_function(single.entry), donated);
   const int64_t devices = program.mesh->num_devices();
   XlaModule module = every_device_module(single.graph, single.entry, devices);

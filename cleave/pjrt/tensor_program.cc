@@ -1,9 +1,8 @@
 #include "cleave/pjrt/tensor_program.h"
 
-#include <cstring>
-
 #include "cleave/core/error.h"
 #include "cleave/runtime/executor.h"
+#include "cleave/runtime/run_partitions.h"
 
 namespace cleave::pjrt {
 namespace {
@@ -11,24 +10,6 @@ namespace {
 // The part of a port that a device has.
 Shape part_shape(const Port& port, int64_t device) {
   return port.layout.spec.mesh ? port.layout.box(port.whole.shape, device).size : port.whole.shape;
-}
-
-// All bits set is NaN in the float formats that have one, and -1 in integers.
-Array padded(const Array& part, const Shape& shape) {
-  if (part.shape() == shape) return part;
-  Array array(part.dtype(), shape);
-  std::memset(array.raw(),
-              part.dtype() == DType::Bool   ? 1
-              : bit_width(part.dtype()) < 8 ? 0
-                                            : 0xff,
-              array.num_bytes());
-  copy_elements(part, array.slice(Shape(shape.size(), 0), part.shape()));
-  return array;
-}
-
-Array cut(const Array& array, const Shape& shape) {
-  if (array.shape() == shape) return array;
-  return array.slice(Shape(shape.size(), 0), shape).contiguous();
 }
 
 // The shards of a value on the devices of a client.
@@ -40,7 +21,8 @@ class DeviceShards : public RemoteValue {
   std::vector<Array> fetch() const override {
     std::vector<Array> shards;
     for (size_t d = 0; d < buffers.size(); ++d)
-      shards.push_back(cut(buffers[d]->to_host(), part_shape(port, static_cast<int64_t>(d))));
+      shards.push_back(
+          leading_corner(buffers[d]->to_host(), part_shape(port, static_cast<int64_t>(d))));
     return shards;
   }
   std::vector<int64_t> device_bytes() const override {
@@ -78,7 +60,7 @@ std::vector<BufferPtr> TensorProgram::place(std::span<const Array> shards, size_
   std::vector<BufferPtr> buffers;
   for (size_t d = 0; d < shards.size(); ++d)
     buffers.push_back(
-        executable_.to_device(padded(shards[d], shape), argument, static_cast<int64_t>(d)));
+        executable_.to_device(padded_to(shards[d], shape), argument, static_cast<int64_t>(d)));
   return buffers;
 }
 
@@ -104,8 +86,8 @@ std::vector<Array> TensorProgram::run(std::span<const Array> args) const {
   for (size_t i = 0; i < results_.size(); ++i) {
     std::vector<Array> shards;
     for (size_t d = 0; d < devices; ++d)
-      shards.push_back(
-          cut(outputs[d][i]->to_host(), part_shape(results_[i], static_cast<int64_t>(d))));
+      shards.push_back(leading_corner(outputs[d][i]->to_host(),
+                                      part_shape(results_[i], static_cast<int64_t>(d))));
     results.push_back(assemble(shards, results_[i].layout, results_[i].whole.shape));
   }
   return results;

@@ -48,29 +48,33 @@ std::vector<std::vector<Array>> run_partitions(const Graph& graph, std::string_v
   return results;
 }
 
+Array padded_to(const Array& part, const Shape& shape) {
+  if (part.shape() == shape) return part;
+  Array array(part.dtype(), shape);
+  const int byte = part.dtype() == DType::Bool ? 1 : bit_width(part.dtype()) < 8 ? 0 : 0xff;
+  std::memset(array.raw(), byte, array.num_bytes());
+  copy_elements(part, array.slice(Shape(shape.size()), part.shape()));
+  return array;
+}
+
+Array leading_corner(const Array& array, const Shape& shape) {
+  if (array.shape() == shape) return array;
+  return array.slice(Shape(shape.size()), shape).contiguous();
+}
+
 std::vector<Array> padded_shards(const SingleProgram::Port& port, const Array& whole,
                                  int64_t devices) {
   if (!is_ranked_tensor(port.whole)) return {static_cast<size_t>(devices), whole};
   const Shape padded = padded_shape(port.layout, port.whole.shape, devices);
   std::vector<Array> shards;
-  for (int64_t device = 0; device < devices; ++device) {
-    const Array part = shard_of(whole, port.layout, device);
-    if (part.shape() == padded) {
-      shards.push_back(part);
-      continue;
-    }
-    Array shard(whole.dtype(), padded);
-    std::memset(shard.raw(), 0, static_cast<size_t>(shard.num_bytes()));
-    copy_elements(part, shard.slice(Shape(padded.size()), part.shape()));
-    shards.push_back(std::move(shard));
-  }
+  for (int64_t device = 0; device < devices; ++device)
+    shards.push_back(padded_to(shard_of(whole, port.layout, device), padded));
   return shards;
 }
 
 Array true_shard(const SingleProgram::Port& port, const Array& padded, int64_t device) {
   if (!is_ranked_tensor(port.whole)) return padded;
-  const ShardSlice box = port.layout.box(port.whole.shape, device);
-  return padded.slice(Shape(box.size.size()), box.size).contiguous();
+  return leading_corner(padded, port.layout.box(port.whole.shape, device).size);
 }
 
 Array joined_shards(const SingleProgram::Port& port, const std::vector<Array>& padded) {

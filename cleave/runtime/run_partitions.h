@@ -21,6 +21,11 @@ std::vector<std::vector<Array>> run_partitions(const Graph& graph, std::string_v
                                                const std::vector<std::vector<Array>>& args,
                                                Observer* observer = nullptr);
 
+// A shard in the leading corner of a larger array. The rest has all bits set, which is NaN in the
+// float formats that have one: nothing may depend on it.
+Array padded_to(const Array& part, const Shape& shape);
+Array leading_corner(const Array& array, const Shape& shape);
+
 // The arrays of all devices: each device's shard in the leading corner of a padded array.
 std::vector<Array> padded_shards(const SingleProgram::Port& port, const Array& whole,
                                  int64_t devices);
