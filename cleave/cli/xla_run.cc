@@ -20,9 +20,12 @@ namespace {
 void describe_run(const pjrt::TensorProgram& program, const ShardingOptions& options) {
   if (!speaks()) return;
   if (options.describe) fmt::print(stderr, "{}", pjrt::describe(program));
-  if (options.communication)
-    fmt::print(stderr, "{}",
-               to_string(xla::read_compiled(program.executable().program().compiled_text()), 0));
+  if (!options.communication) return;
+  const pjrt::XlaExecutable& executable = program.executable();
+  xla::CompiledOptions read;
+  read.devices = executable.num_devices();
+  const std::string text = executable.program().compiled_text();
+  fmt::print(stderr, "{}", to_string(xla::read_compiled(text, read), 0));
 }
 
 // As an op, or, as StableHLO's tests write it, as a call of that name.

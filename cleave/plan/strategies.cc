@@ -257,8 +257,16 @@ StrategyBook::~StrategyBook() = default;
 
 int StrategyBook::number(NodeId id, const std::vector<bool>& trivial) {
   key_.clear();
-  describe(graph_, graph_.node(id), key_);
+  const Node& node = graph_.node(id);
+  describe(graph_, node, key_);
   for (bool t : trivial) key_ += t ? '1' : '0';
+  // What an op carries may depend on where its operands come from: a pending sum is divided by a
+  // number that is known not to be 0, and by no other.
+  if (node.def->partial)
+    for (const PartialRow& row : node.def->partial(graph_, node)) {
+      put(key_, 100 * static_cast<int>(row.in) + static_cast<int>(row.out));
+      for (bool operand : row.operands) key_ += operand ? '1' : '0';
+    }
   const auto [it, is_new] = numbers_.try_emplace(key_, static_cast<int>(entries_.size()));
   if (is_new) {
     entries_.push_back(std::make_unique<Entry>());

@@ -194,6 +194,7 @@ class SingleProgramWriter {
   bool padding_stays_outside(const Node& node, std::vector<std::optional<ReduceOp>>& fills) {
     fills.resize(node.operands.size());
     if (node.attrs.has("cleave.parts")) return false;
+    if (node.def->has(kConstantLike)) return !lists_elements(node);
     const OpRule rules = op_rule(whole_, node);
     const OpShardingRule* rule = rules.to_run(node);
     if (!rule) return false;
@@ -241,6 +242,13 @@ class SingleProgramWriter {
   ShardSlice padded_box(ValueId value, int64_t device) {
     const Place& at = place(value);
     return {at.boxes[static_cast<size_t>(device)].offset, at.padded};
+  }
+
+  // A constant that has elements for its true places alone.
+  static bool lists_elements(const Node& node) {
+    const Attribute* value = node.attrs.find("value");
+    const auto* elements = value ? value->as<ElementsAttr>() : nullptr;
+    return elements && !elements->literal.splat;
   }
 
   static ValueId tensor(const Node& node, size_t t) {

@@ -127,7 +127,7 @@ TEST(RunCommand, RunsShardedByXla) {
       EXPECT_EQ(done.status, 0) << done.output;
       EXPECT_THAT(done.output,
                   AllOf(HasSubstr("verified: 2 results"),
-                        HasSubstr("collective           executions     received   groups")));
+                        HasSubstr("collective             executions     received  over")));
     }
 }
 

@@ -208,5 +208,32 @@ TEST(OpCosts, WrongSpecsAreNamed) {
               HasSubstr("a change of layout needs a layout on a mesh before it and after it"));
 }
 
+// Both divide the same types, but only one by a number that is known not to be 0.
+TEST(Strategies, APendingSumIsDividedByKnownNumbersAlone) {
+  const Graph graph = parse_module(R"(
+func.func @main(%a: tensor<8x4xf32>, %n: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %four = stablehlo.constant dense<4.0> : tensor<8xf32>
+  %s = stablehlo.reduce(%a init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<8x4xf32>, tensor<f32>) -> tensor<8xf32>
+  %known = stablehlo.divide %s, %four : tensor<8xf32>
+  %unknown = stablehlo.divide %s, %n : tensor<8xf32>
+  return %known, %unknown : tensor<8xf32>, tensor<8xf32>
+})");
+  const auto mesh = std::make_shared<const Mesh>(Mesh{{"x", 4}});
+  const MachineProfile profile = load_profile("h100");
+  const Graph flat = flatten(graph, "main", profile);
+  Layouts layouts(mesh, profile);
+  StrategyBook book(flat, layouts);
+  std::vector<bool> carries;
+  flat.walk([&](NodeId id) {
+    if (flat.node(id).name() != "stablehlo.divide") return;
+    bool any = false;
+    for (const Strategy& strategy : book.strategies(book.number(id, {false, false})).list)
+      any |= layouts.spec(strategy.operands[0]).is_partial();
+    carries.push_back(any);
+  });
+  EXPECT_EQ(carries, (std::vector<bool>{true, false}));
+}
+
 }  // namespace
 }  // namespace cleave::plan
