@@ -41,20 +41,12 @@ Shape padded_shape(const Layout& layout, const Shape& whole, int64_t devices) {
   return shape;
 }
 
-std::vector<ByDevice> CollectiveWriter::offsets(const Layout& layout, const Shape& shape) const {
+std::vector<ByDevice> CollectiveWriter::by_device(const Layout& layout, const Shape& shape,
+                                                  Shape ShardSlice::*part) const {
   std::vector<ByDevice> result(shape.size());
   for (int64_t device = 0; device < own_.devices(); ++device) {
     const ShardSlice box = layout.box(shape, device);
-    for (size_t d = 0; d < shape.size(); ++d) result[d].push_back(box.offset[d]);
-  }
-  return result;
-}
-
-std::vector<ByDevice> CollectiveWriter::sizes(const Layout& layout, const Shape& shape) const {
-  std::vector<ByDevice> result(shape.size());
-  for (int64_t device = 0; device < own_.devices(); ++device) {
-    const ShardSlice box = layout.box(shape, device);
-    for (size_t d = 0; d < shape.size(); ++d) result[d].push_back(box.size[d]);
+    for (size_t d = 0; d < shape.size(); ++d) result[d].push_back((box.*part)[d]);
   }
   return result;
 }

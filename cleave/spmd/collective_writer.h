@@ -52,8 +52,15 @@ class CollectiveWriter {
   // back along other dimensions.
   ValueId split_off(const std::vector<Move>& moves, bool at_target, ValueId value);
   ValueId join_in(const std::vector<Move>& moves, ValueId value);
-  std::vector<ByDevice> offsets(const Layout& layout, const Shape& shape) const;
-  std::vector<ByDevice> sizes(const Layout& layout, const Shape& shape) const;
+  // Where the boxes of devices begin, or how large they are, by dimension.
+  std::vector<ByDevice> by_device(const Layout& layout, const Shape& shape,
+                                  Shape ShardSlice::*part) const;
+  std::vector<ByDevice> offsets(const Layout& layout, const Shape& shape) const {
+    return by_device(layout, shape, &ShardSlice::offset);
+  }
+  std::vector<ByDevice> sizes(const Layout& layout, const Shape& shape) const {
+    return by_device(layout, shape, &ShardSlice::size);
+  }
 
   OwnValues& own_;
   const Mesh* mesh_ = nullptr;
