@@ -68,16 +68,12 @@ class Meter {
     return compile(numbers_module(type)).start(Rows(1))[0][0];
   }
 
-  // Of one call: several are started before the last is waited for. The best of some tries.
-  double seconds(const XlaExecutable& executable, const Rows& args) const {
+  // Of one call, if `calls` are started before the last is waited for. The best of some tries.
+  double seconds(const XlaExecutable& executable, const Rows& args, int calls) const {
     wait(executable.start(args));
-    double begin = now();
-    wait(executable.start(args));
-    const double once = std::max(now() - begin, 1e-6);
-    const int calls = std::clamp(static_cast<int>(0.002 / once), 1, 50);
     double best = 1e9;
-    for (int tries = 0; tries < 5; ++tries) {
-      begin = now();
+    for (int tries = 0; tries < 8; ++tries) {
+      const double begin = now();
       Rows last;
       for (int i = 0; i < calls; ++i) last = executable.start(args);
       wait(last);
@@ -85,23 +81,32 @@ class Meter {
     }
     return best;
   }
+  // As many calls as take two milliseconds.
+  double seconds(const XlaExecutable& executable, const Rows& args) const {
+    const double once = std::max(seconds(executable, args, 1), 1e-6);
+    return seconds(executable, args, std::clamp(static_cast<int>(0.002 / once), 1, 50));
+  }
 
+  // A program with the kernel several times against one with it once. Both are called equally often
+  // before they are waited for, so that what starting and waiting take is not the kernel's.
   double kernel_seconds(const MeasureCase& measured) const {
     // A millisecond of kernels, as far as their arguments and results fit.
-    const double alone = run_times(measured, 1);
+    const double alone = run_times(measured, 1, 1);
     const double budget = small_ ? 256e6 : 4e9;
     const double room = std::floor(budget / measured.bytes());
     const auto times =
         static_cast<int64_t>(std::clamp(std::min(1e-3 / alone, room), 2.0, 16.0)) + 1;
-    const double more = (run_times(measured, times) - alone) / static_cast<double>(times - 1);
+    constexpr int kCalls = 3;
+    const double more = (run_times(measured, times, kCalls) - run_times(measured, 1, kCalls)) /
+                        static_cast<double>(times - 1);
     return more > 0 ? more : alone;
   }
 
-  double run_times(const MeasureCase& measured, int64_t times) const {
+  double run_times(const MeasureCase& measured, int64_t times, int calls) const {
     Rows args(1);
     for (int64_t t = 0; t < times; ++t)
       for (const Type& type : measured.arguments) args[0].push_back(numbers(type));
-    return seconds(compile(repeated_module(measured, times)), args);
+    return seconds(compile(repeated_module(measured, times)), args, calls);
   }
 
   static int64_t count_kernels(const std::string& text) {
