@@ -19,6 +19,26 @@ constexpr int64_t kMostDevices = 4096;
 
 bool is_cpu_plugin(const Plugin& plugin) { return plugin.name().find("cpu") != std::string::npos; }
 
+// XLA's CPU client has as many threads as NPROC says when it is made, else as the host has cores or
+// the client devices. A collective keeps its thread while it waits for other devices, and a device
+// may wait in several: if all threads wait, the program never ends. So there are many, unless the
+// user has set a number.
+class EnoughThreads {
+ public:
+  explicit EnoughThreads(int64_t devices) : is_set_(devices > 1 && !std::getenv("NPROC")) {
+    if (is_set_)
+      setenv("NPROC", std::to_string(std::clamp<int64_t>(16 * devices, 64, 1024)).c_str(), 0);
+  }
+  ~EnoughThreads() {
+    if (is_set_) unsetenv("NPROC");
+  }
+  EnoughThreads(const EnoughThreads&) = delete;
+  EnoughThreads& operator=(const EnoughThreads&) = delete;
+
+ private:
+  bool is_set_;
+};
+
 c::NamedValue named(const std::string& name,
                     const std::variant<std::string, int64_t, float, bool>& value) {
   c::NamedValue option;
@@ -110,6 +130,7 @@ Client::Client(std::shared_ptr<const Plugin> plugin, const ClientOptions& option
   args.options = values.data();
   args.num_options = values.size();
   if (store_) connect(*store_, args);
+  const EnoughThreads threads(is_cpu_plugin(*plugin_) ? options.cpu_devices : 0);
   plugin_->call(args, "making a client");
   client_ = args.client;
 }
