@@ -5,7 +5,7 @@
 #include "cleave/transforms/compile.h"
 #include "cleave/transforms/flow.h"
 #include "cleave/transforms/grad.h"
-#include "cleave/transforms/shard_map.h"
+#include "cleave/autoshard/shard_map.h"
 #include "cleave/transforms/trace.h"
 #include "cleave/transforms/tree.h"
 #include "cleave/transforms/vmap_function.h"

@@ -6,7 +6,7 @@
 
 #include "cleave/core/mesh.h"
 #include "cleave/runtime/partition_spec.h"
-#include "cleave/transforms/shard_map.h"
+#include "cleave/autoshard/shard_map.h"
 #include "cleave/transforms/tree.h"
 
 namespace cleave::models {

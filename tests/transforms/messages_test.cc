@@ -7,7 +7,7 @@
 #include "cleave/runtime/ops_reduction.h"
 #include "cleave/runtime/partition_spec.h"
 #include "cleave/transforms/grad.h"
-#include "cleave/transforms/shard_map.h"
+#include "cleave/autoshard/shard_map.h"
 #include "cleave/transforms/trace.h"
 
 // Errors speak of what the caller wrote, and not of what a transform made of it.

@@ -9,7 +9,7 @@
 #include "cleave/runtime/ops_shape.h"
 #include "cleave/transforms/flow.h"
 #include "cleave/transforms/grad.h"
-#include "cleave/transforms/shard_map.h"
+#include "cleave/autoshard/shard_map.h"
 
 namespace cleave {
 namespace {

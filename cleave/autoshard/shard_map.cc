@@ -1,4 +1,4 @@
-#include "cleave/transforms/shard_map.h"
+#include "cleave/autoshard/shard_map.h"
 
 #include <algorithm>
 #include <set>
