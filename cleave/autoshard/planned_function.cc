@@ -23,6 +23,7 @@
 #include "cleave/plan/verify_plan.h"
 #include "cleave/runtime/record.h"
 #include "cleave/runtime/world.h"
+#include "cleave/spmd/planned_marks.h"
 
 namespace cleave {
 
@@ -78,6 +79,17 @@ void mark_donated(Function& function, std::span<const size_t> donated) {
     next = r + 1;
     function.arg_attrs[leaf].set(kAliased, int_attr(static_cast<int64_t>(r), DType::I32));
   }
+}
+
+// Leaves the changes of layout of a plan, and takes away what only `partition` understands: every
+// op then follows from its operands, as it does whenever it is recorded.
+void forget_marks(Graph& graph) {
+  graph.walk([&](NodeId id) {
+    AttrDict& attrs = graph.node(id).attrs;
+    if (attrs.has(kPlannedAttr)) attrs.erase(kShardingAttr);
+    attrs.erase(kPlannedAttr);
+    attrs.erase(kSeparateAttr);
+  });
 }
 
 }  // namespace
@@ -284,7 +296,8 @@ std::vector<Tensor> PlannedFunction::replay(std::span<const Tensor> leaves) cons
   operands.insert(operands.end(), captures_.begin(), captures_.end());
   for (size_t i = 0; i < operands.size(); ++i)
     operands[i] = operands[i].with_sharding(compiled_->layouts()[i]);
-  const Graph applied = plan::apply(plan_, graph_);
+  Graph applied = plan::apply(plan_, graph_);
+  forget_marks(applied);
   return cleave::replay(applied, *applied.find_function(plan_.entry), operands);
 }
 
