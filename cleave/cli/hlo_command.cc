@@ -5,8 +5,8 @@
 #include "cleave/cli/commands.h"
 #include "cleave/cli/files.h"
 #include "cleave/cli/tensor_options.h"
-#include "cleave/core/units.h"
 #include "cleave/core/error.h"
+#include "cleave/core/units.h"
 #include "cleave/xla/compiled_program.h"
 
 namespace cleave::cli {
