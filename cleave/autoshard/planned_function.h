@@ -14,12 +14,17 @@
 #include "cleave/graph/graph.h"
 #include "cleave/machine/profile.h"
 #include "cleave/plan/plan.h"
-#include "cleave/plan/planner.h"
 #include "cleave/transforms/compile.h"
 #include "cleave/transforms/trace.h"
 
 // What stands behind `autoshard` (autoshard.h): a traced function, its plan, its program.
 namespace cleave {
+
+namespace plan {
+struct Pin;
+struct PlannerOptions;
+struct PlannerResult;
+}  // namespace plan
 
 struct AutoshardOptions {
   std::string machine = "default";  // that the plan is for: a built-in name, or a JSON file
