@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include "cleave/core/error.h"
 #include "cleave/models.h"
 #include "cleave/plan.h"
@@ -181,7 +183,10 @@ TEST(Autoshard, SaysWhatItDoes) {
   AutoshardOptions options{.machine = "h100"};
   options.trace = [&](const std::string& line) { said += line + "\n"; };
   autoshard(mlp, kMesh, options)(x, w, v);
-  puts(said.c_str());
+  // Times of the planning differ from run to run.
+  said = std::regex_replace(said, std::regex("[0-9.]+ s(?= (to|for)|,|$)"), "- s");
+  EXPECT_EQ(said, R"([autoshard] Phase 1: traced 3 arguments, 0 captured tensors, 1 results
+)");
 }
 
 TEST(Autoshard, ExtractsTheGraph) {
