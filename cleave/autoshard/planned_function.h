@@ -104,7 +104,7 @@ class PlannedFunction {
   std::vector<Tensor> place(std::vector<Tensor> leaves, const std::type_info& type) const;
   std::string explain() const;
   std::string verify() const;
-  std::string description() const;
+  std::string description();
 
  private:
   std::vector<std::string> argument_names() const;
@@ -114,7 +114,8 @@ class PlannedFunction {
   plan::PlannerResult solve(const plan::PlannerOptions& how) const;
   plan::PlannerResult solve_for_any_mesh(const plan::PlannerOptions& how, int64_t devices) const;
   void make_plan(int64_t devices);
-  void make_program();
+  ShardingSpec layout(size_t argument) const;
+  compile_detail::Compiled& compiled();
   void say(const std::string& line) const;
   void say_choices() const;
 
@@ -127,8 +128,8 @@ class PlannedFunction {
   MachineProfile profile_;
   MeshPtr mesh_;
   plan::Plan plan_;
-  std::mutex running_;  // one run at a time
-  std::unique_ptr<compile_detail::Compiled> compiled_;
+  std::mutex running_;                                  // one run at a time
+  std::unique_ptr<compile_detail::Compiled> compiled_;  // if it ran
 };
 
 }  // namespace autoshard_detail

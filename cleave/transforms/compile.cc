@@ -101,14 +101,6 @@ Compiled::Compiled(Program program, std::span<const Type> args, std::vector<Tens
   for (size_t i = 0; i < args.size(); ++i) args_.push_back(shared_aval(args[i], layouts_[i]));
 }
 
-const std::vector<Tensor>& Compiled::place_captures() {
-  for (size_t i = 0; i < captures_.size(); ++i)
-    if (const ShardingSpec& layout = layouts_[args_.size() + i];
-        layout.mesh && !captures_[i].is_traced())
-      captures_[i] = captures_[i].with_sharding(layout);
-  return captures_;
-}
-
 void Compiled::take(Program program, std::span<const Type> result_types,
                     const CompileOptions& options) {
   const RegionId body = program.entry_function().body;

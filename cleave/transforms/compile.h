@@ -34,9 +34,6 @@ class Compiled {
   bool fits(std::span<const Tensor> leaves) const;
   std::vector<Tensor> run(std::span<const Tensor> leaves);
   std::string description() const;
-  // Lays what f takes from outside out as the program wants it, once for all runs.
-  const std::vector<Tensor>& place_captures();
-  const std::vector<ShardingSpec>& layouts() const { return layouts_; }  // of all arguments
 
  private:
   void take(Program program, std::span<const Type> result_types, const CompileOptions& options);
