@@ -169,6 +169,30 @@ TEST(Autoshard, ScansBranchesAndCheckpoints) {
   expect_near(gradient, expected_gradient);
 }
 
+TEST(Autoshard, LoopsBatchesAndOwnDerivativesInside) {
+  const Tensor x = ramp({6, 8}), w = ramp({8, 8}, 0.2), steps = ramp({5, 6, 8}, 0.4);
+  const auto recurrent = [](const Tensor& h, const Tensor& b, const Tensor& xs) {
+    return scan(
+               [&](const Tensor& state, const Tensor& input) {
+                 const Tensor next = tanh(matmul(state, b) + input);
+                 return std::make_pair(next, next);
+               },
+               h, xs)
+        .second;
+  };
+  const auto batched = [](const Tensor& a, const Tensor& b) {
+    return vmap([&](const Tensor& row) { return softmax(matmul(row, b), -1); })(a);
+  };
+  for (const Mesh& mesh : {kMesh, Mesh{{"x", 3}}}) {
+    const auto f = autoshard(recurrent, mesh);
+    expect_near(f(x, w, steps), recurrent(x, w, steps));
+    EXPECT_THAT(f.verify(), HasSubstr("verified"));
+    const auto sums = [&](const Tensor& h, const Tensor& b) { return sum(recurrent(h, b, steps)); };
+    expect_near(autoshard(grad(sums), mesh)(x, w), grad(sums)(x, w));
+    expect_near(autoshard(batched, mesh)(x, w), batched(x, w));
+  }
+}
+
 TEST(Autoshard, EverySolver) {
   const Tensor x = ramp({16, 8}), w = ramp({8, 16}, 0.2), v = ramp({16, 8}, 0.3);
   for (const char* solver : {"cleave", "mip", "heuristic", "propagation"})
