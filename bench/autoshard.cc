@@ -1,11 +1,13 @@
-// What `autoshard` costs: the first call of a train step of a GPT of 12 layers, and later calls
-// beside `compile` with the same layouts.
-//   bench_autoshard [LAYERS [STEPS]]
+// What `autoshard` costs, and what it gains: the first call of a train step of a GPT of 12 layers,
+// later calls beside `compile` with the same layouts, and planned steps beside layouts that
+// textbooks name.
+//   bench_autoshard [MACHINE [STEPS]]
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <ctime>
 
 #include "cleave/models.h"
 #include "cleave/plan.h"
@@ -34,14 +36,19 @@ using models::GptConfig;
 
 const Mesh kMesh{{"data", 2}, {"model", 4}};
 
-auto train_step(const GptConfig& config) {
-  return [config](const Gpt& params, const AdamState<Gpt>& state, const Tensor& tokens) {
-    auto [loss, grads] = value_and_grad([&](const Gpt& p) {
-      return models::next_token_loss(models::gpt(config, p, tokens), tokens);
-    })(params);
+template <typename T, typename Loss>
+auto train(const Loss& loss) {
+  return [loss](const T& params, const AdamState<T>& state, const Tensor& batch) {
+    auto [value, grads] = value_and_grad([&](const T& p) { return loss(p, batch); })(params);
     auto [next, following] = models::adamw(params, grads, state);
-    return std::make_tuple(next, following, loss);
+    return std::make_tuple(next, following, value);
   };
+}
+
+auto train_step(const GptConfig& config) {
+  return train<Gpt>([config](const Gpt& p, const Tensor& tokens) {
+    return models::next_token_loss(models::gpt(config, p, tokens), tokens);
+  });
 }
 
 // A GPT of the size of GPT-2, in bf16: planned, never computed.
@@ -101,9 +108,89 @@ void later_calls(int64_t layers, int steps) {
              steps, 1e3 * ours, 1e3 * theirs, ours / theirs);
 }
 
+struct Row {
+  std::string layout;
+  double predicted = 0, measured = 0;  // seconds; processors of all devices over the cores
+};
+
+// Planned, and in layouts that textbooks name, which propagation spreads.
+template <typename T, typename Loss>
+void beside_hand_made(const char* name, const T& params, const Loss& loss, const Tensor& batch,
+                      const std::string& machine, int steps) {
+  const auto step = train<T>(loss);
+  const AdamState<T> state = models::init_adam(params);
+  auto measure = [&](std::string layout, AutoshardOptions options) {
+    options.machine = machine;
+    options.donate = {0, 1};
+    const auto f = autoshard(step, kMesh, options);
+    auto copied = [](const Tensor& x) { return x * 1.0; };
+    T p = map_leaves(copied, params);
+    AdamState<T> s = map_leaves(copied, state);
+    double fastest = 1e9;
+    for (int i = 0; i <= steps; ++i) {
+      const double seconds = timed([&] {
+                               auto [x, y, value] = f(p, s, batch);
+                               p = x;
+                               s = y;
+                               value.item();
+                             }).processor;
+      if (i > 0) fastest = std::min(fastest, seconds);
+    }
+    return Row{std::move(layout), f.plan()->totals.step_seconds, fastest / 2};
+  };
+  std::vector<Row> rows{measure("planned", {})};
+  for (models::Scheme scheme : {models::Scheme::Data, models::Scheme::Megatron,
+                                models::Scheme::Fsdp, models::Scheme::Mixed}) {
+    AutoshardOptions options{.solver = "propagation"};
+    options.in = {models::tree_spec(params, scheme, kMesh), models::tree_spec(state, scheme, kMesh),
+                  models::input_spec(scheme, kMesh)};
+    rows.push_back(measure(models::scheme_names()[static_cast<size_t>(scheme)], options));
+  }
+  AutoshardOptions both{.solver = "propagation"};
+  both.in = {P(), P(), P(SpecEntry{"data", "model"})};
+  rows.push_back(measure("examples over both axes", both));
+  for (const Row& row : rows)
+    fmt::print("| {} | {} | {:.2f} ms, x{:.3f} | {:.2f} ms, x{:.3f} |\n", name, row.layout,
+               1e3 * row.predicted, row.predicted / rows[0].predicted, 1e3 * row.measured,
+               row.measured / rows[0].measured);
+}
+
+void beside_hand_made(const std::string& machine, int steps) {
+  fmt::print("| model | layout | predicted | measured |\n|---|---|---|---|\n");
+  models::Init init(1);
+  const GptConfig gpt{.layers = 2, .d = 128, .hidden = 512, .batch = 16, .length = 64};
+  beside_hand_made(
+      "GPT", models::init_gpt(gpt, init),
+      [gpt](const Gpt& p, const Tensor& t) {
+        return models::next_token_loss(models::gpt(gpt, p, t), t);
+      },
+      init.integers({gpt.batch, gpt.length}, gpt.vocab), machine, steps);
+  models::MoeConfig moe;
+  moe.batch = 16;
+  moe.length = 64;
+  beside_hand_made(
+      "mixture of experts", models::init_moe(moe, init),
+      [moe](const models::Moe& p, const Tensor& t) {
+        const models::MoeOutput out = models::moe(moe, p, t);
+        return models::next_token_loss(out.value, t) + out.balance * 0.01;
+      },
+      init.integers({moe.batch, moe.length}, moe.vocab), machine, steps);
+  models::ResNetConfig resnet;
+  resnet.batch = 16;
+  resnet.size = 32;
+  beside_hand_made(
+      "ResNet", models::init_resnet(resnet, init),
+      [resnet](const models::ResNet& p, const Tensor& x) {
+        return mean(square(models::resnet(resnet, p, x)));
+      },
+      init.normal({resnet.batch, resnet.size, resnet.size, 3}, 1), machine, steps);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  const int steps = argc > 2 ? std::atoi(argv[2]) : 20;
   first_call();
-  later_calls(argc > 1 ? std::atoi(argv[1]) : 12, argc > 2 ? std::atoi(argv[2]) : 20);
+  later_calls(12, steps);
+  beside_hand_made(argc > 1 ? argv[1] : "default", steps);
 }
