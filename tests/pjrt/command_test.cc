@@ -75,15 +75,6 @@ TEST(RunCommand, SaysWhatIsWrongWithAnEngine) {
               HasSubstr("--trace: it is about Cleave's own engine"));
 }
 
-TEST(RunCommand, RefusesRanks) {
-  NEED_CPU_PLUGIN();
-  const Outcome done =
-      run("launch -n 2 -- cleave run " + module_file() + " --arg '*=random:1' --quiet" + engine());
-  EXPECT_NE(done.status, 0);
-  EXPECT_THAT(done.output,
-              HasSubstr("this process is one of several ranks, and XLA's engine runs"));
-}
-
 TEST(RunCommand, RunsOnOneDeviceOfXla) {
   NEED_CPU_PLUGIN();
   const Outcome done = run("run " + module_file() + " --arg '*=random:1' --quiet --verify --stats" +
