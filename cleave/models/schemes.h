@@ -4,9 +4,9 @@
 #include <string_view>
 #include <vector>
 
+#include "cleave/autoshard/tree_spec.h"
 #include "cleave/core/mesh.h"
 #include "cleave/runtime/partition_spec.h"
-#include "cleave/transforms/shard_map.h"
 #include "cleave/transforms/tree.h"
 
 namespace cleave::models {

@@ -91,7 +91,19 @@ Compiled::Compiled(Trace trace, std::span<const Tensor> leaves, const CompileOpt
     return;
   }
   if (trace.graph.meshes.empty()) trace.graph.meshes = {mesh};
-  Program program = cheaper_program(std::move(trace.graph), mesh);
+  take(cheaper_program(std::move(trace.graph), mesh), result_types, options);
+}
+
+Compiled::Compiled(Program program, std::span<const Type> args, std::vector<Tensor> captures,
+                   const CompileOptions& options)
+    : captures_(std::move(captures)), donated_(options.donate) {
+  const std::vector<Type> result_types = program.entry_function().result_types;
+  take(std::move(program), result_types, options);
+  for (size_t i = 0; i < args.size(); ++i) args_.push_back(shared_aval(args[i], layouts_[i]));
+}
+
+void Compiled::take(Program program, std::span<const Type> result_types,
+                    const CompileOptions& options) {
   const RegionId body = program.entry_function().body;
   for (ValueId arg : program.graph.region(body).args) layouts_.push_back(program.layout(arg).spec);
   const Node end = program.graph.node(program.graph.terminator(body));

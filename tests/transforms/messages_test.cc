@@ -1,13 +1,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cleave/autoshard/shard_map.h"
 #include "cleave/core/error.h"
 #include "cleave/runtime/ops_creation.h"
 #include "cleave/runtime/ops_elementwise.h"
 #include "cleave/runtime/ops_reduction.h"
 #include "cleave/runtime/partition_spec.h"
 #include "cleave/transforms/grad.h"
-#include "cleave/transforms/shard_map.h"
 #include "cleave/transforms/trace.h"
 
 // Errors speak of what the caller wrote, and not of what a transform made of it.

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "cleave/autoshard/shard_map.h"
 #include "cleave/core/error.h"
 #include "cleave/runtime/ops_elementwise.h"
 #include "cleave/runtime/ops_linalg.h"
@@ -9,7 +10,6 @@
 #include "cleave/runtime/ops_shape.h"
 #include "cleave/transforms/flow.h"
 #include "cleave/transforms/grad.h"
-#include "cleave/transforms/shard_map.h"
 
 namespace cleave {
 namespace {
