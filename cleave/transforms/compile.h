@@ -33,6 +33,8 @@ class Compiled {
   // what was on no mesh.
   bool fits(std::span<const Tensor> leaves) const;
   std::vector<Tensor> run(std::span<const Tensor> leaves);
+  // Whether the program takes the leaves in the layouts that they have, and gives this alone.
+  bool keeps_layouts(std::span<const Tensor> leaves, const AvalPtr& result) const;
   std::string description() const;
 
  private:
@@ -47,6 +49,7 @@ class Compiled {
   std::vector<size_t> donated_;  // leaves
   std::unique_ptr<Executable> executable_;
   std::unique_ptr<pjrt::TensorProgram> xla_;  // one of the two
+  std::string engine_;
 };
 
 bool any_traced(std::span<const Tensor> leaves);
