@@ -1,9 +1,11 @@
 #include "cleave/analyze/kernel_memory.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "cleave/analyze/kernels.h"
+#include "cleave/analyze/library_ops.h"
 #include "cleave/analyze/program_cost.h"
 #include "cleave/graph/flow.h"
 #include "cleave/graph/op_def.h"
@@ -19,6 +21,7 @@ class Holder {
       : program_(program),
         instance_(instance),
         graph_(instance.graph),
+        clamped_(clamped_values(graph_)),
         last_(graph_.num_values(), -1) {}
 
   KernelMemory run() {
@@ -124,11 +127,21 @@ class Holder {
       int last = node.def->has(kTerminator) ? static_cast<int>(body.nodes.size()) : -1;
       for (size_t i = 0; i < node.results.size(); ++i)
         last = std::max(last, is_written(id, i) ? at : last_[node.results[i].index]);
-      for (ValueId operand : node.operands)
+      for (size_t i = 0; i < node.operands.size(); ++i) {
+        const ValueId operand = read_by(node, i);
         last_[operand.index] = std::max(last_[operand.index], last);
+      }
       for (ValueId captured : captured_values(graph_, node.regions))
         last_[captured.index] = std::max(last_[captured.index], at);
     }
+  }
+
+  // The derivative of a clamp reads what came out of it, if that is what the executor keeps.
+  ValueId read_by(const Node& node, size_t i) const {
+    const ValueId operand = node.operands[i];
+    if (node.attrs.get_int(kReadsResultAttr, -1) != static_cast<int64_t>(i)) return operand;
+    const auto known = clamped_.find(operand);
+    return known == clamped_.end() ? operand : known->second;
   }
 
   // Returns the bytes of what the node writes.
@@ -215,6 +228,7 @@ class Holder {
   const Program& program_;
   const Instance& instance_;
   const Graph& graph_;
+  const std::map<ValueId, ValueId> clamped_;
   std::vector<int> last_;  // by value: the position of the last kernel that reads it
   std::vector<Buffer> buffers_;
   int end_ = 0;

@@ -555,6 +555,7 @@ void mark_kernels(Graph& graph, std::string_view entry, const MachineProfile& pr
   // What is computed twice is computed once; the ops that are left keep their numbers.
   Graph merged = graph;
   if (profile.executor.fuses && !profile.executor.runs_library_ops) merge_common(merged);
+  if (profile.executor.updates_together) read_clamped(graph, merged);
   // What a loop carries may be written as well: only arguments that are not donated must stay.
   std::vector<bool> is_donated(graph.num_values(), true);
   const std::vector<ValueId>& arguments = graph.region(function->body).args;
