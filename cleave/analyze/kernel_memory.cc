@@ -22,6 +22,9 @@ class Holder {
         instance_(instance),
         graph_(instance.graph),
         clamped_(clamped_values(graph_)),
+        when_(graph_.num_nodes(), -1),
+        is_early_(graph_.num_nodes()),
+        there_(graph_.num_values(), -1),
         last_(graph_.num_values(), -1) {}
 
   KernelMemory run() {
@@ -121,18 +124,40 @@ class Holder {
 
   // A value that is not written is computed wherever its users are.
   void find_last_uses(const Region& body) {
+    find_times(body);
     for (int at = static_cast<int>(body.nodes.size()) - 1; at >= 0; --at) {
       const NodeId id = body.nodes[at];
       const Node& node = graph_.node(id);
       int last = node.def->has(kTerminator) ? static_cast<int>(body.nodes.size()) : -1;
       for (size_t i = 0; i < node.results.size(); ++i)
-        last = std::max(last, is_written(id, i) ? at : last_[node.results[i].index]);
+        last = std::max(last, is_written(id, i) ? when_[id.index] : last_[node.results[i].index]);
       for (size_t i = 0; i < node.operands.size(); ++i) {
         const ValueId operand = read_by(node, i);
         last_[operand.index] = std::max(last_[operand.index], last);
       }
       for (ValueId captured : captured_values(graph_, node.regions))
         last_[captured.index] = std::max(last_[captured.index], at);
+    }
+  }
+
+  // At which positions nodes run: at their own, or as soon as their operands are there. What is
+  // gathered or scattered of such a result follows it at once.
+  void find_times(const Region& body) {
+    for (int at = 0; at < static_cast<int>(body.nodes.size()); ++at) {
+      const NodeId id = body.nodes[at];
+      const Node& node = graph_.node(id);
+      int ready = -1;
+      bool follows = node.attrs.has(kRunsEarlyAttr);
+      for (ValueId operand : node.operands) {
+        ready = std::max(ready, there_[operand.index]);
+        const NodeId maker = graph_.value(operand).producer;
+        if (is<op::Transfer>(node) && maker.valid()) follows = follows || is_early_[maker.index];
+      }
+      const bool is_early = follows && ready >= 0 && ready < at;
+      is_early_[id.index] = is_early;
+      when_[id.index] = is_early ? ready : at;
+      for (size_t i = 0; i < node.results.size(); ++i)
+        there_[node.results[i].index] = is_written(id, i) ? when_[id.index] : ready;
     }
   }
 
@@ -150,14 +175,15 @@ class Holder {
     int64_t written = 0;
     for (size_t i = 0; i < node.results.size(); ++i) {
       if (!is_written(id, i)) continue;
-      const int last = std::max(last_[node.results[i].index], at);
+      const int when = when_[id.index];
+      const int last = std::max(last_[node.results[i].index], when);
       const int64_t bytes = byte_count(node.results[i]);
       if (i == 0 && takes_place(node, at))
         for (Buffer& buffer : buffers)
           if (buffer.held.made_by.valid() && buffer.last == at && is_operand(node, buffer.held))
             --buffer.last;
       written += bytes;
-      buffers.push_back({{id, i, bytes}, at, last});
+      buffers.push_back({{id, i, bytes}, when, last});
     }
     if (const int64_t more = beside_transfer(id, at)) buffers.push_back({{id, 0, more}, at, at});
     return written;
@@ -229,7 +255,10 @@ class Holder {
   const Instance& instance_;
   const Graph& graph_;
   const std::map<ValueId, ValueId> clamped_;
-  std::vector<int> last_;  // by value: the position of the last kernel that reads it
+  std::vector<int> when_;       // by node: the position at which it runs
+  std::vector<bool> is_early_;  // by node: that is before its own
+  std::vector<int> there_;      // by value: from which position on it can be read
+  std::vector<int> last_;       // by value: the position of the last kernel that reads it
   std::vector<Buffer> buffers_;
   int end_ = 0;
 };

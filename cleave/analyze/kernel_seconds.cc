@@ -91,13 +91,14 @@ std::string_view loop_name(const Graph& graph, const Node& node) {
     if (!reduction_level(graph.operand_type(node, 0).shape,
                          node.attrs.get_ints_or_empty("dimensions"), level, columns))
       return "reduce.mixed";
-    return level == FusionLevel::Columns ? "reduce.columns" : "reduce.rows";
+    if (level == FusionLevel::Columns) return "reduce.columns";
+    const Node& reducer = graph.node(graph.region(node.regions[0]).nodes[0]);
+    return is<op::Maximum, op::Minimum>(reducer) ? "largest.rows" : "reduce.rows";
   }
   if (node.def->has(kRepeats)) {
     int64_t times = 0;
-    const bool rows =
-        spreads_rows(graph.operand_type(node, 0).shape, graph.result_type(node).shape,
-                     node.attrs.get_ints_or_empty("broadcast_dimensions"), times);
+    const bool rows = spreads_rows(graph.operand_type(node, 0).shape, graph.result_type(node).shape,
+                                   node.attrs.get_ints_or_empty("broadcast_dimensions"), times);
     return rows ? "broadcast.rows" : "broadcast.columns";
   }
   const std::string_view name = node.name();
@@ -116,13 +117,15 @@ double work_seconds(const Graph& graph, const Node& node, const MachineProfile& 
   if (profile.executor.vector_tops > 0)
     return static_cast<double>(num_elements(graph.result_type(node).shape)) /
            (profile.executor.vector_tops * 1e12);
-  const std::string_view loop = loop_name(graph, node);
+  std::string_view loop = loop_name(graph, node);
+  if (loop == "largest.rows" && !profile.loops.contains(loop)) loop = "reduce.rows";
   const DType dtype = graph.result_type(node).dtype;
-  double seconds = loop_seconds(loop, op_cost(graph, node).kernel, dtype,
-                                loop_elements(graph, node), profile);
+  double seconds =
+      loop_seconds(loop, op_cost(graph, node).kernel, dtype, loop_elements(graph, node), profile);
   auto elements = [&](const Type& type) { return static_cast<double>(num_elements(type.shape)); };
-  if (loop == "reduce.rows")
-    seconds += measured_seconds("reduce.row", dtype, elements(graph.result_type(node)), profile);
+  if (loop == "reduce.rows" || loop == "largest.rows")
+    seconds += measured_seconds(loop.substr(0, loop.size() - 1), dtype,
+                                elements(graph.result_type(node)), profile);
   if (loop == "broadcast.rows")
     seconds +=
         measured_seconds("broadcast.row", dtype, elements(graph.operand_type(node, 0)), profile);

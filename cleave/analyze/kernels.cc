@@ -573,7 +573,11 @@ void mark_kernels(Graph& graph, std::string_view entry, const MachineProfile& pr
     use.spills.resize(graph.node(id).results.size());
   });
   if (profile.executor.host_us > 0) wait_for_host(graph, function->body, profile, uses);
-  graph.walk(function->body, [&](NodeId id) { set_kernel_use(graph.node(id), uses[id.index]); });
+  graph.walk(function->body, [&](NodeId id) {
+    set_kernel_use(graph.node(id), uses[id.index]);
+    if (profile.executor.updates_together && uses[id.index].is_library)
+      graph.node(id).attrs.set(kRunsEarlyAttr, int_attr(1));
+  });
 }
 
 }  // namespace cleave::analyze

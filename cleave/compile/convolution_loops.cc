@@ -18,9 +18,8 @@ std::vector<FusionTiming::Loop> convolution_loops(const Graph& graph, const Node
   const double features = std::max(1.0, all / groups);
   const double window = static_cast<double>(num_elements(kernel)) / std::max(1.0, all);
   const double pixels = static_cast<double>(num_elements(result)) / std::max(1.0, all);
-  const double row = dims.output_spatial.empty()
-                         ? 1
-                         : static_cast<double>(result[dims.output_spatial.back()]);
+  const double row =
+      dims.output_spatial.empty() ? 1 : static_cast<double>(result[dims.output_spatial.back()]);
   const double numbers = groups * pixels * window;
   return {{std::string(kConvolutionCall), 1},
           {"convolution.row", numbers / std::clamp(row, 1.0, kRow)},

@@ -430,8 +430,12 @@ FusedSample convolved(const HostSample& sample, bool is_check) {
 // Features, rows and windows of all kinds.
 void add_convolutions(std::vector<FusedSample>& samples) {
   using Four = std::array<int64_t, 4>;
-  for (auto [batch, size, in, out] : {Four{2, 8, 8, 8}, {4, 32, 32, 8}, {4, 32, 32, 16},
-                                      {4, 32, 8, 32}, {2, 32, 32, 32}, {4, 16, 64, 64}}) {
+  for (auto [batch, size, in, out] : {Four{2, 8, 8, 8},
+                                      {4, 32, 32, 8},
+                                      {4, 32, 32, 16},
+                                      {4, 32, 8, 32},
+                                      {2, 32, 32, 32},
+                                      {4, 16, 64, 64}}) {
     samples.push_back(convolved(convolution("f32", batch, size, in, out, 3), false));
     samples.push_back(convolved(kernel_gradient(batch, size, in, out), false));
   }
@@ -455,7 +459,7 @@ FusedSample folded(const std::string& dtype, const Sizes& shape, const Sizes& di
   }
   for (int64_t size : left) rows *= static_cast<double>(size);
   Loops loops{{"elementwise", n}, {as, n}};
-  if (as == "reduce.rows") loops.push_back({"reduce.row", rows});
+  if (as.ends_with(".rows")) loops.push_back({as.substr(0, as.size() - 1), rows});
   const std::string x = tensor(shape, dtype), y = tensor(left, dtype), scalar = tensor({}, dtype);
   return {fmt::format("{} of products {} {} over {}", op == "add" ? "sum" : op, dtype,
                       fmt::join(shape, "x"), fmt::join(dims, ",")),
@@ -481,7 +485,7 @@ std::vector<FusedSample> fused_samples() {
     for (const Sizes& shape : {Sizes{16, 1024}, {64, 256}, {256, 64}, {1024, 16}, {2048, 8}}) {
       samples.push_back(spread(dtype, shape[0], shape[1], 1, "broadcast.rows"));
       samples.push_back(folded(dtype, shape, {1}, "reduce.rows", false));
-      samples.push_back(folded(dtype, shape, {1}, "reduce.rows", false, "maximum"));
+      samples.push_back(folded(dtype, shape, {1}, "largest.rows", false, "maximum"));
     }
     samples.push_back(spread(dtype, 128, 128, 0, "broadcast.columns"));
     samples.push_back(folded(dtype, {64, 256}, {0}, "reduce.columns", false));
@@ -499,8 +503,10 @@ std::vector<FusedSample> fused_samples() {
   for (size_t i = 0; i < 3; ++i)
     samples.push_back({softmaxes[i].what,
                        softmaxes[i].text,
-                       {{"reduce.rows", 2 * sizes[i]},
-                        {"reduce.row", 2 * rows[i]},
+                       {{"reduce.rows", sizes[i]},
+                        {"reduce.row", rows[i]},
+                        {"largest.rows", sizes[i]},
+                        {"largest.row", rows[i]},
                         {"broadcast.rows", 2 * sizes[i]},
                         {"broadcast.row", 2 * rows[i]},
                         {"elementwise", sizes[i]},

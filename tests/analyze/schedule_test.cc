@@ -116,15 +116,17 @@ TEST(Schedule, NodesAreAStreamOfTheirOwn) {
   EXPECT_EQ(laid.busy[static_cast<size_t>(Stream::Inside)], 0);
 }
 
-// Hybrid sharding: what is left of a layer's gradients after they were scattered over the devices of
-// a node is summed over the nodes at once; gradients that are only summed go in buckets of 25 MiB.
+// Hybrid sharding: what is left of a layer's gradients after they were scattered over the devices
+// of a node is summed over the nodes at once; gradients that are only summed go in buckets of 25
+// MiB.
 TEST(Schedule, WhatWasScatteredIsSummedAtOnce) {
   auto sums = [](const char* from, const char* to) {
     std::string args, types, names, plain;
     for (int i = 0; i < 16; ++i) {
       const char* comma = i ? ", " : "";
-      args += fmt::format("{}%a{}: tensor<8192x1024xbf16> {{sdy.sharding = #sdy.sharding<@mesh, {}>}}",
-                          comma, i, from);
+      args +=
+          fmt::format("{}%a{}: tensor<8192x1024xbf16> {{sdy.sharding = #sdy.sharding<@mesh, {}>}}",
+                      comma, i, from);
       types += fmt::format("{}tensor<8192x1024xbf16> {{sdy.sharding = #sdy.sharding<@mesh, {}>}}",
                            comma, to);
       names += fmt::format("{}%a{}", comma, i);
