@@ -147,7 +147,8 @@ class Holder {
       const NodeId id = body.nodes[at];
       const Node& node = graph_.node(id);
       int ready = -1;
-      bool follows = node.attrs.has(kRunsEarlyAttr);
+      const std::optional<KernelUse> use = kernel_use(node);
+      bool follows = use && use->is_early;
       for (ValueId operand : node.operands) {
         ready = std::max(ready, there_[operand.index]);
         const NodeId maker = graph_.value(operand).producer;
@@ -164,7 +165,8 @@ class Holder {
   // The derivative of a clamp reads what came out of it, if that is what the executor keeps.
   ValueId read_by(const Node& node, size_t i) const {
     const ValueId operand = node.operands[i];
-    if (node.attrs.get_int(kReadsResultAttr, -1) != static_cast<int64_t>(i)) return operand;
+    const std::optional<KernelUse> use = kernel_use(node);
+    if (!use || use->clamped != static_cast<double>(i)) return operand;
     const auto known = clamped_.find(operand);
     return known == clamped_.end() ? operand : known->second;
   }

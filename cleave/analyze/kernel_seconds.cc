@@ -11,7 +11,7 @@
 namespace cleave::analyze {
 namespace {
 
-constexpr size_t kHeader = 9;  // numbers of a mark before those of operands and results
+constexpr size_t kHeader = 11;  // numbers of a mark before those of operands and results
 
 }  // namespace
 
@@ -30,6 +30,8 @@ std::optional<KernelUse> kernel_use(const Node& node) {
   use.workspace = array->floats[6];
   use.gaps = array->floats[7];
   use.reorders = array->floats[8] != 0;
+  use.is_early = array->floats[9] != 0;
+  use.clamped = array->floats[10];
   auto next = array->floats.begin() + kHeader;
   auto take = [&](std::vector<double>& list, size_t count) {
     list.assign(next, next + static_cast<ptrdiff_t>(count));
@@ -46,7 +48,7 @@ void set_kernel_use(Node& node, const KernelUse& use) {
                        {},
                        {use.launches, use.works, use.is_library ? 1.0 : 0.0, use.attention,
                         use.is_backward ? 1.0 : 0.0, use.least_us, use.workspace, use.gaps,
-                        use.reorders ? 1.0 : 0.0}};
+                        use.reorders ? 1.0 : 0.0, use.is_early ? 1.0 : 0.0, use.clamped}};
   for (const std::vector<double>* list : {&use.reads, &use.writes, &use.spills})
     array.floats.insert(array.floats.end(), list->begin(), list->end());
   node.attrs.set(kKernelAttr, std::move(array));

@@ -89,8 +89,9 @@ std::map<ValueId, ValueId> clamped_values(const Graph& graph) {
   return clamped;
 }
 
-void read_clamped(Graph& graph, Graph& copy) {
+std::vector<std::pair<NodeId, size_t>> read_clamped(Graph& graph) {
   const std::map<ValueId, ValueId> clamped = clamped_values(graph);
+  std::vector<std::pair<NodeId, size_t>> changed;
   graph.walk([&](NodeId id) {
     Node& node = graph.node(id);
     if (!is<op::Compare>(node)) return;
@@ -99,10 +100,11 @@ void read_clamped(Graph& graph, Graph& copy) {
       if (known == clamped.end() || !is_constant(graph, node.operands[1 - i])) continue;
       const NodeId clamp = graph.value(known->second).producer;
       if (graph.node(clamp).parent != node.parent || !(clamp < id)) continue;
-      node.attrs.set(kReadsResultAttr, int_attr(static_cast<int64_t>(i)));
-      copy.node(id).operands[i] = known->second;
+      node.operands[i] = known->second;
+      changed.emplace_back(id, i);
     }
   });
+  return changed;
 }
 
 bool counts_as_tensor(const Graph& graph, ValueId value, double largest_bytes) {

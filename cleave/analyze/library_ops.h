@@ -1,7 +1,7 @@
 #pragma once
 
 #include <map>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cleave/graph/graph.h"
@@ -38,16 +38,9 @@ bool is_made_of_positions(const Graph& graph, ValueId value);
 // it: the next op has it anyway. In the module, the derivative compares what went in. By what goes
 // into a maximum or minimum with a constant, what comes out; of each value the first one.
 std::map<ValueId, ValueId> clamped_values(const Graph& graph);
-// A comparison of such a value with a constant, of a derivative: `cleave.reads_result`.
-inline constexpr std::string_view kReadsResultAttr = "cleave.reads_result";
-// Marks such comparisons of `graph`, and lets those of `copy`, which has the same nodes, take what
-// came out. Values of `copy` may then differ where the clamp's two operands are equal.
-void read_clamped(Graph& graph, Graph& copy);
-
-// A framework that takes derivatives op by op computes those of a product by its two operands one
-// after the other. A module may have that by the weight much later, where the optimizer asks for
-// it. A product that runs as soon as its operands are there: `cleave.runs_early`.
-inline constexpr std::string_view kRunsEarlyAttr = "cleave.runs_early";
+// Lets comparisons of such a value with a constant, which derivatives make, take what came out.
+// Returns their nodes and the operand. Values then differ where the clamp's operands are equal.
+std::vector<std::pair<NodeId, size_t>> read_clamped(Graph& graph);
 
 // By node: whether it is part of an update of arguments that are given away, as an optimizer makes
 // it: elementwise ops between such arguments and the results that take their place. What has no
