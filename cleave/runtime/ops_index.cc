@@ -196,21 +196,26 @@ Values gather_elements_form(GraphBuilder& b, Params params) {
   return {b.emit("stablehlo.gather", {x, at}, std::move(attrs))};
 }
 
-constexpr const char* kCombine[] = {nullptr, "stablehlo.add", "stablehlo.multiply",
-                                    "stablehlo.minimum", "stablehlo.maximum"};
 enum PlaceOp : int64_t { kSet, kAdd, kMul, kMin, kMax };
+
+// What becomes of an old and a new element.
+ValueId combine(GraphBuilder& b, int64_t op, ValueId old, ValueId value) {
+  if (op == kAdd) return b.binary("stablehlo.add", old, value);
+  if (op == kMul) return b.binary("stablehlo.multiply", old, value);
+  if (op == kMin) return b.binary("stablehlo.minimum", old, value);
+  return op == kMax ? b.binary("stablehlo.maximum", old, value) : value;
+}
 
 // params: the op, then those of gather_elements_form; the last operand are the values.
 Values scatter_elements_form(GraphBuilder& b, Params params) {
   const ValueId x = b.arg(0), at = places(b, params.subspan(2));
   const ValueId values = b.arg(params.size() - 1);
   const DType dtype = b.dtype(x);
-  const char* op = kCombine[params[0]];
   AttrDict attrs;
   attrs.set(kScatterDims, scatter_attr(map_of(b, at, params.subspan(1))));
   return emit_with_body(
       b, "stablehlo.scatter", {x, at, values}, {b.type(x)}, std::move(attrs), {dtype, dtype},
-      [&](GraphBuilder& r) { r.finish({op ? r.binary(op, r.arg(0), r.arg(1)) : r.arg(1)}); });
+      [&](GraphBuilder& r) { r.finish({combine(r, params[0], r.arg(0), r.arg(1))}); });
 }
 
 std::vector<int64_t> element_params(const IndexPlan& plan) {
@@ -274,7 +279,7 @@ Values put_runs_form(GraphBuilder& b, Params params) {
     values = b.emit("stablehlo.reverse", {values}, std::move(attrs));
   }
   const ValueId placed = padded(values, neutral(b, params[0], b.dtype(x)));
-  if (params[0] != kSet) return {b.binary(kCombine[params[0]], x, placed)};
+  if (params[0] != kSet) return {combine(b, params[0], x, placed)};
   const ValueId mask = padded(b.constant(1, DType::Bool, counts), b.constant(0, DType::Bool));
   return {b.emit("stablehlo.select", {mask, placed, x})};
 }

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from jax import lax, nn
 from jax.scipy import special
+from scipy import stats
 
 f32 = np.float32
 RUNTIME_TEST = pathlib.Path(os.environ["CLEAVE_COMMAND"]).parent / "tests" / "runtime_test"
@@ -27,7 +28,7 @@ RUNTIME_TEST = pathlib.Path(os.environ["CLEAVE_COMMAND"]).parent / "tests" / "ru
 def folder():
     with tempfile.TemporaryDirectory() as path:
         run = subprocess.run(
-            [str(RUNTIME_TEST), "--gtest_filter=*TensorOps*"],
+            [str(RUNTIME_TEST), "--gtest_filter=*TensorOps*:Distributions.*"],
             env={**os.environ, "CLEAVE_DUMP": path}, capture_output=True, text=True)
         assert run.returncode == 0, run.stdout[-4000:]
         yield pathlib.Path(path)
@@ -201,7 +202,7 @@ def at_runs(x, a, b, c):
 
 def at_elements(x, i, a, b):
     x, i = jnp.asarray(x), np.arange(4) * 2 + np.minimum(i, 1)
-    return [x.at[i].set(a), x.at[-1 - i].add(a), x.at[i].mul(a), x.at[i, 1:5:2].set(b), x.at[:2, np.arange(4)].add(0.5),
+    return [x.at[i].set(a), x.at[-1 - i].add(a), x.at[i].mul(a, unique_indices=True), x.at[i, 1:5:2].set(b), x.at[:2, np.arange(4)].add(0.5),
             x.at[i, np.arange(4)].set(b[:, 0])]
 
 
@@ -407,6 +408,7 @@ REFERENCE |= {
     "order": order,
     "searchsorted": searchsorted,
     "segments": segments,
+    "segment_sums": lambda x, ids: segments(x, ids, np.zeros(9, f32))[:2],
     "batch_norm": batch_norm,
     "group_norm": group_norm,
     "cross_entropy_options": cross_entropy_options,
@@ -453,6 +455,44 @@ def test_has_the_gradient_of_jax(folder, name):
         assert got.dtype == expected.dtype
         scale = max(1, np.abs(expected).max(initial=0))
         np.testing.assert_allclose(got / scale, expected / scale, rtol=1e-4, atol=1e-4)
+
+
+# Samples of the C++ test Distributions, by the distributions of SciPy that they should have.
+CONTINUOUS = {
+    "uniform": stats.uniform(), "normal": stats.norm(), "truncated_normal": stats.truncnorm(-1, 2),
+    "gumbel": stats.gumbel_r(), "exponential": stats.expon(), "laplace": stats.laplace(), "logistic": stats.logistic(),
+    "gamma_half": stats.gamma(0.5), "gamma_seven": stats.gamma(7), "beta": stats.beta(2, 0.5),
+    "chi_square": stats.chi2(3), "student_t": stats.t(9), "cauchy": stats.cauchy(),
+}
+DISCRETE = {
+    "rademacher": stats.rv_discrete(values=((-1, 1), (0.5, 0.5))), "bernoulli": stats.bernoulli(0.3),
+    "poisson_two": stats.poisson(2.5), "poisson_forty": stats.poisson(40.5),
+    "categorical": stats.rv_discrete(values=((0, 1, 2), (0.1, 0.2, 0.7))),
+    "choice": stats.rv_discrete(values=((1, 2, 5), (0.25, 0.5, 0.25))),
+}
+
+
+@pytest.mark.parametrize("name", CONTINUOUS)
+def test_has_its_distribution(folder, name):
+    sample = np.load(folder / f"drawn_{name}.npy").ravel()
+    assert stats.kstest(sample, CONTINUOUS[name].cdf).pvalue > 1e-3
+    rows = np.load(folder / f"drawn_{name}.npy")
+    if name != "cauchy":
+        assert abs(np.corrcoef(rows[:-1].ravel(), rows[1:].ravel())[0, 1]) < 0.025
+
+
+@pytest.mark.parametrize("name", DISCRETE)
+def test_has_its_frequencies(folder, name):
+    sample = np.load(folder / f"drawn_{name}.npy").ravel()
+    values, counts = np.unique(sample, return_counts=True)
+    expected = DISCRETE[name].pmf(values) * sample.size
+    often = expected > 5
+    observed = np.append(counts[often], counts[~often].sum())
+    wanted = np.append(expected[often], sample.size - expected[often].sum())
+    if wanted[-1] < 1e-9:
+        assert observed[-1] == 0
+        observed, wanted = observed[:-1], wanted[:-1]
+    assert stats.chisquare(observed, wanted, sum_check=False).pvalue > 1e-3
 
 
 def test_every_case_has_a_reference(folder):

@@ -29,7 +29,14 @@ inline Type i8(Shape shape) { return Type::tensor(DType::I8, std::move(shape)); 
 inline Type f64(Shape shape) { return Type::tensor(DType::F64, std::move(shape)); }
 
 std::vector<Case> index_cases();
+std::vector<Case> place_cases();
+std::vector<Case> literal_cases();
 std::vector<Case> factor_cases();
+std::vector<Case> factor_use_cases();
+std::vector<Case> matrix_cases();
 std::vector<Case> more_cases();
+std::vector<Case> arrange_cases();
+std::vector<Case> order_cases();
+std::vector<Case> norm_cases();
 
 }  // namespace cleave

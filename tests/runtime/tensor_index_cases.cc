@@ -40,6 +40,11 @@ std::vector<Case> index_cases() {
        },
        1000,
        true},
+  };
+}
+
+std::vector<Case> place_cases() {
+  return {
       {"at_runs",
        {f32({7, 6}), f32({6}), f32({3, 6}), f32({4, 1})},
        [](Args x) {
@@ -85,6 +90,11 @@ std::vector<Case> index_cases() {
        [](Args x) {
          return Results{x[0](x[1]), x[0](x[2])};
        }},
+  };
+}
+
+std::vector<Case> literal_cases() {
+  return {
       {"literals",
        {},
        [](Args) {

@@ -45,6 +45,11 @@ std::vector<Case> more_cases() {
          return Results{nan_to_num(a), nan_to_num(-a, 2), nansum(where(is_inf(a), 0, a), {1}),
                         nanmean(where(is_inf(a), 0, a), {0}), count_nonzero(relu(x[0]), {1})};
        }},
+  };
+}
+
+std::vector<Case> arrange_cases() {
+  return {
       {"arrange",
        {f32({7, 6, 4})},
        [](Args x) {
@@ -79,6 +84,11 @@ std::vector<Case> more_cases() {
        },
        1000,
        true},
+  };
+}
+
+std::vector<Case> order_cases() {
+  return {
       {"order",
        {f32({7, 6})},
        [](Args x) {
@@ -98,6 +108,14 @@ std::vector<Case> more_cases() {
          const Tensor sorted = sort(round(x[0] * 4)), values = round(x[1] * 4);
          return Results{searchsorted(sorted, values), searchsorted(sorted, values, true)};
        }},
+      {"segment_sums",
+       {f32({9, 4}), i32({9})},
+       [](Args x) {
+         const Tensor ids = minimum(x[1], 6) - 1;
+         return Results{segment_sum(x[0], ids, 5), segment_mean(x[0], ids, 5)};
+       },
+       1000,
+       true},
       {"segments",
        {f32({9, 4}), i32({9}), f32({9})},
        [](Args x) {
@@ -106,6 +124,11 @@ std::vector<Case> more_cases() {
                         segment_max(x[0], ids, 3), segment_min(x[0], ids, 5),
                         bincount(ids, 5),          bincount(ids, 4, x[2])};
        }},
+  };
+}
+
+std::vector<Case> norm_cases() {
+  return {
       {"batch_norm",
        {f32({6, 5, 4}), f32({4}), f32({4}), f32({4}), f32({4})},
        [](Args x) {

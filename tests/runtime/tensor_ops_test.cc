@@ -400,9 +400,10 @@ std::vector<Case> layer_cases() {
 const std::vector<Case>& cases() {
   static const std::vector<Case> list = [] {
     std::vector<Case> all;
-    for (auto family :
-         {arithmetic_cases, function_cases, creation_cases, reduction_cases, shape_cases,
-          indexing_cases, linalg_cases, layer_cases, index_cases, factor_cases, more_cases})
+    for (auto family : {arithmetic_cases, function_cases, creation_cases, reduction_cases,
+                        shape_cases, indexing_cases, linalg_cases, layer_cases, index_cases,
+                        place_cases, literal_cases, factor_cases, factor_use_cases, matrix_cases,
+                        more_cases, arrange_cases, order_cases, norm_cases})
       for (Case& each : family()) all.push_back(std::move(each));
     return all;
   }();
@@ -462,6 +463,44 @@ TEST_P(TensorOps, mean_the_same_in_every_layout) {
       const Comparison comparison = compare(results[i].to_host(), plain[i].to_host(), test.units);
       EXPECT_TRUE(comparison.same)
           << test.name << ", result " << i << ", inputs " << layouts << ": " << comparison.first;
+    }
+  }
+}
+
+// x as a sum over axis z that is pending: each device along it holds a half.
+Tensor as_pending(const Tensor& x, const Mesh& mesh, const PartitionSpec& spec) {
+  const Tensor half = x * 0.5;
+  PartitionSpec parts = spec;
+  parts.entries.insert(parts.entries.begin(), "z");
+  return sum(stack({half, half}).shard(mesh, parts), {0});
+}
+
+TEST_P(TensorOps, mean_the_same_on_lines_and_cubes_and_of_pending_sums) {
+  const Case& test = cases()[GetParam()];
+  const std::vector<Tensor> inputs = inputs_of(test);
+  const Results plain = test.run(inputs);
+  const Mesh line{{"x", 5}}, cube{{"x", 2}, {"y", 3}, {"z", 2}};
+  for (size_t k = 0; k < 4 && !inputs.empty(); ++k) {
+    std::vector<Tensor> sharded;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Shape& shape = inputs[i].shape();
+      PartitionSpec spec = spec_of(shape, k + 3 * i + GetParam());
+      if (k == 0) {
+        spec = P();
+        spec.entries.resize(shape.size());
+        if (!shape.empty()) spec.entries[(i + GetParam()) % shape.size()] = "x";
+        sharded.push_back(inputs[i].shard(line, spec));
+      } else if (is_float(inputs[i].dtype()) && (k + i) % 3 != 0) {
+        sharded.push_back(as_pending(inputs[i], cube, spec));
+      } else {
+        sharded.push_back(inputs[i].shard(cube, spec));
+      }
+    }
+    const Results results = test.run(sharded);
+    for (size_t i = 0; i < results.size(); ++i) {
+      const Comparison comparison = compare(results[i].to_host(), plain[i].to_host(), test.units);
+      EXPECT_TRUE(comparison.same)
+          << test.name << ", result " << i << ", layouts " << k << ": " << comparison.first;
     }
   }
 }
