@@ -24,11 +24,10 @@ void check_real(std::string_view op, DType dtype) {
 
 DType drawn_type(DType dtype) { return dtype == DType::F64 ? DType::F64 : DType::F32; }
 
-// In (0, 1): its logarithm is finite.
+// In (0, 1), symmetric: the middles of the cells of which `uniform` gives the lower ends. A 0 that
+// is merely made positive would be an outlier, of 87 for exponentials.
 Tensor open_unit(const Tensor& key, const Shape& shape, DType dtype) {
-  const double least =
-      dtype == DType::F64 ? std::numeric_limits<double>::min() : std::numeric_limits<float>::min();
-  return maximum(uniform(key, shape, 0, 1, dtype), least);
+  return uniform(key, shape, 0, 1, dtype) + (dtype == DType::F64 ? 0x1p-53 : 0x1p-24);
 }
 
 Tensor parameter(std::string_view op, const Operand& given, const Shape& shape, DType dtype) {
@@ -137,9 +136,7 @@ Tensor exponential(const Tensor& key, const Shape& shape, DType dtype) {
 }
 Tensor laplace(const Tensor& key, const Shape& shape, DType dtype) {
   check_real("laplace", dtype);
-  const double low =
-      drawn_type(dtype) == DType::F64 ? std::nextafter(-1.0, 0.0) : std::nextafter(-1.0f, 0.0f);
-  const Tensor u = maximum(uniform(key, shape, -1, 1, drawn_type(dtype)), low);
+  const Tensor u = open_unit(key, shape, drawn_type(dtype)) * 2 - 1;
   return cast(sign(u) * -log1p(-abs(u)), dtype);
 }
 Tensor logistic(const Tensor& key, const Shape& shape, DType dtype) {
