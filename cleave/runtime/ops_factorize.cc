@@ -14,6 +14,7 @@
 #include "cleave/runtime/ops_reduction.h"
 #include "cleave/runtime/ops_shape.h"
 #include "cleave/runtime/record.h"
+#include "cleave/runtime/stopped.h"
 
 namespace cleave {
 namespace {
@@ -240,11 +241,42 @@ LogDet slogdet(const Tensor& a) {
   return {prod(sign(entries), {-1}) * parity(parts[2], x.dtype()), sum(log(abs(entries)), {-1})};
 }
 
+namespace {
+
+// The value of `exact`, with the derivatives of `smooth`, which differs from it by rounding alone
+// (or is not finite, of a singular matrix).
+Tensor with_derivatives(const Tensor& exact, const Tensor& smooth) {
+  const Tensor none = smooth - stopped(smooth);
+  return exact + where(is_finite(abs(none)), none, 0);
+}
+
+// LAPACK's factors, differentiated in few ops. With r held still, a r^-1 has columns that are
+// orthonormal but for rounding, so Cholesky's factor l of their products is the identity, and
+// q = a r^-1 l^-H, r = l^H r are the factors of `a` as functions of `a`, to every order.
+Qr smooth_qr(const Tensor& a, const Tensor& q, const Tensor& r) {
+  const int64_t k = q.dim(-1);
+  const Tensor left = slice_dim(a, -1, 0, k), still = stopped(slice_dim(r, -1, 0, k));
+  const Tensor near = triangular_solve(still, left, {.left = false, .lower = false});
+  const Tensor products = matmul(adjoint_of(near), near);
+  const Tensor l = tril(cholesky((products + adjoint_of(products)) / 2));
+  const Tensor upper = adjoint_of(l);
+  const Tensor columns = triangular_solve(upper, near, {.left = false, .lower = false});
+  Tensor rows = matmul(upper, still);
+  if (a.dim(-1) > k) rows = concat({rows, matmul(adjoint_of(columns), slice_dim(a, -1, k))}, -1);
+  return {with_derivatives(q, columns), with_derivatives(r, rows)};
+}
+
+}  // namespace
+
 Qr qr(const Tensor& a, bool full) {
   const Tensor x = as_matrices("qr", a, false);
   const int64_t params[] = {full ? a.dim(-2) : std::min(a.dim(-2), a.dim(-1))};
-  const std::vector<Tensor> parts = record(qr_form, params, {&x, 1});
-  return {parts[0], triu(parts[1])};
+  const bool is_smooth = params[0] <= a.dim(-1) && a.size() > 0;
+  const bool is_traced = is_smooth && (x.is_traced() || trace_level() != 0);
+  const Tensor factored = is_traced ? stopped(x) : x;
+  const std::vector<Tensor> parts = record(qr_form, params, {&factored, 1});
+  const Tensor r = triu(parts[1]);
+  return is_traced ? smooth_qr(x, parts[0], r) : Qr{parts[0], r};
 }
 
 Svd svd(const Tensor& a, bool full) {
