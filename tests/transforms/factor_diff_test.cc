@@ -47,6 +47,26 @@ TEST(FactorDerivatives, OfSolutionsToTheSecondOrder) {
   expect_derivative([](const Tensor& x) { return det(x) + slogdet(x).logabs; }, some(4, 4));
 }
 
+TEST(FactorDerivatives, FactorsOfSingularMatricesInATraceAreThoseOfLapack) {
+  const Tensor x = stack({zeros({3, 3}, DType::F64), ramp({3, 1}) * ramp({3}), some(3, 3)});
+  const auto both = [](const Tensor& a) {
+    const Qr parts = qr(a);
+    return std::make_pair(parts.q, parts.r);
+  };
+  const auto [q, r] = vmap(both)(x);
+  const Qr plain = qr(x);
+  expect_near(q, plain.q);
+  expect_near(r, plain.r);
+}
+
+TEST(FactorDerivatives, OfCholeskyFactors) {
+  expect_derivative(
+      [](const Tensor& x) {
+        return weighted(tril(cholesky(matmul(x, transpose(x)) + eye(4, {}, DType::F64))));
+      },
+      some(4, 4));
+}
+
 TEST(FactorDerivatives, GradientsOfQrAreFewOps) {
   const Tensor x = some(64, 64);
   const auto both = trace([](const Tensor& a) {
