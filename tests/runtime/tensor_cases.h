@@ -18,6 +18,7 @@ struct Case {
   Results (*run)(Args);
   double units = 1000;
   bool smooth = false;  // gradients and vmap are tested too
+  bool traced = true;   // false: sizes depend on values
 };
 
 inline Type f32(Shape shape) { return Type::tensor(DType::F32, std::move(shape)); }

@@ -89,7 +89,10 @@ std::vector<Case> place_cases() {
        {f32({7, 6}), b1({7}), b1({7, 6})},
        [](Args x) {
          return Results{x[0](x[1]), x[0](x[2])};
-       }},
+       },
+       1000,
+       false,
+       false},
   };
 }
 

@@ -565,6 +565,21 @@ TEST_P(TensorOps, maps_over_examples) {
   }
 }
 
+TEST_P(TensorOps, mean_the_same_when_planned) {
+  const Case& test = cases()[GetParam()];
+  const std::vector<Tensor> inputs = inputs_of(test);
+  if (inputs.empty() || !test.traced) return;
+  const Results plain = test.run(inputs);
+  const auto function = [&](const std::vector<Tensor>& x) { return test.run(x); };
+  const Results results = autoshard(function, Mesh{{"x", 2}, {"y", 3}})(inputs);
+  ASSERT_EQ(results.size(), plain.size());
+  for (size_t i = 0; i < results.size(); ++i) {
+    ASSERT_EQ(results[i].type(), plain[i].type()) << test.name;
+    const Comparison comparison = compare(results[i].to_host(), plain[i].to_host(), test.units);
+    EXPECT_TRUE(comparison.same) << test.name << ", result " << i << ": " << comparison.first;
+  }
+}
+
 // Every pair of dtypes, for the reference to read: "i8 f16 f16".
 TEST(TensorOpsTable, promotion_is_symmetric_and_idempotent) {
   std::string lines;

@@ -67,6 +67,24 @@ TEST(FactorDerivatives, OfCholeskyFactors) {
       some(4, 4));
 }
 
+TEST(FactorDerivatives, BatchesOfMatricesAreSolvedWhereTheyLie) {
+  const Mesh mesh{{"x", 2}, {"y", 2}};
+  const Tensor a = (ramp({8, 3, 3}) + eye(3, {}, DType::F64) * 4).shard(mesh, P({"x", "y"}));
+  const Tensor b = ramp({8, 3}).shard(mesh, P({"x", "y"}));
+  const auto loss = [](const Tensor& m, const Tensor& v) {
+    return solve(m, v) * det(m) + svd(m).s + eigh(m).values + matmul(qr(m).q, v);
+  };
+  CommLog log;
+  const Tensor all = vmap(loss)(a, b);
+  all.evaluate();
+  const Tensor slopes =
+      vmap(grad([&](const Tensor& m, const Tensor& v) { return sum(loss(m, v)); }))(a, b);
+  slopes.evaluate();
+  inv(a).evaluate();
+  EXPECT_EQ(to_string(log), "");
+  EXPECT_EQ(to_string(slopes.sharding()), R"([{"x", "y"}, {}, {}])");
+}
+
 TEST(FactorDerivatives, GradientsOfQrAreFewOps) {
   const Tensor x = some(64, 64);
   const auto both = trace([](const Tensor& a) {
