@@ -27,7 +27,8 @@ struct TreeSpec {
 };
 
 enum class ShardMapMode : uint8_t {
-  Auto,    // f is written for whole tensors; propagation decides what the specs leave open
+  Auto,    // f is written for whole tensors; propagation decides what the specs leave open. Axes
+           // that an operand of an op is to keep replicated are taken by none of its results
   Manual,  // f sees its device's part and calls collectives (cleave/runtime/ops_collective.h); a
            // leaf without a spec is replicated
 };
@@ -48,6 +49,7 @@ std::vector<std::optional<PartitionSpec>> leaf_specs(const std::vector<TreeSpec>
                                                      const std::vector<std::string>& names);
 Tensor placed(const Tensor& leaf, const std::optional<PartitionSpec>& spec, const MeshPtr& mesh);
 std::vector<Tensor> run_auto(Trace trace, std::span<const Tensor> leaves, const MeshPtr& mesh,
+                             const std::vector<std::optional<PartitionSpec>>& in,
                              const std::vector<std::optional<PartitionSpec>>& out);
 Tensor local_position();  // tensor<1xi32>; its value does not matter
 // A tensor of the type that a device sees; its value does not matter.
@@ -127,7 +129,7 @@ auto shard_map(F f, const Mesh& mesh, ShardMapOptions options) {
     const auto out = result_specs(options.out, call.result);
     const std::vector<Tensor> results =
         manual ? run_manual(call.trace, leaves, in, out, mesh, options.check_replication)
-               : run_auto(std::move(call.trace), leaves, mesh, out);
+               : run_auto(std::move(call.trace), leaves, mesh, in, out);
     return with_leaves(std::move(call.result), results);
   };
 }
