@@ -1,7 +1,6 @@
 #include "cleave/plan/heuristic_backward.h"
 
 #include <algorithm>
-#include <set>
 
 #include "cleave/graph/op_def.h"
 #include "cleave/graph/op_rule.h"
@@ -34,8 +33,35 @@ ValueId BackwardFinder::behind_converts(ValueId value) const {
   }
 }
 
+BackwardFinder::Values BackwardFinder::following(ValueId value) const {
+  Values after{value};
+  std::vector<ValueId> open{value};
+  while (!open.empty()) {
+    const ValueId next = open.back();
+    open.pop_back();
+    for (const Use& use : uses_.uses(next))
+      for (ValueId result : graph_.node(use.node).results)
+        if (after.insert(result).second) open.push_back(result);
+  }
+  return after;
+}
+
+bool BackwardFinder::is_constant(ValueId value) const {
+  Values seen{value};
+  std::vector<ValueId> open{value};
+  while (!open.empty()) {
+    const NodeId producer = graph_.value(open.back()).producer;
+    open.pop_back();
+    if (!producer.valid()) return false;  // an argument
+    for (ValueId operand : graph_.node(producer).operands)
+      if (seen.insert(operand).second) open.push_back(operand);
+  }
+  return true;
+}
+
 bool BackwardFinder::has_gradient(NodeId id, const OpShardingRule& rule) const {
   const Node& node = graph_.node(id);
+  const Values after = following(node.results[0]);
   const ValueId x = behind_converts(node.operands[0]);
   // Converted values are the same activations.
   std::vector<ValueId> same{x};
@@ -44,12 +70,12 @@ bool BackwardFinder::has_gradient(NodeId id, const OpShardingRule& rule) const {
       if (is<op::Convert>(graph_.node(use.node))) same.push_back(graph_.node(use.node).results[0]);
   for (ValueId value : same)
     for (const Use& use : uses_.uses(value))
-      if (use.node != id && is_gradient(node, rule, graph_.node(use.node))) return true;
-  return is_updated(node);
+      if (use.node != id && is_gradient(node, rule, graph_.node(use.node), after)) return true;
+  return is_updated(node, after);
 }
 
-bool BackwardFinder::is_gradient(const Node& forward, const OpShardingRule& rule,
-                                 const Node& other) const {
+bool BackwardFinder::is_gradient(const Node& forward, const OpShardingRule& rule, const Node& other,
+                                 const Values& after) const {
   if (other.operands.size() != 2 || other.results.size() != 1 || !other.regions.empty() ||
       !has_elements_of(graph_.result_type(other), graph_.operand_type(forward, 1)))
     return false;
@@ -59,6 +85,8 @@ bool BackwardFinder::is_gradient(const Node& forward, const OpShardingRule& rule
   const ValueId x = behind_converts(forward.operands[0]);
   for (size_t i = 0; i < 2; ++i) {
     if (behind_converts(other.operands[i]) != x) continue;
+    const ValueId dy = other.operands[1 - i];
+    if (!after.contains(dy) && !is_constant(dy)) continue;
     const TensorFactors &before = rule.operands[0], &after = back->operands[i];
     bool swapped = before.size() == after.size();
     for (size_t d = 0; swapped && d < before.size(); ++d) {
@@ -74,22 +102,13 @@ bool BackwardFinder::is_gradient(const Node& forward, const OpShardingRule& rule
   return false;
 }
 
-bool BackwardFinder::is_updated(const Node& forward) const {
+bool BackwardFinder::is_updated(const Node& forward, const Values& after) const {
   const ValueId w = behind_converts(forward.operands[1]);
   if (graph_.value(w).producer.valid()) return false;  // no argument
-  std::set<ValueId> after{forward.results[0]};
-  std::vector<ValueId> open{forward.results[0]};
-  while (!open.empty()) {
-    const ValueId value = open.back();
-    open.pop_back();
-    for (const Use& use : uses_.uses(value))
-      for (ValueId result : graph_.node(use.node).results)
-        if (after.insert(result).second) open.push_back(result);
-  }
   for (ValueId result : graph_.node(graph_.terminator(body_)).operands) {
     if (!(graph_.type(result) == graph_.type(w)) || !after.contains(result)) continue;
     // Back through elementwise ops alone.
-    std::set<ValueId> seen{result};
+    Values seen{result};
     std::vector<ValueId> path{result};
     while (!path.empty()) {
       const ValueId value = path.back();
