@@ -236,7 +236,9 @@ class Heuristic {
     for (uint32_t i = 0; i < names_.nodes.size(); ++i) {
       const Node& node = graph_.node({i});
       if (names_.nodes[i].empty() || node.def->has(kTerminator) || node.operands.empty()) continue;
-      if (node.regions.empty() && !node.def->opaque && !node.def->rule)
+      const bool flows =
+          !node.regions.empty() || node.def->has(kDataFlow) || node.def->has(kSameValue);
+      if (!flows && !op_rule(graph_, node).to_run(node))
         say(fmt::format("  Warning: {} has no rule; nothing spreads through it", names_.nodes[i]));
       for (ValueId result : node.results)
         if (is_ranked_tensor(graph_.type(result)) && graph_.type(result).rank() > 0 &&

@@ -23,7 +23,10 @@ bool is_used(const AxisRef& axis, const ShardingSpec& spec) {
 }  // namespace
 
 void Partitioner::wish(ValueId source, const ShardingSpec& spec) {
-  if (says_more(spec)) wishes_[source] = spec;
+  if (says_more(spec))
+    wishes_[source] = spec;
+  else
+    wishes_.erase(source);  // of the function in another layout
 }
 
 ShardingSpec Partitioner::with_wishes(ValueId source, ShardingSpec spec) const {

@@ -89,6 +89,10 @@ TEST(Heuristic, WarnsOfOpsWithoutARuleAndNodesWithoutASolution) {
       ", " + tensor(8, 8) + "\n}\n";
   const Told told = heuristic(module, "x=4");
   EXPECT_THAT(told.lines, Contains(HasSubstr("Warning: tanh.0 has no solution")));
+  const std::string unknown = "func.func @main(%y: " + tensor(8, 8) + ") -> " + tensor(8, 8) +
+                              " {\n  %0 = \"my.op\"(%y) : (" + tensor(8, 8) + ") -> " +
+                              tensor(8, 8) + "\n  return %0 : " + tensor(8, 8) + "\n}\n";
+  EXPECT_THAT(heuristic(unknown, "x=4").lines, Contains(HasSubstr("has no rule; nothing spreads")));
 }
 
 TEST(Backward, IsFoundInATrainStepAndNotInAForwardPass) {

@@ -138,7 +138,7 @@ TEST(Wishes, ThenLowerPrioritiesThenMoreShardsThenBytes) {
 // No result ever takes an axis that an operand holds replicated, and the numbers stay.
 RC_GTEST_PROP(Wishes, HoldForRandomLayouts, ()) {
   const MeshPtr mesh = shared_mesh(*random::mesh({3, 8, false}));
-  const Shape shape{6, 5};
+  const Shape shape{5, 5};
   const auto spec = [&] { return random::spec(mesh, shape, {true, false, true}); };
   const Tensor x = ramp(shape), w = ramp(shape);
   const Tensor a = x.with_sharding(spec()), b = w.with_sharding(spec());
@@ -154,7 +154,7 @@ RC_GTEST_PROP(Wishes, HoldForRandomLayouts, ()) {
       RC_ASSERT(std::abs(got[i] - want[i]) <= 1e-4 * (1 + std::abs(want[i])));
   };
   check(a * b, x * w);
-  check(matmul(a, transpose(b, {1, 0})), matmul(x, transpose(w, {1, 0})));
+  check(matmul(a, b), matmul(x, w));
 }
 
 // ---- shard_map ----
