@@ -118,9 +118,10 @@ class Tensor {
   const MeshPtr& mesh() const { return sharding().mesh; }
 
   // The value laid out in another way. `shard` and `with_sharding` are constraints, which compilers
-  // of a trace may move; `reshard` happens at its place. Open dimensions, priorities and axes
-  // that are to stay replicated are wishes to the propagation of a trace, and are kept there; they
-  // do not say where elements lie, so `sharding()` does not have them.
+  // of a trace may move; `reshard` happens at its place. `sharding()` has the axes that are to stay
+  // replicated, which no result of an op on this tensor takes, and the priorities of dimensions,
+  // which results inherit. Open dimensions are wishes to the propagation of a trace, and are kept
+  // there: an op on tensors follows from its operands, whether they are open or not.
   Tensor shard(const Mesh& mesh, const PartitionSpec& spec) const;
   Tensor with_sharding(const PartitionSpec& spec) const;  // on the mesh that it has
   Tensor with_sharding(const ShardingSpec& spec) const;
