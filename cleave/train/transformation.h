@@ -31,12 +31,12 @@ NamedLeaves named_leaves(const T& tree) {
 //
 //   Mask{.only = {"layers*.w"}}              these alone
 //   Mask{.except = {"*.norm", "*.b"}}        all others
-//   Mask{.min_rank = 2}                      matrices, whatever their names are
+//   Mask{.min_rank = 2}                      no vectors, whatever their names are
 //
 // All that is said must hold. Without anything: all parameters.
 struct Mask {
   std::vector<std::string> only = {}, except = {};
-  int64_t min_rank = 0;
+  int64_t min_rank = 0, max_rank = 64;
 
   bool takes(const std::string& name, const Tensor& param) const;
 };

@@ -59,7 +59,9 @@ Optimizer multi_steps(Optimizer inner, int64_t every);
 // updates on as they are.
 //   auto smooth = averaged_weights(state, params);        // for evaluation
 struct AverageOptions {
-  bool debias = false;       // divide by 1 - decay^step; the average then begins at zero
+  // The average begins at zero, and averaged_weights divides it by 1 - decay^steps. Otherwise it
+  // begins at the parameters.
+  bool debias = false;
   std::string name = "ema";  // of the slot
 };
 Optimizer average_weights(double decay, AverageOptions options = {});
@@ -88,6 +90,9 @@ Tensor scale_loss(const Tensor& loss, const OptState& state);
 // The loss itself, for logs.
 Tensor unscale_loss(const Tensor& loss, const OptState& state);
 
+// The sum of numbers. If some of them are pending sums, even over different axes, all of them are
+// completed by one collective.
+Tensor sum_at_once(std::vector<Tensor> numbers);
 // The root of the sum of squares over all leaves: a number of f32, by one collective.
 Tensor global_norm(const std::vector<Tensor>& leaves);
 template <typename T>
