@@ -212,24 +212,25 @@ TEST_F(Checkpoint, AFailedSaveSaysWhy) {
               HasSubstr("cannot be written"));
 }
 
+struct Attention {
+  Tensor q, k;
+  template <typename V>
+  void visit(V&& v) {
+    v("q", q);
+    v("k", k);
+  }
+};
+struct Model {
+  std::vector<Attention> layers;
+  Tensor embed;
+  template <typename V>
+  void visit(V&& v) {
+    v("layers", layers);
+    v("embed", embed);
+  }
+};
+
 TEST_F(Checkpoint, NamesOfOthers) {
-  struct Attention {
-    Tensor q, k;
-    template <typename V>
-    void visit(V&& v) {
-      v("q", q);
-      v("k", k);
-    }
-  };
-  struct Model {
-    std::vector<Attention> layers;
-    Tensor embed;
-    template <typename V>
-    void visit(V&& v) {
-      v("layers", layers);
-      v("embed", embed);
-    }
-  };
   const std::vector<NameRule> rules{
       {"model.layers.{i}.self_attn.{m}_proj.weight", "layers[{i}].{m}", true},
       {"model.embed_tokens.weight", "embed"},
