@@ -88,7 +88,6 @@ TEST(Ranks, SaveTheirOwnShardsAndLoadAnyLayout) {
     for (int rank = 0; rank < world.size(); ++rank) {
       const SafetensorsFile file(folder.path() / "step_000002" /
                                  fmt::format("rank_{:05}.safetensors", rank));
-      EXPECT_FALSE(file.tensors().empty()) << text;
       for (const auto& [name, tensor] : file.tensors()) bytes += tensor.end - tensor.begin;
     }
     EXPECT_EQ(bytes, 9u * 8 * 4 + 16 * 3 * 2 + 4) << text;
