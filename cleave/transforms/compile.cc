@@ -90,7 +90,27 @@ Compiled::Compiled(Trace trace, std::span<const Tensor> leaves, const CompileOpt
     return;
   }
   if (trace.graph.meshes.empty()) trace.graph.meshes = {mesh};
-  Program program = cheaper_program(std::move(trace.graph), mesh);
+  take(cheaper_program(std::move(trace.graph), mesh), result_types, options);
+}
+
+Compiled::Compiled(Program program, std::span<const Type> args, std::vector<Tensor> captures,
+                   const CompileOptions& options)
+    : captures_(std::move(captures)), donated_(options.donate) {
+  const std::vector<Type> result_types = program.entry_function().result_types;
+  take(std::move(program), result_types, options);
+  for (size_t i = 0; i < args.size(); ++i) args_.push_back(shared_aval(args[i], layouts_[i]));
+}
+
+const std::vector<Tensor>& Compiled::place_captures() {
+  for (size_t i = 0; i < captures_.size(); ++i)
+    if (const ShardingSpec& layout = layouts_[args_.size() + i];
+        layout.mesh && !captures_[i].is_traced())
+      captures_[i] = captures_[i].with_sharding(layout);
+  return captures_;
+}
+
+void Compiled::take(Program program, std::span<const Type> result_types,
+                    const CompileOptions& options) {
   const RegionId body = program.entry_function().body;
   for (ValueId arg : program.graph.region(body).args) layouts_.push_back(program.layout(arg).spec);
   const Node end = program.graph.node(program.graph.terminator(body));

@@ -24,6 +24,9 @@ class Compiled {
  public:
   // `options.donate` counts leaves.
   Compiled(Trace trace, std::span<const Tensor> leaves, const CompileOptions& options);
+  // A program that exists, of a function of arguments of these types; `captures` come after them.
+  Compiled(Program program, std::span<const Type> args, std::vector<Tensor> captures,
+           const CompileOptions& options);
   ~Compiled();
 
   // Whether the leaves have the same types and layouts, or are laid out as the program lays out
@@ -31,8 +34,12 @@ class Compiled {
   bool fits(std::span<const Tensor> leaves) const;
   std::vector<Tensor> run(std::span<const Tensor> leaves);
   std::string description() const;
+  // Lays what f takes from outside out as the program wants it, once for all runs.
+  const std::vector<Tensor>& place_captures();
+  const std::vector<ShardingSpec>& layouts() const { return layouts_; }  // of all arguments
 
  private:
+  void take(Program program, std::span<const Type> result_types, const CompileOptions& options);
   void check_donated(std::span<const Tensor> inputs) const;
   std::vector<Tensor> run_xla(std::span<const Tensor> inputs, std::span<const Tensor> leaves);
 
