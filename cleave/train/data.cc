@@ -86,6 +86,8 @@ Dataset open_dataset(const std::vector<std::string>& files, const SampleOptions&
 Batches::Batches(Dataset data, const BatchOptions& options)
     : data_(std::move(data)), options_(options) {
   if (options.batch < 1) throw_user("a batch of {}: it must have at least one row", options.batch);
+  if (options.parts < 1 || options.batch % options.parts != 0)
+    throw_user("{} parts of a batch of {}: they must divide it", options.parts, options.batch);
   if (per_epoch() < 1)
     throw_user(
         "there are {} samples of {} tokens, fewer than a batch of {} takes; make the batch or the "
@@ -101,12 +103,24 @@ int64_t Batches::sample(int64_t step, int64_t row) const {
   return Permutation(data_.num_samples(), key).at(place);
 }
 
+Shape Batches::shape() const {
+  if (options_.parts == 1) return {options_.batch, data_.width()};
+  return {options_.parts, options_.batch / options_.parts, data_.width()};
+}
+
 Array Batches::read(int64_t step, const ShardSlice& part) const {
   Array result(DType::I32, part.size);
-  auto* row = result.data<int32_t>();
-  const auto width = static_cast<size_t>(part.size[1]);
-  for (int64_t i = 0; i < part.size[0]; ++i, row += width)
-    data_.read(sample(step, part.offset[0] + i), part.offset[1], {row, width});
+  auto* out = result.data<int32_t>();
+  const size_t rank = part.size.size();
+  const auto width = static_cast<size_t>(part.size[rank - 1]);
+  const int64_t rows = part.size[rank - 2], first = part.offset[rank - 2];
+  const int64_t begin = rank == 3 ? part.offset[0] : 0;
+  const int64_t end = rank == 3 ? begin + part.size[0] : 1;
+  for (int64_t each = begin; each < end; ++each)
+    for (int64_t i = 0; i < rows; ++i, out += width) {
+      const int64_t row = each * (options_.batch / options_.parts) + first + i;
+      data_.read(sample(step, row), part.offset[rank - 1], {out, width});
+    }
   return result;
 }
 

@@ -70,6 +70,8 @@ struct BatchOptions {
   int64_t batch = 8;
   uint64_t seed = 0;
   bool shuffle = true;  // every epoch in an order of its own; off: as in the files
+  // More than one: a batch is [parts, batch / parts, width], for gradients that are accumulated.
+  int64_t parts = 1;
 };
 
 class Batches {
@@ -79,14 +81,14 @@ class Batches {
 
   int64_t per_epoch() const { return data_.num_samples() / options_.batch; }
   int64_t epoch_of(int64_t step) const { return step / per_epoch(); }
-  Shape shape() const { return {options_.batch, data_.width()}; }
+  Shape shape() const;
   const Dataset& data() const { return data_; }
   // The sample in a row of batch `step`.
   int64_t sample(int64_t step, int64_t row) const;
 
   // A part of batch `step`, i32, and the whole of it.
   Array read(int64_t step, const ShardSlice& part) const;
-  Array read(int64_t step) const { return read(step, {{0, 0}, shape()}); }
+  Array read(int64_t step) const { return read(step, {Shape(shape().size()), shape()}); }
   // By device, what the devices of this process hold of the batch under a layout; other devices
   // have invalid arrays. Devices that hold the same part share it.
   std::vector<Array> read_shards(int64_t step, const ShardingSpec& spec) const;
