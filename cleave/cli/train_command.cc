@@ -37,7 +37,8 @@ class Progress : public train::RunObserver {
   Progress(const TrainArguments& arguments)
       : steps_(arguments.config.steps),
         quiet_(arguments.quiet || !speaks()),
-        terminal_(isatty(STDOUT_FILENO) != 0),
+        // mpirun gives ranks a terminal of its own, and passes on what they write to it.
+        terminal_(isatty(STDOUT_FILENO) != 0 && !World::is_rank()),
         every_(arguments.print_every) {
     if (every_ == 0) every_ = terminal_ ? 1 : std::max<int64_t>(1, steps_ / 100);
   }
