@@ -113,6 +113,8 @@ class Checkpoints {
  private:
   void save_step(int64_t step, const NamedLeaves& leaves, const PlainValues& values) const;
 
+  void finish(int64_t step, const std::filesystem::path& partial, const std::string& index) const;
+
   std::filesystem::path folder_;
   CheckpointOptions options_;
 };

@@ -38,8 +38,9 @@ class SafetensorsFile {
   // A copy of the elements; of a part, only its bytes are touched.
   Array read(const std::string& name) const;
   Array read(const std::string& name, const ShardSlice& part) const;
-  // The elements in the file, not to be written; valid while the view lives.
-  Array view(const std::string& name) const;
+  // The same into an array at `to`, which has the dtype of the tensor and is contiguous.
+  void read_into(const std::string& name, const ShardSlice& part, const Array& array,
+                 const Shape& to) const;
 
  private:
   std::filesystem::path path_;
