@@ -24,5 +24,6 @@ void add_ops_command(CLI::App& app);
 void add_hlo_command(CLI::App& app);
 void add_devices_command(CLI::App& app);
 void add_train_command(CLI::App& app);
+void add_generate_command(CLI::App& app);
 
 }  // namespace cleave::cli

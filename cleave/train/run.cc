@@ -184,6 +184,32 @@ RunConfig read_run_config(const fs::path& folder) {
   return run_config_from_json(read_input_file(path), path);
 }
 
+namespace {
+
+// The weights of a TrainState, under the names that they have there.
+struct SavedWeights {
+  models::Weights params;
+  template <typename Visitor>
+  void visit(Visitor&& v) {
+    v("params", params);
+  }
+};
+
+}  // namespace
+
+models::LanguageModel load_trained(const fs::path& folder, std::optional<int64_t> step,
+                                   const WeightLayout& layout) {
+  const RunConfig config = read_run_config(folder);
+  if (!latest_step(folder)) throw_user("{} has no checkpoint yet", folder.string());
+  models::LanguageModel model = model_of(config);
+  SavedWeights saved{model.weights};
+  if (layout)
+    for (auto& [name, weight] : saved.params) weight = layout(name, weight);
+  model.weights =
+      Checkpoints(folder / "checkpoints").load(saved, step, {.allow_extra = true}).params;
+  return model;
+}
+
 LoopEnd run_training(const RunConfig& config, const fs::path& folder, RunObserver& observer,
                      const std::stop_token& stop) {
   World* world = World::of_process();

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <stop_token>
 #include <string>
 
+#include "cleave/models/registry.h"
 #include "cleave/train/loop.h"
 #include "cleave/train/run_config.h"
 
@@ -43,5 +45,12 @@ LoopEnd run_training(const RunConfig& config, const std::filesystem::path& folde
 std::optional<int64_t> latest_step(const std::filesystem::path& folder);
 // The config of a training. Throws UserError if there is none.
 RunConfig read_run_config(const std::filesystem::path& folder);
+
+// The model of a training with the weights of a checkpoint, the latest if no step is given: laid
+// out as `layout` says, or whole on one device.
+using WeightLayout = std::function<Tensor(const std::string& name, const Tensor& weight)>;
+models::LanguageModel load_trained(const std::filesystem::path& folder,
+                                   std::optional<int64_t> step = {},
+                                   const WeightLayout& layout = {});
 
 }  // namespace cleave::train
