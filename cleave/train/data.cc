@@ -58,14 +58,19 @@ Dataset::Dataset(std::vector<TokenFile> files, const SampleOptions& options)
     const auto size = static_cast<double>(file.size());
     const auto begin = static_cast<int64_t>(std::llround(options.begin * size));
     const auto end = static_cast<int64_t>(std::llround(options.end * size));
-    const int64_t count = (end - begin - options.extra) / options.length;
-    if (count < 1)
-      throw_user("'{}' has {} tokens{}, and a sample takes {}; shorten --length, or take more text",
-                 file.name(), end - begin,
-                 end - begin == file.size() ? "" : " in the part that is asked for", width());
+    if (file.size() < width())
+      throw_user("'{}' has {} tokens, and a sample takes {}; shorten --length, or take more text",
+                 file.name(), file.size(), width());
     start_.push_back(begin);
-    first_.push_back(first_.back() + count);
+    first_.push_back(first_.back() +
+                     std::max<int64_t>(0, (end - begin - options.extra) / options.length));
   }
+  if (num_samples() == 0)
+    throw_user(
+        "the part [{}, {}) of '{}'{} has no sample of {} tokens; shorten --length, or make "
+        "the part larger",
+        options.begin, options.end, files_[0].name(),
+        files_.size() > 1 ? fmt::format(" and {} more files", files_.size() - 1) : "", width());
 }
 
 void Dataset::read(int64_t sample, int64_t begin, std::span<int32_t> out) const {

@@ -44,7 +44,7 @@ struct SampleOptions {
 };
 
 // Samples of `length + extra` tokens, one after the other in each file; what is left at the end of
-// a file is not used.
+// a file's part is not used.
 class Dataset {
  public:
   Dataset(std::vector<TokenFile> files, const SampleOptions& options);

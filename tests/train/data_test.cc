@@ -98,6 +98,8 @@ TEST_F(Data, WrongFilesAreNamedOnOneLine) {
   const std::string short_file = counting("short.bin", 7);
   EXPECT_THAT(error_of([&] { open_dataset({short_file}, {.length = 8}); }),
               HasSubstr("has 7 tokens, and a sample takes 8"));
+  EXPECT_THAT(error_of([&] { open_dataset({short_file}, {.length = 7, .begin = 0.5}); }),
+              HasSubstr("has no sample of 7 tokens"));
   const Dataset data = open_dataset({short_file}, {.length = 7, .vocab = 5});
   EXPECT_THAT(error_of([&] { Batches(data, {.batch = 2}); }),
               HasSubstr("there are 1 samples of 7 tokens, fewer than a batch of 2"));
