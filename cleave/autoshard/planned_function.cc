@@ -220,7 +220,8 @@ plan::PlannerOptions PlannedFunction::planner_options() const {
     how.time_limit = 1e6;
   }
   if (options_.solver == "mip") how.solver = plan::PlanSolver::Mip;
-  if (options_.debug || options_.trace) how.trace = [this](const std::string& line) { say(line); };
+  if (options_.debug || options_.trace)
+    how.trace = [this](const std::string& line) { say("  solver: " + line); };
   return how;
 }
 
@@ -270,32 +271,41 @@ void PlannedFunction::make_plan(int64_t devices) {
     plan_.source = "autoshard";
   }
   if (!mesh_) mesh_ = shared_mesh(*plan_.mesh);
-  make_program();
+  plan::bind(plan_, plan::flatten(graph_, plan_.entry));  // a plan of another function is refused
 }
 
-void PlannedFunction::make_program() {
+// When it first runs: a program holds its memory, and what is only planned may be of any size.
+compile_detail::Compiled& PlannedFunction::compiled() {
+  if (compiled_) return *compiled_;
   const Graph flat = plan::flatten(graph_, plan_.entry, profile_);
   Program program = plan::partition_planned(plan::bind(plan_, flat), profile_);
   CompileOptions how;
   how.donate = donated_;
   how.engine = options_.engine;
   if (!options_.compiled) how.passes.clear();
+  for (size_t i = 0; i < captures_.size(); ++i)
+    captures_[i] = captures_[i].with_sharding(layout(arg_names_.size() + i));
   const std::vector<Type>& types = graph_.functions[0].arg_types;
   compiled_ = std::make_unique<compile_detail::Compiled>(
       std::move(program), std::span(types).first(arg_names_.size()), captures_, how);
-  captures_ = compiled_->place_captures();
+  return *compiled_;
+}
+
+ShardingSpec PlannedFunction::layout(size_t argument) const {
+  ShardingSpec spec = plan_.values[argument].spec;
+  spec.mesh = mesh_;
+  return spec;
 }
 
 std::vector<Tensor> PlannedFunction::run(std::span<const Tensor> leaves) {
   std::lock_guard lock(running_);
-  return compiled_->run(leaves);
+  return compiled().run(leaves);
 }
 
 std::vector<Tensor> PlannedFunction::replay(std::span<const Tensor> leaves) const {
   std::vector<Tensor> operands(leaves.begin(), leaves.end());
   operands.insert(operands.end(), captures_.begin(), captures_.end());
-  for (size_t i = 0; i < operands.size(); ++i)
-    operands[i] = operands[i].with_sharding(compiled_->layouts()[i]);
+  for (size_t i = 0; i < operands.size(); ++i) operands[i] = operands[i].with_sharding(layout(i));
   Graph applied = plan::apply(plan_, graph_);
   forget_marks(applied);
   return cleave::replay(applied, *applied.find_function(plan_.entry), operands);
@@ -314,7 +324,7 @@ std::vector<Tensor> PlannedFunction::place(std::vector<Tensor> leaves,
       continue;
     }
     for (size_t i = 0; i < leaves.size(); ++i)
-      leaves[i] = leaves[i].with_sharding(compiled_->layouts()[first + i]);
+      leaves[i] = leaves[i].with_sharding(layout(first + i));
     evaluate(leaves);
     return leaves;
   }
@@ -325,7 +335,10 @@ std::vector<Tensor> PlannedFunction::place(std::vector<Tensor> leaves,
 
 std::string PlannedFunction::explain() const { return plan::explain_plan(plan_, graph_, profile_); }
 
-std::string PlannedFunction::description() const { return compiled_->description(); }
+std::string PlannedFunction::description() {
+  std::lock_guard lock(running_);
+  return compiled().description();
+}
 
 std::string PlannedFunction::verify() const {
   std::string text;

@@ -14,12 +14,17 @@
 #include "cleave/graph/graph.h"
 #include "cleave/machine/profile.h"
 #include "cleave/plan/plan.h"
-#include "cleave/plan/planner.h"
 #include "cleave/transforms/compile.h"
 #include "cleave/transforms/trace.h"
 
 // What stands behind `autoshard` (autoshard.h): a traced function, its plan, its program.
 namespace cleave {
+
+namespace plan {
+struct Pin;
+struct PlannerOptions;
+struct PlannerResult;
+}  // namespace plan
 
 struct AutoshardOptions {
   std::string machine = "default";  // that the plan is for: a built-in name, or a JSON file
@@ -99,7 +104,7 @@ class PlannedFunction {
   std::vector<Tensor> place(std::vector<Tensor> leaves, const std::type_info& type) const;
   std::string explain() const;
   std::string verify() const;
-  std::string description() const;
+  std::string description();
 
  private:
   std::vector<std::string> argument_names() const;
@@ -109,7 +114,8 @@ class PlannedFunction {
   plan::PlannerResult solve(const plan::PlannerOptions& how) const;
   plan::PlannerResult solve_for_any_mesh(const plan::PlannerOptions& how, int64_t devices) const;
   void make_plan(int64_t devices);
-  void make_program();
+  ShardingSpec layout(size_t argument) const;
+  compile_detail::Compiled& compiled();
   void say(const std::string& line) const;
   void say_choices() const;
 
@@ -122,8 +128,8 @@ class PlannedFunction {
   MachineProfile profile_;
   MeshPtr mesh_;
   plan::Plan plan_;
-  std::mutex running_;  // one run at a time
-  std::unique_ptr<compile_detail::Compiled> compiled_;
+  std::mutex running_;                                  // one run at a time
+  std::unique_ptr<compile_detail::Compiled> compiled_;  // if it ran
 };
 
 }  // namespace autoshard_detail

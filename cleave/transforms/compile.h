@@ -33,10 +33,9 @@ class Compiled {
   // what was on no mesh.
   bool fits(std::span<const Tensor> leaves) const;
   std::vector<Tensor> run(std::span<const Tensor> leaves);
+  // Whether the program takes the leaves in the layouts that they have, and gives this alone.
+  bool keeps_layouts(std::span<const Tensor> leaves, const AvalPtr& result) const;
   std::string description() const;
-  // Lays what f takes from outside out as the program wants it, once for all runs.
-  const std::vector<Tensor>& place_captures();
-  const std::vector<ShardingSpec>& layouts() const { return layouts_; }  // of all arguments
 
  private:
   void take(Program program, std::span<const Type> result_types, const CompileOptions& options);
@@ -50,6 +49,7 @@ class Compiled {
   std::vector<size_t> donated_;  // leaves
   std::unique_ptr<Executable> executable_;
   std::unique_ptr<pjrt::TensorProgram> xla_;  // one of the two
+  std::string engine_;
 };
 
 bool any_traced(std::span<const Tensor> leaves);

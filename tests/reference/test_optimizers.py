@@ -21,11 +21,8 @@ def decays(params):
     return {name: not name.endswith((".norm", ".b")) for name in params}
 
 
-def muon_dimensions(params):
-    two = optax.contrib.MuonDimensionNumbers()
-    return {name: two if p.ndim == 2 and name != "embed" else None for name, p in params.items()}
-
-
+MATRICES = {name: optax.contrib.MuonDimensionNumbers() if len(shape) == 2 and name != "embed" else None
+            for name, shape in SHAPES.items()}
 OPTIMIZERS = {
     "sgd": optax.sgd(0.1),
     "momentum": optax.sgd(0.1, momentum=0.9),
@@ -43,7 +40,7 @@ OPTIMIZERS = {
                                      weight_decay_rate=0.01, weight_decay_mask=decays),
     "muon": optax.contrib.muon(0.1),
     "muon_all": optax.contrib.muon(WARMUP, nesterov=False, weight_decay=0.1, consistent_rms=0.2, adam_weight_decay=0.01,
-                                   adam_learning_rate=0.02, muon_weight_dimension_numbers=muon_dimensions),
+                                   adam_learning_rate=0.02, muon_weight_dimension_numbers=MATRICES),
     "clip_norm": optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(0.01)),
     "clip_value": optax.chain(optax.clip(0.3), optax.sgd(0.1)),
     "clip_block": optax.chain(optax.clip_by_block_rms(0.5), optax.sgd(0.1)),

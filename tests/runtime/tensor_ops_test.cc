@@ -8,6 +8,7 @@
 #include "cleave/runtime/fill.h"
 #include "cleave/runtime/npy.h"
 #include "cleave/tensors.h"
+#include "cleave/transforms.h"
 
 // Every function of the library: sharded in many ways against unsharded here, and unsharded against
 // NumPy and JAX in tests/reference/test_tensor_ops.py, which runs this test with CLEAVE_DUMP set to
@@ -482,6 +483,21 @@ TEST_P(TensorOps, mean_the_same_in_every_layout) {
 }
 
 // Every pair of dtypes, for the reference to read: "i8 f16 f16".
+TEST_P(TensorOps, mean_the_same_when_planned) {
+  const Case& test = cases()[GetParam()];
+  const std::vector<Tensor> inputs = inputs_of(test);
+  if (inputs.empty()) return;
+  const Results plain = test.run(inputs);
+  const auto function = [&](const std::vector<Tensor>& x) { return test.run(x); };
+  const Results results = autoshard(function, Mesh{{"x", 2}, {"y", 3}})(inputs);
+  ASSERT_EQ(results.size(), plain.size());
+  for (size_t i = 0; i < results.size(); ++i) {
+    ASSERT_EQ(results[i].type(), plain[i].type()) << test.name;
+    const Comparison comparison = compare(results[i].to_host(), plain[i].to_host(), test.units);
+    EXPECT_TRUE(comparison.same) << test.name << ", result " << i << ": " << comparison.first;
+  }
+}
+
 TEST(TensorOpsTable, promotion_is_symmetric_and_idempotent) {
   std::string lines;
   for (int i = 0; i <= static_cast<int>(DType::C128); ++i)
