@@ -89,9 +89,8 @@ const std::vector<Task>& ChoiceSchedules::steps(SpecId from, SpecId to, int vers
   double before = static_cast<double>(layouts_.bytes(from, type)), scattered = 1;
   for (const ReshardStep& step : layouts_.plan(from, to, type).steps) {
     const double after = static_cast<double>(layouts_.bytes(layouts_.intern(step.after), type));
-    it->second.push_back(
-        collectives_.task(name(step.kind), analyze::axes_of(step), step.seconds, before, after,
-                          scattered));
+    it->second.push_back(collectives_.task(name(step.kind), analyze::axes_of(step), step.seconds,
+                                           before, after, scattered));
     scattered = step.kind == StepKind::ReduceScatter && after > 0 ? before / after : 1;
     before = after;
   }
