@@ -2,6 +2,7 @@
 
 // Models as plain functions over trees of tensors, their initial weights, optimizers and textbook
 // shardings, and models by name: build_model("model:gpt?step=train").
+#include "cleave/models/decode.h"
 #include "cleave/models/init.h"
 #include "cleave/models/initializers.h"
 #include "cleave/models/mlp.h"

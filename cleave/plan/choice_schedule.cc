@@ -86,11 +86,12 @@ const std::vector<Task>& ChoiceSchedules::steps(SpecId from, SpecId to, int vers
   auto [it, is_new] = steps_.try_emplace({from, to, type_of_[version]});
   if (!is_new) return it->second;
   const Type& type = formulation_.type(version);
-  double before = static_cast<double>(layouts_.bytes(from, type));
+  double before = static_cast<double>(layouts_.bytes(from, type)), scattered = 1;
   for (const ReshardStep& step : layouts_.plan(from, to, type).steps) {
     const double after = static_cast<double>(layouts_.bytes(layouts_.intern(step.after), type));
-    it->second.push_back(
-        collectives_.task(name(step.kind), analyze::axes_of(step), step.seconds, before, after));
+    it->second.push_back(collectives_.task(name(step.kind), analyze::axes_of(step), step.seconds,
+                                           before, after, scattered));
+    scattered = step.kind == StepKind::ReduceScatter && after > 0 ? before / after : 1;
     before = after;
   }
   return it->second;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cleave/graph/text/text.h"
 #include "cleave/spmd/partition.h"
@@ -113,6 +114,40 @@ TEST(Schedule, NodesAreAStreamOfTheirOwn) {
   const Schedule laid = schedule(program_of(text), builtin_profile("h100"));
   EXPECT_GT(laid.busy[static_cast<size_t>(Stream::Across)], 0);
   EXPECT_EQ(laid.busy[static_cast<size_t>(Stream::Inside)], 0);
+}
+
+// Hybrid sharding: what is left of a layer's gradients after they were scattered over the devices
+// of a node is summed over the nodes at once; gradients that are only summed go in buckets of 25
+// MiB.
+TEST(Schedule, WhatWasScatteredIsSummedAtOnce) {
+  auto sums = [](const char* from, const char* to) {
+    std::string args, types, names, plain;
+    for (int i = 0; i < 16; ++i) {
+      const char* comma = i ? ", " : "";
+      args +=
+          fmt::format("{}%a{}: tensor<8192x1024xbf16> {{sdy.sharding = #sdy.sharding<@mesh, {}>}}",
+                      comma, i, from);
+      types += fmt::format("{}tensor<8192x1024xbf16> {{sdy.sharding = #sdy.sharding<@mesh, {}>}}",
+                           comma, to);
+      names += fmt::format("{}%a{}", comma, i);
+      plain += fmt::format("{}tensor<8192x1024xbf16>", comma);
+    }
+    const Program program = program_of(
+        fmt::format("sdy.mesh @mesh = <[\"r\"=4, \"s\"=8]>\nfunc.func @main({}) -> ({}) {{\n  "
+                    "return {} : {}\n}}",
+                    args, types, names, plain));
+    MachineProfile machine = builtin_profile("h100");
+    machine.executor = builtin_executor("eager");
+    std::set<double> starts;
+    for (const StreamEvent& event : schedule(program, machine).events)
+      if (program.graph.node({static_cast<uint32_t>(event.tag)}).attrs.get_string("cleave.step") ==
+          "all_reduce")
+        starts.insert(event.start);
+    return starts.size();
+  };
+  // 16 x 16 MiB; an eighth of each is left: 32 MiB in all.
+  EXPECT_EQ(sums(R"([{}, {}], unreduced={"r", "s"})", R"([{"s"}, {}])"), 1u);
+  EXPECT_EQ(sums(R"([{}, {}], unreduced={"r"})", R"([{}, {}])"), 16u);
 }
 
 TEST(Schedule, TimelineHasATrackForEachStream) {
