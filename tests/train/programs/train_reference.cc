@@ -1,5 +1,6 @@
 // What tests/reference compares with Optax and with the Python package safetensors:
 //   train_reference optimizer CASE WAY FOLDER    p.NAME.npy and gSTEP.NAME.npy -> out.NAME.npy
+//     WAY: eager, compiled, sharded, xla, xla_sharded
 //   train_reference schedule CASE STEPS          one value a line
 //   train_reference copy FROM TO                 every tensor of a safetensors file into another
 //   train_reference save FOLDER                  checkpoints, one after another, until it is killed
@@ -117,14 +118,15 @@ Params placed(Params params, const Mesh& mesh) {
 int run_optimizer(const std::string& name, const std::string& way, const fs::path& folder) {
   const Optimizer optimizer = optimizers().at(name)();
   const Mesh mesh{{"x", 2}, {"y", 2}};
-  const bool sharded = way == "sharded";
+  const bool sharded = way == "sharded" || way == "xla_sharded";
   Params params = read_leaves(folder, "p");
   if (sharded) params = placed(params, mesh);
   OptState state = optimizer.init(params);
   auto step = [&](const Params& p, const OptState& s, const Params& g) {
     return optimizer.step(p, g, s);
   };
-  const auto compiled = compile(step, {.donate = {0, 1}});
+  const auto compiled =
+      compile(step, {.donate = {0, 1}, .engine = way.starts_with("xla") ? "xla" : "cleave"});
   for (int i = 0;; ++i) {
     Params grads = read_leaves(folder, fmt::format("g{}", i));
     if (grads.empty()) break;
