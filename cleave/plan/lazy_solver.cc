@@ -173,6 +173,7 @@ solver::Solution LazySolver::solve_once(const solver::Problem& problem,
     how.first_effort = solver::default_effort(kFirstStage);
     how.gap = options_.gap;
     how.threads = options_.threads;
+    how.workers = workers_;
     how.stop = options_.stop;
     how.start = start(problem, known);
     if (options_.trace)

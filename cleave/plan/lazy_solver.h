@@ -41,6 +41,8 @@ class LazySolver {
   void look_at(const std::vector<int>& times) { times_ = times; }
   // If the first search finds nothing, no other is tried.
   void give_up_early() { tried_smallest_ = true; }
+  // The bound first, with what its rounding finds, and no search beside it: half of the work.
+  void work_alone() { workers_ = 1; }
 
  private:
   solver::Problem problem(std::optional<int64_t> limit) const;
@@ -60,6 +62,7 @@ class LazySolver {
   const TableWeights* weights_;
   std::vector<int> times_;
   bool tried_smallest_ = false;
+  int workers_ = 2;
 };
 
 }  // namespace cleave::plan

@@ -53,6 +53,7 @@ void ScheduleRounds::run(Solve& solve, std::optional<int64_t> limit) const {
   if (options_.trace) how.trace = [&](const std::string& text) { solve.said.push_back(text); };
   LazySolver solver(tables_, how, clock_, solve.stats, &solve.weights);
   if (limit) solver.look_at(times_);
+  solver.work_alone();
   solve.solution = solver.run(limit, tables_.by_class(solve.choice), solve.choice);
 }
 
