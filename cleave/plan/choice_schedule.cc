@@ -381,9 +381,8 @@ std::vector<double> ChoiceSchedules::closeness(const std::vector<int>& choice,
   return share;
 }
 
-std::vector<double> ChoiceSchedules::criticality(const std::vector<int>& choice,
-                                                 const analyze::StreamSchedule& schedule,
-                                                 bool is_hopeful) const {
+std::vector<double> ChoiceSchedules::critical_shares(
+    const analyze::StreamSchedule& schedule) const {
   std::vector<double> critical(formulation_.demands.size(), 0.0), all(critical);
   for (const analyze::StreamEvent& event : schedule.events) {
     if (event.tag < 0) continue;
@@ -391,10 +390,18 @@ std::vector<double> ChoiceSchedules::criticality(const std::vector<int>& choice,
     all[event.tag] += length;
     if (event.is_critical) critical[event.tag] += length;
   }
+  for (size_t d = 0; d < all.size(); ++d) critical[d] = all[d] > 0 ? critical[d] / all[d] : -1;
+  return critical;
+}
+
+std::vector<double> ChoiceSchedules::criticality(const std::vector<int>& choice,
+                                                 const analyze::StreamSchedule& schedule,
+                                                 bool is_hopeful) const {
+  const std::vector<double> found = critical_shares(schedule);
   std::vector<double> share =
-      is_hopeful ? closeness(choice, schedule) : std::vector<double>(critical.size(), 1.0);
+      is_hopeful ? closeness(choice, schedule) : std::vector<double>(found.size(), 1.0);
   for (size_t d = 0; d < share.size(); ++d)
-    if (all[d] > 0) share[d] = critical[d] / all[d];
+    if (found[d] >= 0) share[d] = found[d];
   return share;
 }
 

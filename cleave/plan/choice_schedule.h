@@ -55,6 +55,9 @@ class ChoiceSchedules {
                                   const analyze::StreamSchedule& schedule,
                                   bool is_hopeful = true) const;
 
+  // By demand: the share of its reshards that is on the critical chain; -1 if it has none.
+  std::vector<double> critical_shares(const analyze::StreamSchedule& schedule) const;
+
   // By demand: 1 if nothing is computed between the op that makes the value and the one that wants
   // it, 0 if that takes as long as a typical reshard of the schedule.
   std::vector<double> closeness(const std::vector<int>& choice,

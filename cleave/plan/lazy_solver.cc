@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "cleave/core/error.h"
 #include "cleave/solve/mip.h"
 
 namespace cleave::plan {
@@ -33,7 +34,7 @@ solver::Solution LazySolver::run(std::optional<int64_t> limit, const std::vector
     const bool is_late = options_.stop.stop_requested() || clock_.seconds() > options_.time_limit;
     const bool is_last = is_late || effort >= whole || options_.solver == PlanSolver::Mip;
     if (solution.feasible) {
-      solution.choice.resize(tables_.classes().count);
+      solution.choice = to_choice(std::move(solution.choice));
       choice = tables_.spread(solution.choice);
       if (limit && add_times(tables_.memory(choice), *limit)) {
         if (late += is_late; late <= kMostLate) continue;
@@ -66,13 +67,30 @@ solver::Solution LazySolver::run(std::optional<int64_t> limit, const std::vector
 }
 
 solver::Problem LazySolver::problem(std::optional<int64_t> limit) const {
-  return tables_.problem(times_, limit, weights_);
+  return tables_.problem(times_, limit, weights_, kept_);
+}
+
+std::vector<int> LazySolver::to_strategies(std::vector<int> choice) const {
+  for (size_t c = 0; kept_ && c < choice.size(); ++c) {
+    const std::vector<int>& kept = (*kept_)[c];
+    const auto at = std::lower_bound(kept.begin(), kept.end(), choice[c]);
+    internal_check(at != kept.end() && *at == choice[c], "a known choice is not among the kept");
+    choice[c] = static_cast<int>(at - kept.begin());
+  }
+  return choice;
+}
+
+std::vector<int> LazySolver::to_choice(std::vector<int> strategies) const {
+  strategies.resize(tables_.classes().count);
+  for (size_t c = 0; kept_ && c < strategies.size(); ++c)
+    strategies[c] = (*kept_)[c][strategies[c]];
+  return strategies;
 }
 
 std::vector<int> LazySolver::smallest(int64_t limit) {
   constexpr int kRounds = 12;
   constexpr double kScale = 1e6;  // units of a limit that is full
-  if (tried_smallest_) return {};
+  if (tried_smallest_ || kept_) return {};
   tried_smallest_ = true;
   std::map<int, double> weight;  // by time
   for (int round = 0; round < kRounds; ++round) {
@@ -137,7 +155,7 @@ solver::Solution LazySolver::as_solution(const solver::Problem& problem,
 std::vector<int> LazySolver::start(const solver::Problem& problem,
                                    const std::vector<int>& known) const {
   if (known.empty()) return {};
-  std::vector<int> choice = known;
+  std::vector<int> choice = to_strategies(known);
   const size_t classes = choice.size();
   choice.resize(problem.nodes.size());
   std::vector<std::vector<bool>> allowed(problem.nodes.size() - classes);

@@ -43,8 +43,13 @@ class LazySolver {
   void give_up_early() { tried_smallest_ = true; }
   // The bound first, with what its rounding finds, and no search beside it: half of the work.
   void work_alone() { workers_ = 1; }
+  // Among these choices alone, of which `known` has to be one: the bound is then one for them.
+  void look_among(const KeptChoices& kept) { kept_ = &kept; }
 
  private:
+  // A choice by class as strategies of a Problem, and back.
+  std::vector<int> to_strategies(std::vector<int> choice) const;
+  std::vector<int> to_choice(std::vector<int> strategies) const;
   solver::Problem problem(std::optional<int64_t> limit) const;
   solver::Solution as_solution(const solver::Problem& problem, const std::vector<int>& known) const;
   std::vector<int> start(const solver::Problem& problem, const std::vector<int>& known) const;
@@ -63,6 +68,7 @@ class LazySolver {
   std::vector<int> times_;
   bool tried_smallest_ = false;
   int workers_ = 2;
+  const KeptChoices* kept_ = nullptr;
 };
 
 }  // namespace cleave::plan

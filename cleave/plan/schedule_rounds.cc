@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "cleave/core/parallel.h"
+#include "cleave/solve/rank.h"
 
 namespace cleave::plan {
 
@@ -44,7 +46,46 @@ double ScheduleRounds::next_weight(double weight, const StreamSchedule& laid, St
   return std::clamp(weight * std::clamp(share / kBusy, 0.5, 2.0), least_weight(), kMost);
 }
 
-void ScheduleRounds::run(Solve& solve, std::optional<int64_t> limit) const {
+TableWeights ScheduleRounds::weigh(const std::vector<double>& critical, double inside,
+                                   double across) const {
+  std::vector<ReshardWeights> by_demand;
+  for (double c : critical) by_demand.push_back({c, 1 - c, inside * (1 - c), across * (1 - c)});
+  return tables_.weigh(by_demand);
+}
+
+// Of dozens of choices that a decision has, few are ever good. They are found once, by the messages
+// of the sums that searches begin with and of the bound; the many solves that follow are then
+// small.
+void ScheduleRounds::keep_choices(const std::vector<Line>& lines, const ScheduledChoice& first) {
+  constexpr int kSweeps = 12, kAll = 16;
+  constexpr size_t kBest = 12;
+  const TableWeights hidden = weigh(lines[1].critical, lines[1].inside, lines[1].across);
+  const TableWeights bound = bound_sums(first.schedule).front().weights;
+  const TableWeights* const models[] = {nullptr, &hidden, &bound};
+  std::vector<std::vector<std::vector<float>>> ranks(std::size(models));
+  run_parallel(static_cast<int>(ranks.size()), options_.threads, [&](int m) {
+    ranks[m] =
+        solver::rank_strategies(tables_.problem(times_, options_.memory, models[m]), kSweeps);
+  });
+  const std::vector<int> own = tables_.by_class(first.choice);
+  kept_.assign(own.size(), {});
+  for (size_t c = 0; c < own.size(); ++c) {
+    const int count = static_cast<int>(ranks[0][c].size());
+    std::vector<bool> is_kept(count, count <= kAll);
+    is_kept[own[c]] = true;
+    std::vector<int> order(count);
+    for (const auto& rank : ranks) {
+      std::iota(order.begin(), order.end(), 0);
+      std::stable_sort(order.begin(), order.end(),
+                       [&](int a, int b) { return rank[c][a] < rank[c][b]; });
+      for (size_t i = 0; i < std::min(kBest, order.size()); ++i) is_kept[order[i]] = true;
+    }
+    for (int k = 0; k < count; ++k)
+      if (is_kept[k]) kept_[c].push_back(k);
+  }
+}
+
+void ScheduleRounds::run(Solve& solve, std::optional<int64_t> limit, bool everything) const {
   constexpr double kEffort = 0.05;  // seconds of two present-day cores
   PlannerOptions how = options_;
   how.effort = solver::default_effort(kEffort);
@@ -54,16 +95,17 @@ void ScheduleRounds::run(Solve& solve, std::optional<int64_t> limit) const {
   LazySolver solver(tables_, how, clock_, solve.stats, &solve.weights);
   if (limit) solver.look_at(times_);
   solver.work_alone();
+  if (!everything) solver.look_among(kept_);
   solve.solution = solver.run(limit, tables_.by_class(solve.choice), solve.choice);
 }
 
-void ScheduleRounds::note(Solve& solve) {
+void ScheduleRounds::note(Solve& solve, bool everything) {
   for (const std::string& text : solve.said) trace(text);
   stats_.solves += solve.stats.solves;
   stats_.solve_seconds += solve.stats.solve_seconds / std::max(1, options_.threads);
   solve.said.clear();
   solve.stats = {};
-  if (solve.solution.feasible)
+  if (solve.solution.feasible && everything)
     models_.emplace_back(std::move(solve.weights),
                          static_cast<double>(solve.solution.lower_bound) * kCostUnit);
 }
@@ -83,12 +125,9 @@ void ScheduleRounds::go_on(Line& line) const {
     line.inside = next_weight(line.inside, line.now.schedule, Stream::Inside);
     line.across = next_weight(line.across, line.now.schedule, Stream::Across);
   }
-  std::vector<ReshardWeights> by_demand;
-  for (double c : line.critical)
-    by_demand.push_back({c, 1 - c, line.inside * (1 - c), line.across * (1 - c)});
   line.solve.choice = line.now.choice;
-  line.solve.weights = tables_.weigh(by_demand);
-  run(line.solve, options_.memory);
+  line.solve.weights = weigh(line.critical, line.inside, line.across);
+  run(line.solve, options_.memory, false);
   const bool is_new = line.solve.solution.feasible && line.tried.insert(line.solve.choice).second;
   line.has_ended = !is_new;
   line.now.choice = line.solve.choice;
@@ -108,7 +147,7 @@ void ScheduleRounds::run_round(std::vector<Line>& lines, int round) {
     open[i]->is_laid = true;
   });
   for (Line* line : open) {
-    note(line->solve);
+    note(line->solve, false);
     if (!line->has_ended)
       trace(fmt::format("round {} of search {}: {}", round, line - lines.data() + 1,
                         analyze::to_string(line->now.schedule)));
@@ -192,19 +231,44 @@ std::vector<ScheduleRounds::BoundSum> ScheduleRounds::bound_sums(const StreamSch
   return sums;
 }
 
+TableWeights ScheduleRounds::settle(ScheduledChoice& best) {
+  constexpr int kRounds = 4;
+  constexpr double kNear = 0.003;
+  double inside = least_weight(), across = inside;
+  std::vector<double> learned(formulation_.demands.size(), 0.0);  // what counts in full in others
+  TableWeights weights;
+  for (int round = 0;; ++round) {
+    std::vector<double> critical = schedules_.criticality(best.choice, best.schedule, false);
+    for (size_t d = 0; d < critical.size(); ++d) critical[d] = std::max(critical[d], learned[d]);
+    weights = weigh(critical, inside, across);
+    if (round == kRounds || is_late()) return weights;
+    Solve solve{best.choice, weights};
+    run(solve, options_.memory, false);
+    note(solve, false);
+    const double gain =
+        1 - tables_.seconds(solve.choice, weights) / tables_.seconds(best.choice, weights);
+    if (!solve.solution.feasible || gain < kNear) return weights;
+    const ScheduledChoice other{solve.choice, schedules_.lay_out(solve.choice), 0, false};
+    trace(fmt::format("what is hidden now, {:.2f}% better: {}", 100 * gain,
+                      analyze::to_string(other.schedule)));
+    const std::vector<double> shares = schedules_.critical_shares(other.schedule);
+    for (size_t d = 0; d < shares.size(); ++d) learned[d] = std::max(learned[d], shares[d]);
+    inside = next_weight(inside, other.schedule, Stream::Inside);
+    across = next_weight(across, other.schedule, Stream::Across);
+    merge(best, other);
+  }
+}
+
 double ScheduleRounds::finish(ScheduledChoice& best, double slack) {
   if (is_late()) return 0;
+  TableWeights weights = settle(best);
   const std::vector<BoundSum> sums = bound_sums(best.schedule);
-  const double least = least_weight();
-  std::vector<ReshardWeights> by_demand;
-  for (double c : schedules_.criticality(best.choice, best.schedule, false))
-    by_demand.push_back({c, 1 - c, least * (1 - c), least * (1 - c)});
-  std::vector<Solve> solves{{best.choice, tables_.weigh(by_demand)}};
+  std::vector<Solve> solves{{best.choice, std::move(weights)}};
   for (const BoundSum& sum : sums) solves.push_back({best.choice, sum.weights});
   // A bound for all memory is one for less.
   run_parallel(static_cast<int>(solves.size()), options_.threads,
-               [&](int i) { run(solves[i], i == 0 ? options_.memory : std::nullopt); });
-  for (Solve& solve : solves) note(solve);
+               [&](int i) { run(solves[i], i == 0 ? options_.memory : std::nullopt, true); });
+  for (Solve& solve : solves) note(solve, true);
   double bound = 0;
   for (size_t i = 0; i < sums.size(); ++i)
     bound = std::max(bound,
@@ -213,7 +277,7 @@ double ScheduleRounds::finish(ScheduledChoice& best, double slack) {
   trace(fmt::format("no step takes less than {:.6g} s", bound));
   if (!solves[0].solution.feasible || solves[0].choice == best.choice) return bound;
   const ScheduledChoice other{solves[0].choice, schedules_.lay_out(solves[0].choice), 0, false};
-  trace(fmt::format("what is hidden now: {}", analyze::to_string(other.schedule)));
+  trace(fmt::format("with all choices: {}", analyze::to_string(other.schedule)));
   merge(best, other);
   return bound;
 }
@@ -224,6 +288,7 @@ double ScheduleRounds::shorten(ScheduledChoice& best, const std::vector<int>& ti
   trace(fmt::format("the least sum takes {}", analyze::to_string(best.schedule)));
   const ScheduledChoice first = best;
   std::vector<Line> lines = first_lines(best);
+  keep_choices(lines, best);
   for (int round = 1; round <= kRounds && !is_late(); ++round) {
     run_round(lines, round);
     for (const Line& line : lines)
