@@ -11,8 +11,8 @@
 namespace cleave::plan {
 namespace {
 
-// What a first stage may take, in seconds of two present-day cores.
-constexpr double kFirstStage = 0.15;
+// What a search for what holds least may take, in seconds of two present-day cores.
+constexpr double kSmallest = 0.15;
 // Seconds that a solve has in any case, or there would be no plan.
 constexpr double kLeast = 0.25;
 // Rounds for more rows beyond the cap.
@@ -24,15 +24,15 @@ solver::Solution LazySolver::run(std::optional<int64_t> limit, const std::vector
                                  std::vector<int>& choice) {
   const std::uint64_t whole =
       options_.effort ? options_.effort : solver::default_effort(options_.time_limit);
-  std::uint64_t effort = std::min(whole, solver::default_effort(kFirstStage));
   std::vector<int> best = known;
   solver::Int128 bound = 0;  // of any round: those to come have more rows
   int late = 0;
   while (true) {
-    solver::Solution solution = solve_once(problem(limit), best, effort);
+    solver::Solution solution = solve_once(problem(limit), best, whole, limit);
     bound = std::max(bound, solution.lower_bound);
     const bool is_late = options_.stop.stop_requested() || clock_.seconds() > options_.time_limit;
-    const bool is_last = is_late || effort >= whole || options_.solver == PlanSolver::Mip;
+    const bool is_last =
+        is_late || solution.feasible || insists_ || options_.solver == PlanSolver::Mip;
     if (solution.feasible) {
       solution.choice = to_choice(std::move(solution.choice));
       choice = tables_.spread(solution.choice);
@@ -59,10 +59,8 @@ solver::Solution LazySolver::run(std::optional<int64_t> limit, const std::vector
         return solution;
       }
     }
-    const bool good = solution.feasible && solution.gap() <= options_.gap;
-    if (solution.proven || good || is_last) return solution;
-    // It has stages of its own, and goes on from one to the next.
-    effort = solution.feasible ? whole : std::min(whole, 4 * effort);
+    if (solution.proven || is_last) return solution;
+    insists_ = true;
   }
 }
 
@@ -114,8 +112,8 @@ std::vector<int> LazySolver::smallest(int64_t limit) {
         if (cost < solver::kForbidden) cost = 0;
     problem.usage_limit.reset();
     solver::SolveOptions how;
-    how.effort = solver::default_effort(kFirstStage);
-    how.time_limit = 2 * kFirstStage;
+    how.effort = solver::default_effort(kSmallest);
+    how.time_limit = 2 * kSmallest;
     how.seed = options_.seed;
     how.threads = options_.threads;
     how.stop = options_.stop;
@@ -175,8 +173,15 @@ std::vector<int> LazySolver::start(const solver::Problem& problem,
   return choice;
 }
 
+bool LazySolver::fits(const std::vector<int>& strategies, std::optional<int64_t> limit) const {
+  if (!limit) return true;
+  const std::vector<int64_t> memory = tables_.memory(tables_.spread(to_choice(strategies)));
+  return *std::max_element(memory.begin(), memory.end()) <= *limit;
+}
+
 solver::Solution LazySolver::solve_once(const solver::Problem& problem,
-                                        const std::vector<int>& known, std::uint64_t effort) {
+                                        const std::vector<int>& known, std::uint64_t effort,
+                                        std::optional<int64_t> limit) {
   const Stopwatch watch;
   solver::Solution solution;
   const double left = std::max(kLeast, options_.time_limit - clock_.seconds());
@@ -188,7 +193,11 @@ solver::Solution LazySolver::solve_once(const solver::Problem& problem,
     how.time_limit = left;
     how.seed = options_.seed;
     how.effort = effort;
-    how.first_effort = solver::default_effort(kFirstStage);
+    // More is spent only on what fits at all times: otherwise more rows come first.
+    how.go_on = [&](const std::vector<int>& choice) {
+      return choice.empty() ? insists_ : fits(choice, limit);
+    };
+    how.first_effort = solver::default_effort(first_stage_);
     how.gap = options_.gap;
     how.threads = options_.threads;
     how.workers = workers_;

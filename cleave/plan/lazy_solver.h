@@ -43,6 +43,8 @@ class LazySolver {
   void give_up_early() { tried_smallest_ = true; }
   // The bound first, with what its rounding finds, and no search beside it: half of the work.
   void work_alone() { workers_ = 1; }
+  // How much is spent before the first look at the gap, in seconds of two present-day cores.
+  void begin_with(double seconds) { first_stage_ = seconds; }
   // Among these choices alone, of which `known` has to be one: the bound is then one for them.
   void look_among(const KeptChoices& kept) { kept_ = &kept; }
 
@@ -54,7 +56,9 @@ class LazySolver {
   solver::Solution as_solution(const solver::Problem& problem, const std::vector<int>& known) const;
   std::vector<int> start(const solver::Problem& problem, const std::vector<int>& known) const;
   solver::Solution solve_once(const solver::Problem& problem, const std::vector<int>& known,
-                              std::uint64_t effort);
+                              std::uint64_t effort, std::optional<int64_t> limit);
+  // Whether strategies of a Problem hold no more than the limit at any time.
+  bool fits(const std::vector<int>& strategies, std::optional<int64_t> limit) const;
   // A choice by class that holds little: by weights on the times at which others held too much, not
   // by cost. None: it does not fit either.
   std::vector<int> smallest(int64_t limit);
@@ -68,6 +72,8 @@ class LazySolver {
   std::vector<int> times_;
   bool tried_smallest_ = false;
   int workers_ = 2;
+  double first_stage_ = 0.15;
+  bool insists_ = false;  // all of the effort goes into finding anything
   const KeptChoices* kept_ = nullptr;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -64,10 +65,10 @@ class ScheduleRounds {
     std::set<std::vector<int>> tried = {};
     Solve solve = {};
   };
-  // Sums that no schedule is shorter than: weights, and by what their total is to be divided.
+  // A sum that no schedule is shorter than, for every choice.
   struct BoundSum {
-    TableWeights weights;
-    double divisor = 1;
+    std::vector<ReshardWeights> by_demand;
+    std::vector<double> by_op;
   };
 
   std::vector<Line> first_lines(const ScheduledChoice& first) const;
@@ -88,10 +89,15 @@ class ScheduleRounds {
   TableWeights settle(ScheduledChoice& best);
   // Solves for the bounds, and for the weights at which it settles: another choice to merge.
   double finish(ScheduledChoice& best, double slack);
-  std::vector<BoundSum> bound_sums(const analyze::StreamSchedule& laid) const;
+  BoundSum work_of_streams() const;
+  std::vector<BoundSum> bound_sums(const ScheduledChoice& best) const;
+  // Of all means of those sums, the one whose least seems to be the largest.
+  TableWeights best_mean(const std::vector<BoundSum>& sums, const std::vector<int>& choice);
   // Choices by class with their schedules, which may be a little too long; an endless one if they
   // do not fit.
   std::vector<ScheduledChoice> lay_out(const std::vector<std::vector<int>>& choices);
+  // Choices by class that were laid out, and how long their steps take.
+  std::map<std::vector<int>, double> laid_;
   // The better one of both, with what else the other one does better.
   void merge(ScheduledChoice& best, const ScheduledChoice& other);
   double next_weight(double weight, const analyze::StreamSchedule& laid,
