@@ -11,8 +11,8 @@
 namespace cleave::plan {
 namespace {
 
-// What a search for what holds least may take, in seconds of two present-day cores.
-constexpr double kSmallest = 0.15;
+// What a first stage may take, in seconds of two present-day cores.
+constexpr double kFirstStage = 0.15;
 // Seconds that a solve has in any case, or there would be no plan.
 constexpr double kLeast = 0.25;
 // Rounds for more rows beyond the cap.
@@ -112,8 +112,8 @@ std::vector<int> LazySolver::smallest(int64_t limit) {
         if (cost < solver::kForbidden) cost = 0;
     problem.usage_limit.reset();
     solver::SolveOptions how;
-    how.effort = solver::default_effort(kSmallest);
-    how.time_limit = 2 * kSmallest;
+    how.effort = solver::default_effort(kFirstStage);
+    how.time_limit = 2 * kFirstStage;
     how.seed = options_.seed;
     how.threads = options_.threads;
     how.stop = options_.stop;
@@ -197,7 +197,7 @@ solver::Solution LazySolver::solve_once(const solver::Problem& problem,
     how.go_on = [&](const std::vector<int>& choice) {
       return choice.empty() ? insists_ : fits(choice, limit);
     };
-    how.first_effort = solver::default_effort(first_stage_);
+    how.first_effort = solver::default_effort(kFirstStage);
     how.gap = options_.gap;
     how.threads = options_.threads;
     how.workers = workers_;

@@ -43,8 +43,6 @@ class LazySolver {
   void give_up_early() { tried_smallest_ = true; }
   // The bound first, with what its rounding finds, and no search beside it: half of the work.
   void work_alone() { workers_ = 1; }
-  // How much is spent before the first look at the gap, in seconds of two present-day cores.
-  void begin_with(double seconds) { first_stage_ = seconds; }
   // Among these choices alone, of which `known` has to be one: the bound is then one for them.
   void look_among(const KeptChoices& kept) { kept_ = &kept; }
 
@@ -72,7 +70,6 @@ class LazySolver {
   std::vector<int> times_;
   bool tried_smallest_ = false;
   int workers_ = 2;
-  double first_stage_ = 0.15;
   bool insists_ = false;  // all of the effort goes into finding anything
   const KeptChoices* kept_ = nullptr;
 };

@@ -29,10 +29,6 @@ constexpr double kShare = 1e-3;
 // Up to this many decisions, every layer for itself costs next to nothing.
 constexpr size_t kApartAnyway = 2000;
 
-// The first stage of a solve whose solution is only where a search for schedules begins, in seconds
-// of two present-day cores.
-constexpr double kBriefStage = 0.075;
-
 class Planning {
  public:
   Planning(const PlannedModule& module, const PlannerOptions& options,
@@ -160,7 +156,6 @@ class Planning {
       const PlannerOptions brief = briefly();
       LazySolver low(*tables_, brief, clock_, stats());
       low.give_up_early();
-      if (shortens() && !goes_apart()) low.begin_with(kBriefStage);
       solver::Solution found = low.run(first, start(known.within_rung), choice);
       if (found.feasible) {
         known.within_rung = known.within_limit = choice;
@@ -173,8 +168,6 @@ class Planning {
     }
     const PlannerOptions how = apart_follows ? briefly() : options_;
     LazySolver solver(*tables_, how, clock_, stats());
-    // What follows looks for short schedules, and only begins with the least sum.
-    if (shortens() && !goes_apart()) solver.begin_with(kBriefStage);
     solution_ = solver.run(options_.memory, start(known.within_limit), choice);
     times_ = solver.times();
     if (!solution_.feasible) return;

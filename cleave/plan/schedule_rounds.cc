@@ -16,10 +16,6 @@ using analyze::Stream;
 using analyze::StreamSchedule;
 
 namespace {
-int knob(const char* n, int d) {
-  const char* e = getenv(n);
-  return e ? atoi(e) : d;
-}
 
 double busy(const StreamSchedule& laid, Stream stream) {
   return laid.busy[static_cast<size_t>(stream)];
@@ -59,13 +55,15 @@ TableWeights ScheduleRounds::weigh(const std::vector<double>& critical, double i
 }
 
 // Of dozens of choices that a decision has, few are ever good. They are found once, by the messages
-// of the sums that searches begin with; the many solves that follow are then
+// of the sums that searches begin with and of the bound; the many solves that follow are then
 // small.
 void ScheduleRounds::keep_choices(const std::vector<Line>& lines, const ScheduledChoice& first) {
-  const int kSweeps = knob("SW", 12), kAll = knob("ALL", 16);
-  const size_t kBest = knob("BEST", 12);
+  constexpr int kSweeps = 12, kAll = 16;
+  constexpr size_t kBest = 12;
   const TableWeights hidden = weigh(lines[1].critical, lines[1].inside, lines[1].across);
-  const TableWeights* const models[] = {nullptr, &hidden};
+  const BoundSum streams = work_of_streams();
+  const TableWeights bound = tables_.weigh(streams.by_demand, streams.by_op);
+  const TableWeights* const models[] = {nullptr, &hidden, &bound};
   std::vector<std::vector<std::vector<float>>> ranks(std::size(models));
   run_parallel(static_cast<int>(ranks.size()), options_.threads, [&](int m) {
     ranks[m] =
@@ -181,7 +179,7 @@ std::vector<ScheduledChoice> ScheduleRounds::lay_out(const std::vector<std::vect
 }
 
 void ScheduleRounds::merge(ScheduledChoice& best, const ScheduledChoice& other) {
-  const size_t kMostParts = knob("PARTS", 6);
+  constexpr size_t kMostParts = 6;
   const bool is_other = other.schedule.seconds < best.schedule.seconds;
   const ScheduledChoice base = is_other ? other : best, &donor = is_other ? best : other;
   best = base;
@@ -306,7 +304,7 @@ TableWeights ScheduleRounds::best_mean(const std::vector<BoundSum>& sums,
 }
 
 TableWeights ScheduleRounds::settle(ScheduledChoice& best) {
-  const int kRounds = knob("SETTLE", 4);
+  constexpr int kRounds = 4;
   constexpr double kNear = 0.003;
   double inside = least_weight(), across = inside;
   std::vector<double> learned(formulation_.demands.size(), 0.0);  // what counts in full in others
@@ -354,7 +352,7 @@ double ScheduleRounds::finish(ScheduledChoice& best, double slack) {
 }
 
 double ScheduleRounds::shorten(ScheduledChoice& best, const std::vector<int>& times, double slack) {
-  const int kRounds = knob("ROUNDS", 3);
+  constexpr int kRounds = 3;
   times_ = times;
   trace(fmt::format("the least sum takes {}", analyze::to_string(best.schedule)));
   const ScheduledChoice first = best;
