@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "cleave/autoshard/autoshard.h"
+#include "cleave/autoshard/tree_spec.h"
 #include "cleave/runtime/manual_scope.h"
 #include "cleave/runtime/ops_collective.h"
 #include "cleave/runtime/partition_spec.h"
@@ -13,24 +15,12 @@
 
 namespace cleave {
 
-// How one argument or result lies on the mesh: no spec (propagation chooses), one spec for all of
-// its leaves, or one per leaf by its name ("layers[0].w"); leaves that are not named have none.
-struct TreeSpec {
-  std::optional<PartitionSpec> all;
-  std::map<std::string, PartitionSpec> by_name;
-
-  TreeSpec() = default;
-  TreeSpec(std::nullopt_t) {}
-  TreeSpec(PartitionSpec spec) : all(std::move(spec)) {}
-  TreeSpec(std::map<std::string, PartitionSpec> specs) : by_name(std::move(specs)) {}
-  std::optional<PartitionSpec> of(const std::string& leaf) const;
-};
-
 enum class ShardMapMode : uint8_t {
   Auto,    // f is written for whole tensors; propagation decides what the specs leave open. Axes
            // that an operand of an op is to keep replicated are taken by none of its results
   Manual,  // f sees its device's part and calls collectives (cleave/runtime/ops_collective.h); a
            // leaf without a spec is replicated
+  Plan,    // as Auto, by the best plan in which the specs hold: autoshard.h
 };
 
 struct ShardMapOptions {
@@ -41,12 +31,12 @@ struct ShardMapOptions {
   // Manual: a result that its spec calls the same on all devices along an axis must be the same: it
   // is computed from such values, or reduced or gathered over the axis.
   bool check_replication = true;
+  // Plan: what the plan is for, as in AutoshardOptions.
+  std::string machine = "default", memory = {};
 };
 
 namespace shard_map_detail {
 
-std::vector<std::optional<PartitionSpec>> leaf_specs(const std::vector<TreeSpec>& specs, size_t i,
-                                                     const std::vector<std::string>& names);
 Tensor placed(const Tensor& leaf, const std::optional<PartitionSpec>& spec, const MeshPtr& mesh);
 std::vector<Tensor> run_auto(Trace trace, std::span<const Tensor> leaves, const MeshPtr& mesh,
                              const std::vector<std::optional<PartitionSpec>>& in,
@@ -60,44 +50,22 @@ std::vector<Tensor> run_manual(const Trace& body, std::span<const Tensor> leaves
                                const std::vector<std::optional<PartitionSpec>>& out,
                                const MeshPtr& mesh, bool check);
 
-// Throws UserError if there are more specs than arguments or results.
-void check_count(const char* what, size_t specs, size_t count);
-
-template <typename T>
-void add_specs(std::vector<std::optional<PartitionSpec>>& all, const std::vector<TreeSpec>& specs,
-               size_t i, const T& tree) {
-  for (auto& spec : leaf_specs(specs, i, leaf_names(tree))) all.push_back(std::move(spec));
-}
-// A tuple has a spec for each of its members; any other result has the first.
-template <typename R>
-std::vector<std::optional<PartitionSpec>> result_specs(const std::vector<TreeSpec>& specs,
-                                                       const R& result) {
-  std::vector<std::optional<PartitionSpec>> all;
-  if constexpr (tree_detail::IsTuple<R>::value) {
-    check_count("result", specs.size(), std::tuple_size_v<R>);
-    std::apply(
-        [&](const auto&... members) {
-          size_t i = 0;
-          (add_specs(all, specs, i++, members), ...);
-        },
-        result);
-  } else {
-    check_count("result", specs.size(), 1);
-    add_specs(all, specs, 0, result);
-  }
-  return all;
-}
-
 }  // namespace shard_map_detail
 
 // f over a mesh.
 //   shard_map(f, mesh, {.in = {P("data", {}), specs}, .out = {P("data", {})}})
 template <typename F>
 auto shard_map(F f, const Mesh& mesh, ShardMapOptions options) {
-  return [f = std::move(f), mesh = shared_mesh(mesh),
+  const auto planned = autoshard(
+      f, mesh,
+      {.machine = options.machine, .memory = options.memory, .in = options.in, .out = options.out});
+  return [f = std::move(f), planned, mesh = shared_mesh(mesh),
           options = std::move(options)](const auto&... args) {
     using namespace shard_map_detail;
-    std::vector<std::optional<PartitionSpec>> in;
+    using namespace spec_detail;
+    using R = std::decay_t<std::invoke_result_t<const F&, const decltype(args)&...>>;
+    if (options.mode == ShardMapMode::Plan) return R(planned(args...));
+    LeafSpecs in;
     size_t index = 0;
     check_count("argument", options.in.size(), sizeof...(args));
     (add_specs(in, options.in, index++, args), ...);
@@ -130,7 +98,7 @@ auto shard_map(F f, const Mesh& mesh, ShardMapOptions options) {
     const std::vector<Tensor> results =
         manual ? run_manual(call.trace, leaves, in, out, mesh, options.check_replication)
                : run_auto(std::move(call.trace), leaves, mesh, in, out);
-    return with_leaves(std::move(call.result), results);
+    return R(with_leaves(std::move(call.result), results));
   };
 }
 

@@ -176,6 +176,11 @@ void fit_and_write(const CalibrateCommand& command, const DeviceMeasurements& me
   fmt::print("\nerrors: median, worst           fitted            checked\n");
   for (const FitErrors& row : fit_errors(measured, profile))
     fmt::print("  {:<22} {:>16} {:>18}\n", row.what, cell(row.fitted), cell(row.checked));
+  if (profile.executor.name == "xla-cpu")
+    fmt::print(
+        "note: a profile of XLA on a CPU is rough. The errors above are those of single kernels, "
+        "in "
+        "f32; steps may be several times off\n");
   if (command.out.empty()) {
     fmt::print("nothing was written; --out FILE keeps the profile\n");
     return;

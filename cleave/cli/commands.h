@@ -23,5 +23,7 @@ void add_verify_command(CLI::App& app);
 void add_ops_command(CLI::App& app);
 void add_hlo_command(CLI::App& app);
 void add_devices_command(CLI::App& app);
+void add_train_command(CLI::App& app);
+void add_generate_command(CLI::App& app);
 
 }  // namespace cleave::cli

@@ -6,6 +6,7 @@
 #include "cleave/cli/files.h"
 #include "cleave/cli/tensor_options.h"
 #include "cleave/core/error.h"
+#include "cleave/core/units.h"
 #include "cleave/xla/compiled_program.h"
 
 namespace cleave::cli {

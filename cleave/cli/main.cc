@@ -48,6 +48,8 @@ int main(int argc, char** argv) {
   cleave::cli::add_ops_command(app);
   cleave::cli::add_hlo_command(app);
   cleave::cli::add_devices_command(app);
+  cleave::cli::add_train_command(app);
+  cleave::cli::add_generate_command(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::RuntimeError& error) {

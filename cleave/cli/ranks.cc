@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "cleave/pjrt/processes.h"
 #include "cleave/runtime/roll_call.h"
 #include "cleave/runtime/world.h"
 
@@ -84,8 +85,10 @@ bool has_outcomes(const std::string& path) { return !read_report(path).empty(); 
 void print_report(const std::string& path, int ranks) { print(read_report(path), ranks); }
 
 bool speaks() {
-  const World* world = World::of_process();
-  return !world || world->rank() == 0;
+  if (const World* world = World::of_process()) return world->rank() == 0;
+  if (!std::getenv("CLEAVE_COORDINATOR")) return true;
+  const pjrt::Processes* processes = pjrt::Processes::of_process();
+  return !processes || processes->process() == 0;
 }
 
 int conclude(const Outcome& outcome) {

@@ -33,6 +33,8 @@ struct RunOptions {
   std::vector<std::string> args;
   std::string out;
   std::string timeline;
+  std::string coordinator;
+  int64_t process = -1, processes = 0;
   ShardingOptions sharding;
   bool split = false, stats = false, timing = false, trace = false, quiet = false;
 };
@@ -189,9 +191,10 @@ void run_module(const Graph& graph, const RunOptions& options,
                 const std::vector<Tensor>& given = {}) {
   const std::string entry = find_entry(graph, options.entry);
   const bool partitioned = num_partitions(graph, entry) > 1 && !options.sharding.wanted();
-  if (partitioned && World::of_process())
-    throw_user("a module for {} partitions runs in one process; leave out the ranks",
-               num_partitions(graph, entry));
+  if (partitioned && World::of_process() && !options.sharding.uses_xla())
+    throw_user(
+        "a module for {} partitions runs in one process; leave out the ranks, or say --engine xla",
+        num_partitions(graph, entry));
   const std::vector<Array> args = make_arguments(
       partitioned ? stacked_signature(graph, entry) : graph, entry, options.args, given);
   if (World* world = World::of_process()) require_same_run(*world, graph, options, entry, args);
@@ -227,6 +230,9 @@ void check_engine(const RunOptions& options) {
   const std::string& engine = options.sharding.engine;
   if (!pjrt::is_xla_engine(engine)) {
     if (options.sharding.repeat > 0) throw_user("--repeat: it is for --engine xla");
+    if (!options.coordinator.empty())
+      throw_user(
+          "--coordinator: it is for --engine xla; cleave launch starts ranks of both engines");
     return;
   }
   const std::pair<bool, const char*> own[] = {
@@ -237,6 +243,16 @@ void check_engine(const RunOptions& options) {
   for (const auto& [given, option] : own)
     if (given)
       throw_user("{}: it is about Cleave's own engine; leave out --engine {}", option, engine);
+}
+
+// Processes that were started by hand: told of each other as by the environment.
+void join_by_hand(const RunOptions& options) {
+  if (options.coordinator.empty()) return;
+  setenv("CLEAVE_COORDINATOR", options.coordinator.c_str(), 1);
+  if (!World::is_rank()) {
+    setenv("CLEAVE_PROCESS", std::to_string(options.process).c_str(), 1);
+    setenv("CLEAVE_PROCESSES", std::to_string(options.processes).c_str(), 1);
+  }
 }
 
 void run(const RunOptions& options) {
@@ -250,6 +266,7 @@ void run(const RunOptions& options) {
   if (!options.sharding.wide_sums && !options.sharding.wanted())
     throw_user("--narrow-sums: it is for sums over devices; give --mesh as well");
   check_engine(options);
+  join_by_hand(options);
   if (models::is_model_name(options.file)) {
     if (options.split) throw_user("--split-input-file: {} is one module", options.file);
     std::optional<Mesh> mesh;
@@ -296,6 +313,13 @@ void add_run_command(CLI::App& app) {
           "--repeat", options->sharding.repeat,
           "with --engine xla: run it so often again, arrays on the devices, and print times")
       ->check(CLI::Range(1, 1000000));
+  CLI::Option* coordinator = command->add_option(
+      "--coordinator", options->coordinator,
+      "with --engine xla: HOST:PORT at which process 0 is found by others that were started by "
+      "hand");
+  command->add_option("--process", options->process, "which of them this is, from 0")
+      ->needs(coordinator);
+  command->add_option("--processes", options->processes, "how many they are")->needs(coordinator);
   command->add_flag("--communication", options->sharding.communication,
                     "what devices send each other, and for which ops");
   command->add_flag("!--narrow-sums", options->sharding.wide_sums,

@@ -8,8 +8,7 @@
 namespace cleave::cli {
 
 // What several commands take as text; each throws UserError that says what was expected.
-Shape parse_shape(std::string_view text);    // 8x16; empty or "scalar": {}
-DType parse_dtype(std::string_view text);    // bf16
-int64_t parse_bytes(std::string_view text);  // 1024, 80GiB, 1.5MB
+Shape parse_shape(std::string_view text);  // 8x16; empty or "scalar": {}
+DType parse_dtype(std::string_view text);  // bf16
 
 }  // namespace cleave::cli

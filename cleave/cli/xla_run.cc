@@ -109,6 +109,7 @@ void time_runs(const pjrt::XlaExecutable& executable,
       for (size_t i = 0; i < place.size(); ++i)
         if (place[i] >= 0) args[d][i] = results[d][static_cast<size_t>(place[i])];
   }
+  if (!speaks()) return;
   std::sort(times.begin(), times.end());
   fmt::print(stderr, "{} runs: median {:.3f} ms, best {:.3f} ms, worst {:.3f} ms\n", runs,
              1e3 * times[times.size() / 2], 1e3 * times.front(), 1e3 * times.back());
@@ -149,7 +150,8 @@ std::vector<std::vector<Array>> run_partitions_on_xla(const Graph& graph, const 
                                                       const std::string& engine) {
   quiet_plugins();
   pjrt::XlaModule module = pjrt::every_device_module(graph, entry, partitions);
-  return pjrt::XlaExecutable(pjrt::engine_client(engine, partitions), std::move(module)).run(args);
+  return pjrt::run_everywhere(
+      pjrt::XlaExecutable(pjrt::engine_client(engine, partitions), std::move(module)), args);
 }
 
 }  // namespace cleave::cli

@@ -38,6 +38,7 @@ class Descriptor {
   bool open() const { return number_ >= 0; }
   int number() const { return number_; }
 
+  int sync() const { return ::fsync(number_) == 0 || errno == EINVAL ? 0 : errno; }
   // 0, or the error: a file system may report a full disk only here.
   int close() { return ::close(std::exchange(number_, -1)) == 0 ? 0 : errno; }
 
@@ -189,9 +190,7 @@ bool is_refusal(int error) {
   return error == EACCES || error == EPERM || error == EROFS || error == EBUSY || error == EXDEV;
 }
 
-}  // namespace
-
-void write_file(const fs::path& path, std::span<const std::string_view> parts) {
+void write_whole(const fs::path& path, std::span<const std::string_view> parts, bool to_disk) {
   const Target target = follow(path);
   if (!target.is_file() || target.descriptor) return write_in_place(path, target, 0, parts);
   if (target.exists && access(target.path.c_str(), W_OK) != 0) fail(path, errno);
@@ -204,6 +203,7 @@ void write_file(const fs::path& path, std::span<const std::string_view> parts) {
       error = target.exists && !inherit(file.number(), target.status) ? EPERM : 0;
       if (error == 0) {
         if (const int full = file.write(parts)) fail(path, full);
+        if (const int full = to_disk ? file.sync() : 0) fail(path, full);
         if (const int full = file.close()) fail(path, full);
         error = beside.rename_to(target.path);
       }
@@ -212,6 +212,24 @@ void write_file(const fs::path& path, std::span<const std::string_view> parts) {
   if (error == 0) return;
   if (!target.exists || !is_refusal(error)) fail(path, error);
   write_in_place(path, target, O_TRUNC, parts);
+}
+
+}  // namespace
+
+void write_file(const fs::path& path, std::span<const std::string_view> parts) {
+  write_whole(path, parts, false);
+}
+
+void write_file_to_disk(const fs::path& path, std::span<const std::string_view> parts) {
+  write_whole(path, parts, true);
+  const fs::path folder = path.parent_path();
+  sync_folder(folder.empty() ? "." : folder);
+}
+
+void sync_folder(const fs::path& folder) {
+  Descriptor opened(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened.open()) fail(folder, errno);
+  if (const int error = opened.sync()) fail(folder, error);
 }
 
 void write_file(const fs::path& path, std::string_view text) { write_file(path, {&text, 1}); }

@@ -21,6 +21,12 @@ namespace cleave {
 void write_file(const std::filesystem::path& path, std::string_view text);
 void write_file(const std::filesystem::path& path, std::span<const std::string_view> parts);
 
+// The same, and the contents are on the disk before the file gets its name, so that not even a
+// power failure leaves half of it there.
+void write_file_to_disk(const std::filesystem::path& path, std::span<const std::string_view> parts);
+// What happened to the names in a folder, renamed and removed files included, is on the disk.
+void sync_folder(const std::filesystem::path& folder);
+
 // Adds to the end of a file, which is made if there is none.
 void append_file(const std::filesystem::path& path, std::string_view text);
 

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <charconv>
 #include <span>
+
+#include "cleave/core/error.h"
 
 namespace cleave {
 namespace {
@@ -63,6 +66,33 @@ std::string seconds_text(double seconds, int decimals) {
   if (seconds >= 1) return fmt::format("{:.{}f} s", seconds, decimals);
   if (seconds >= 1e-3) return fmt::format("{:.{}f} ms", seconds * 1e3, decimals);
   return fmt::format("{:.2f} us", seconds * 1e6);
+}
+
+int64_t parse_bytes(std::string_view text) {
+  double number = 0;
+  auto [next, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view unit(next, text.data() + text.size() - next);
+  struct Unit {
+    std::string_view name;
+    double bytes;
+  };
+  constexpr double kMost = 9e18;  // what a 64-bit count of bytes holds
+  constexpr std::array<Unit, 10> kUnits = {{{"", 1},
+                                            {"B", 1},
+                                            {"KB", 1e3},
+                                            {"MB", 1e6},
+                                            {"GB", 1e9},
+                                            {"KiB", 1024.0},
+                                            {"MiB", 1024.0 * 1024},
+                                            {"GiB", 1024.0 * 1024 * 1024},
+                                            {"TB", 1e12},
+                                            {"TiB", 1024.0 * 1024 * 1024 * 1024}}};
+  for (const Unit& known : kUnits)
+    if (error == std::errc() && number >= 0 && unit == known.name) {
+      if (number * known.bytes > kMost) throw_user("bytes '{}': more than any device has", text);
+      return static_cast<int64_t>(number * known.bytes);
+    }
+  throw_user("bytes '{}': expected a number with B, KB, MB, GB, TB, KiB, MiB, GiB or TiB", text);
 }
 
 }  // namespace cleave

@@ -57,6 +57,20 @@ ExecutorProfile xla_tpu() {
   return executor;
 }
 
+// XLA's rules on a processor: loops instead of kernels, which begin at once, and collectives that
+// wait. What they take is measured (`cleave calibrate --engine xla:cpu`).
+ExecutorProfile xla_cpu() {
+  return {.name = "xla-cpu",
+          .fuses = true,
+          .recomputes = true,
+          .launch_us = 1,
+          .step_us = 50,
+          .argument_us = 0.3,
+          .longest_row = 1 << 20,
+          .most_reads = 24,
+          .long_function = 14};
+}
+
 // PyTorch without its compiler: an op of its library is one kernel, and the host launches one after
 // the other.
 ExecutorProfile eager() {
@@ -111,8 +125,8 @@ constexpr std::string_view kThisLibrary = "cleave";
 ExecutorProfile cleave_compiler() { return {.name = std::string(kThisLibrary), .fuses = true}; }
 
 const std::vector<ExecutorProfile>& executors() {
-  static const std::vector<ExecutorProfile> all = {xla_gpu(), xla_tpu(), inductor(), eager(),
-                                                   cleave_compiler()};
+  static const std::vector<ExecutorProfile> all = {xla_gpu(),  xla_tpu(), xla_cpu(),
+                                                   inductor(), eager(),   cleave_compiler()};
   return all;
 }
 

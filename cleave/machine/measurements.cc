@@ -194,7 +194,7 @@ std::string measurements_to_json(const DeviceMeasurements& measured) {
 }
 
 InStep in_step(const ExecutorProfile& executor) {
-  if (!executor.name.starts_with("xla")) return {};
+  if (!executor.name.starts_with("xla") || executor.name == "xla-cpu") return {};
   return {.launch = 1.6, .reduction = 0.88, .rows = 0.88, .strided = 0.62};
 }
 

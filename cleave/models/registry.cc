@@ -319,20 +319,73 @@ const std::map<std::string, Maker, std::less<>>& makers() {
 
 bool is_model_name(std::string_view text) { return text.starts_with("model:"); }
 
-BuiltModel build_model(std::string_view text, const Mesh* mesh) {
+namespace {
+
+// "model:gpt?layers=2" -> "gpt", "layers=2"
+std::pair<std::string, std::string_view> name_and_options(std::string_view text) {
   if (is_model_name(text)) text.remove_prefix(6);
   const size_t question = std::min(text.find('?'), text.size());
-  const std::string name(text.substr(0, question));
+  return {std::string(text.substr(0, question)), text.substr(std::min(text.size(), question + 1))};
+}
+
+template <typename Tree>
+Weights by_name(const Tree& tree) {
+  Weights weights;
+  for_each_leaf(tree,
+                [&](const std::string& name, const Tensor& leaf) { weights.emplace(name, leaf); });
+  return weights;
+}
+
+template <typename Model>
+LanguageModel make_language_model(Options& options) {
+  Model model;
+  model.read(options);
+  const std::string dtype = options.choice("dtype", {"f32", "bf16", "f16"});
+  int64_t seed = 0;
+  options.read("seed", seed);
+  options.finish();
+  Init init(static_cast<uint64_t>(seed), float_type(dtype));
+  const auto first = model.weights(init);
+  const auto tree = [first](const Weights& weights) {
+    auto filled = first;
+    for_each_leaf(filled, [&](const std::string& name, Tensor& leaf) {
+      const auto it = weights.find(name);
+      if (it == weights.end()) throw_user("the weights of the model have no '{}'", name);
+      leaf = it->second;
+    });
+    return filled;
+  };
+  LanguageModel result;
+  result.config = model.config;
+  result.weights = by_name(first);
+  result.forward = [=](const Weights& w, const Tensor& t) { return model.forward(tree(w), t); };
+  result.loss = [=](const Weights& w, const Tensor& t) { return model.loss(tree(w), t); };
+  if constexpr (std::is_same_v<Model, GptModel>) result.gpt = tree;
+  return result;
+}
+
+}  // namespace
+
+BuiltModel build_model(std::string_view text, const Mesh* mesh) {
+  const auto [name, rest] = name_and_options(text);
   const auto it = makers().find(name);
   if (it == makers().end()) {
     std::vector<std::string> names;
     for (const auto& [each, maker] : makers()) names.push_back(each);
     throw_user("there is no model '{}'; there are {}", name, fmt::join(names, ", "));
   }
-  Options options(name, text.substr(std::min(text.size(), question + 1)));
+  Options options(name, rest);
   BuiltModel built;
   it->second(options, mesh, &built);
   return built;
+}
+
+LanguageModel language_model(std::string_view text) {
+  const auto [name, rest] = name_and_options(text);
+  Options options(name, rest);
+  if (name == "gpt") return make_language_model<GptModel>(options);
+  if (name == "moe") return make_language_model<MoeModel>(options);
+  throw_user("'{}' is no language model by name; there are model:gpt and model:moe", text);
 }
 
 std::string describe_models() {

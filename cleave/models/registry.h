@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -7,6 +8,7 @@
 
 #include "cleave/core/mesh.h"
 #include "cleave/graph/graph.h"
+#include "cleave/models/transformer.h"
 #include "cleave/runtime/tensor.h"
 
 namespace cleave::models {
@@ -35,5 +37,24 @@ bool is_model_name(std::string_view text);  // starts with "model:"
 BuiltModel build_model(std::string_view text, const Mesh* mesh = nullptr);
 // The names, with their options and defaults, a line each.
 std::string describe_models();
+
+// Weights by the names of their leaves: "layers[0].attention.q".
+using Weights = std::map<std::string, Tensor>;
+
+// A language model by name as functions, for programs that train it or generate text with it.
+//
+//   const LanguageModel model = language_model("model:gpt?layers=4&d=256&length=128");
+//   Tensor loss = model.loss(model.weights, tokens);
+struct LanguageModel {
+  GptConfig config;  // the sizes
+  Weights weights;   // the first ones; computed when they are read
+  std::function<Tensor(const Weights&, const Tensor&)> forward;  // tokens [b, s] -> logits
+  std::function<Tensor(const Weights&, const Tensor&)> loss;     // tokens [b, s] -> a number
+  // The weights of a gpt as its functions take them (transformer.h, decode.h); empty for others.
+  std::function<Gpt(const Weights&)> gpt;
+};
+// Of gpt and moe, with the options that are about the model: not step=, optimizer= and sharding=.
+// Throws UserError as build_model does.
+LanguageModel language_model(std::string_view text);
 
 }  // namespace cleave::models

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cleave/autoshard/shard_map.h"
+#include "cleave/autoshard/tree_spec.h"
 #include "cleave/core/mesh.h"
 #include "cleave/runtime/partition_spec.h"
 #include "cleave/transforms/tree.h"

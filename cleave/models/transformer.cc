@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "cleave/core/error.h"
+#include "cleave/models/transformer_parts.h"
 #include "cleave/runtime/ops_indexing.h"
 #include "cleave/runtime/ops_linalg.h"
 #include "cleave/runtime/ops_nn.h"
@@ -11,9 +12,8 @@
 #include "cleave/transforms/flow.h"
 
 namespace cleave::models {
-namespace {
+namespace parts {
 
-// [b, s, heads * size] -> [b, heads, s, size]
 Tensor split_heads(const Tensor& x, int64_t heads) {
   return transpose(reshape(x, {x.dim(0), x.dim(1), heads, x.dim(2) / heads}), {0, 2, 1, 3});
 }
@@ -24,6 +24,12 @@ Tensor merge_heads(const Tensor& x) {
 Tensor in_type(const GptConfig& config, const Tensor& w) {
   return config.compute ? cast(w, *config.compute) : w;
 }
+
+}  // namespace parts
+
+namespace {
+
+using namespace parts;
 
 Tensor border(const GptConfig& config, const Tensor& x) {
   return config.borders ? stablehlo::optimization_barrier(x) : x;
@@ -48,21 +54,43 @@ Tensor product_again(const GptConfig& config, const Tensor& x, const Tensor& w) 
   return custom_vjp(product, forward, backward)(x, w);
 }
 
-// x w + bias
-Tensor linear(const GptConfig& config, const Tensor& x, const Tensor& w,
-              const std::optional<Tensor>& bias, bool by_rows = false) {
+}  // namespace
+
+Tensor parts::linear(const GptConfig& config, const Tensor& x, const Tensor& w,
+                     const std::optional<Tensor>& bias, bool by_rows) {
   Tensor y = config.weights_again ? product_again(config, x, w)
                                   : matmul(x, in_type(config, border(config, w)));
   if (by_rows) y = border(config, y);
   return bias ? y + in_type(config, *bias) : y;
 }
 
-Tensor normed(const GptConfig& config, const Tensor& x, const Tensor& w,
-              const std::optional<Tensor>& bias) {
+Tensor parts::normed(const GptConfig& config, const Tensor& x, const Tensor& w,
+                     const std::optional<Tensor>& bias) {
   const Tensor weight = in_type(config, w);
   if (config.norm == NormKind::Rms) return rms_norm(x, weight);
   return layer_norm(x, weight, in_type(config, *bias));
 }
+
+Tensor parts::logits_of(const GptConfig& config, const Gpt& params, const Tensor& x) {
+  const Tensor h = border(config, normed(config, x, params.norm, params.norm_bias));
+  const Tensor head = border(config, params.head ? *params.head : transpose(params.embed, {1, 0}));
+  return matmul(h, in_type(config, head));
+}
+
+Tensor parts::rotary_angle(const Tensor& position, const Shape& shape, double base) {
+  const auto dim = static_cast<int64_t>(shape.size()) - 1;
+  const Tensor exponent = iota(shape, dim, DType::F32) * (-std::log(base) / shape.back());
+  return position * exp(exponent);
+}
+
+Tensor parts::rotated(const Tensor& x, const Tensor& angle) {
+  const int64_t half = x.dim(3) / 2;
+  const Tensor c = cast(cos(angle), x.dtype()), s = cast(sin(angle), x.dtype());
+  const Tensor a = slice_dim(x, 3, 0, half), b = slice_dim(x, 3, half);
+  return concat({a * c - b * s, b * c + a * s}, 3);
+}
+
+namespace {
 
 // A result that selective checkpointing keeps.
 Tensor kept(const GptConfig& config, const Tensor& x) {
@@ -135,12 +163,8 @@ Gpt init_gpt(const GptConfig& config, Init& init) {
 }
 
 Tensor rotate_by_position(const Tensor& x, double base) {
-  const int64_t length = x.dim(2), half = x.dim(3) / 2;
-  const Tensor exponent = iota({length, half}, 1, DType::F32) * (-std::log(base) / half);
-  const Tensor angle = iota({length, half}, 0, DType::F32) * exp(exponent);
-  const Tensor c = cast(cos(angle), x.dtype()), s = cast(sin(angle), x.dtype());
-  const Tensor a = slice_dim(x, 3, 0, half), b = slice_dim(x, 3, half);
-  return concat({a * c - b * s, b * c + a * s}, 3);
+  const Shape shape{x.dim(2), x.dim(3) / 2};
+  return rotated(x, rotary_angle(iota(shape, 0, DType::F32), shape, base));
 }
 
 Tensor self_attention(const GptConfig& config, const AttentionWeights& w, const Tensor& x) {
@@ -193,9 +217,7 @@ Tensor gpt(const GptConfig& config, const Gpt& params, const Tensor& tokens) {
       return gpt_layer(once, layer, y);
     })(params.layers[i], x);
   }
-  const Tensor h = border(config, normed(config, x, params.norm, params.norm_bias));
-  const Tensor head = border(config, params.head ? *params.head : transpose(params.embed, {1, 0}));
-  return matmul(h, in_type(config, head));
+  return logits_of(config, params, x);
 }
 
 EncoderBlock init_encoder(const GptConfig& config, Init& init) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <map>
 
 #include "cleave/core/input_file.h"
 #include "cleave/core/output_file.h"
@@ -16,8 +15,6 @@ namespace {
 
 constexpr size_t kMostPrograms = 64;
 constexpr int64_t kMostDevices = 4096;
-
-bool is_cpu_plugin(const Plugin& plugin) { return plugin.name().find("cpu") != std::string::npos; }
 
 // XLA's CPU client has as many threads as NPROC says when it is made, else as the host has cores or
 // the client devices. A collective keeps its thread while it waits for other devices, and a device
@@ -39,8 +36,7 @@ class EnoughThreads {
   bool is_set_;
 };
 
-c::NamedValue named(const std::string& name,
-                    const std::variant<std::string, int64_t, float, bool>& value) {
+c::NamedValue named(const std::string& name, const OptionValue& value) {
   c::NamedValue option;
   option.name = name.data();
   option.name_size = name.size();
@@ -54,6 +50,10 @@ c::NamedValue named(const std::string& name,
   } else if (const auto* number = std::get_if<float>(&value)) {
     option.kind = c::kFloat;
     option.number = *number;
+  } else if (const auto* list = std::get_if<std::vector<int64_t>>(&value)) {
+    option.kind = c::kInt64List;
+    option.integers = list->data();
+    option.value_size = list->size();
   } else {
     option.kind = c::kBool;
     option.integer = 0;
@@ -117,20 +117,28 @@ void let_go(c::Error* error, void* user) {
 }  // namespace
 
 Client::Client(std::shared_ptr<const Plugin> plugin, const ClientOptions& options)
-    : plugin_(std::move(plugin)), store_(options.store) {
-  const std::string count_name = "cpu_device_count";
+    : plugin_(std::move(plugin)),
+      store_(options.store),
+      own_process_(options.process),
+      processes_(options.processes) {
+  const std::string count_name = "cpu_device_count", node = "node_id", nodes = "num_nodes";
   std::vector<c::NamedValue> values;
   if (options.cpu_devices < 0 || options.cpu_devices > kMostDevices)
     throw_user("a client of {} CPU devices is asked for; 1 to {} can be made", options.cpu_devices,
                kMostDevices);
-  if (options.cpu_devices > 0 && is_cpu_plugin(*plugin_))
+  if (options.cpu_devices > 0 && plugin_->is_for_cpus())
     values.push_back(named(count_name, options.cpu_devices));
+  // TPUs know of each other by themselves.
+  if (processes_ > 1 && plugin_->name().find("tpu") == std::string::npos) {
+    values.push_back(named(node, own_process_));
+    values.push_back(named(nodes, processes_));
+  }
   for (const auto& [name, value] : options.options) values.push_back(named(name, value));
   c::ClientCreate args;
   args.options = values.data();
   args.num_options = values.size();
   if (store_) connect(*store_, args);
-  const EnoughThreads threads(is_cpu_plugin(*plugin_) ? options.cpu_devices : 0);
+  const EnoughThreads threads(plugin_->is_for_cpus() ? options.cpu_devices : 0);
   plugin_->call(args, "making a client");
   client_ = args.client;
 }
@@ -176,21 +184,6 @@ void Client::read_devices() {
     if (local_device(all.devices[i]) >= 0) info.memory = memory_of(*plugin_, all.devices[i]);
     devices_.push_back(std::move(info));
   }
-}
-
-std::shared_ptr<Client> Client::shared(const std::string& plugin_path, int64_t devices) {
-  static std::mutex mutex;
-  static auto& clients = *new std::map<std::string, std::shared_ptr<Client>>;
-  const std::shared_ptr<const Plugin> plugin = Plugin::load(plugin_path);
-  std::lock_guard lock(mutex);
-  std::shared_ptr<Client>& client = clients[plugin->path()];
-  const bool grows = is_cpu_plugin(*plugin) && client && client->num_local_devices() < devices;
-  if (!client || grows) client = create(plugin, {.cpu_devices = std::max<int64_t>(1, devices)});
-  if (client->num_local_devices() < devices)
-    throw_user("{}: has {} device{} ({}), and {} are needed; take a smaller mesh", plugin->name(),
-               client->num_local_devices(), client->num_local_devices() == 1 ? "" : "s",
-               client->devices().empty() ? "none" : client->devices()[0].kind, devices);
-  return client;
 }
 
 int64_t Client::local_device(const c::Device* handle) const {
@@ -286,9 +279,11 @@ void Client::save_to_disk(const std::string& file, const std::string& key,
 std::shared_ptr<const LoadedProgram> Client::compile(const std::string& text,
                                                      const CompileSettings& settings) const {
   const std::string options = pjrt::serialize(settings);
-  const std::string key = fmt::format("{}\n{}\n{}\n{}\n{}\n", platform_, version_, plugin_->path(),
-                                      options.size(), text.size()) +
-                          options + text;
+  // Processes that share a folder have a program of their own each.
+  const std::string key =
+      fmt::format("{}\n{}\n{}\n{} of {}\n{}\n{}\n", platform_, version_, plugin_->path(),
+                  own_process_, processes_, options.size(), text.size()) +
+      options + text;
   std::lock_guard lock(mutex_);
   const auto known = std::find_if(compiled_.begin(), compiled_.end(),
                                   [&](const Compiled& each) { return each.key == key; });

@@ -33,14 +33,24 @@ struct DeviceInfo {
   std::optional<DeviceMemory> memory;  // now; nothing if the plugin does not say
 };
 
+// What a create option can be.
+using OptionValue = std::variant<std::string, int64_t, float, bool, std::vector<int64_t>>;
+
 struct ClientOptions {
   // Devices that a CPU plugin is to make of the host; 0: as many as it makes by itself. Only
   // plugins with "cpu" in their name are told.
   int64_t cpu_devices = 0;
   // More create options, as the plugin names them.
-  std::vector<std::pair<std::string, std::variant<std::string, int64_t, float, bool>>> options = {};
-  std::shared_ptr<KeyValueStore> store = nullptr;  // if its devices are spread over processes
+  std::vector<std::pair<std::string, OptionValue>> options = {};
+  // If its devices are spread over processes: which one this is, of how many, and what they tell
+  // each other by. The plugin learns the numbers as `node_id` and `num_nodes`.
+  int64_t process = 0, processes = 1;
+  std::shared_ptr<KeyValueStore> store = nullptr;
 };
+
+// Options of users, which stand in CLEAVE_XLA_OPTIONS, with spaces between them.
+//   "preallocate=false memory_fraction=0.4 visible_devices=[0,1] platform_name=cuda"
+std::vector<std::pair<std::string, OptionValue>> options_of_text(const std::string& text);
 
 // The devices that a plugin drives, with the programs that were compiled for them.
 class Client : public std::enable_shared_from_this<Client> {
@@ -48,7 +58,9 @@ class Client : public std::enable_shared_from_this<Client> {
   static std::shared_ptr<Client> create(std::shared_ptr<const Plugin> plugin,
                                         const ClientOptions& options = {});
   // One client per plugin and process, since a client may take most of a device's memory. It has at
-  // least `devices` devices, or a UserError says how many there are.
+  // least `devices` devices, or a UserError says how many there are. If there are several processes
+  // (processes.h), all of them call it, and the devices are divided over them as DeviceBlocks says;
+  // a single device is one of each process.
   static std::shared_ptr<Client> shared(const std::string& plugin_path, int64_t devices);
   ~Client();
 
@@ -62,6 +74,9 @@ class Client : public std::enable_shared_from_this<Client> {
   int64_t num_local_devices() const { return static_cast<int64_t>(handles_.size()); }
   const std::vector<int64_t>& local_device_ids() const { return local_ids_; }
   std::optional<DeviceMemory> memory(int64_t local_device) const;  // as it is now
+  // The ids of the devices that run a program of so many partitions, by partition: blocks of every
+  // process's devices in turn. One partition runs on a device of this process.
+  std::vector<int64_t> devices_for(int64_t partitions) const;
 
   // Starts to copy an array to a device, which holds the array until it is there.
   BufferPtr to_device(const Array& array, int64_t local_device) const;
@@ -89,6 +104,7 @@ class Client : public std::enable_shared_from_this<Client> {
   c::Client* client_ = nullptr;
   std::string platform_, version_;
   int64_t process_ = 0;
+  int64_t own_process_, processes_;  // as they were asked for
   std::vector<DeviceInfo> devices_;
   std::vector<c::Device*> handles_;
   std::vector<int64_t> local_ids_;

@@ -4,7 +4,6 @@
 #include "cleave/core/units.h"
 #include "cleave/pjrt/find_plugins.h"
 #include "cleave/runtime/executor.h"
-#include "cleave/runtime/world.h"
 #include "cleave/spmd/program_module.h"
 
 namespace cleave::pjrt {
@@ -30,11 +29,6 @@ bool is_xla_engine(const std::string& engine) {
 
 std::shared_ptr<Client> engine_client(const std::string& engine, int64_t devices) {
   is_xla_engine(engine);
-  if (World::is_rank())
-    throw_user(
-        "engine {}: this process is one of several ranks, and XLA's engine runs in one; leave out "
-        "`cleave launch`",
-        engine);
   return Client::shared(plugin_path(engine.size() > 4 ? engine.substr(4) : std::string()), devices);
 }
 

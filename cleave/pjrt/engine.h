@@ -14,7 +14,8 @@ namespace cleave::pjrt {
 // other name is a UserError.
 bool is_xla_engine(const std::string& engine);
 
-// The client of an engine, with at least as many devices.
+// The client of an engine, with at least as many devices. Of several processes (processes.h), all
+// make it together.
 std::shared_ptr<Client> engine_client(const std::string& engine, int64_t devices);
 
 // A function of a graph for one device. The arguments of these numbers are donated.

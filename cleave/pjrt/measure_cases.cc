@@ -1,5 +1,7 @@
 #include "cleave/pjrt/measure_cases.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -104,9 +106,8 @@ enum class ConvolutionOf { Result, Input, Kernel };
 
 // Of images with as many features as channels or others, stride 1, or one of the gradients: as a
 // product of pixels, what each is made of, and features.
-MeasureCase convolution(int64_t images, int64_t size, int64_t channels, int64_t features,
-                        int64_t window, ConvolutionOf of, bool check = false) {
-  const DType dtype = DType::BF16;
+MeasureCase convolution(DType dtype, int64_t images, int64_t size, int64_t channels,
+                        int64_t features, int64_t window, ConvolutionOf of, bool check = false) {
   MeasureCase measured = make_case(MeasuredKind::Convolution, dtype, check);
   const Shape x{images, size, size, channels}, w{window, window, channels, features},
       y{images, size, size, features};
@@ -256,8 +257,7 @@ MeasureCase arithmetic(int64_t n) {
   return measured;
 }
 
-std::vector<MeasureCase> products(bool small, DType f32) {
-  const DType bf16 = DType::BF16;
+std::vector<MeasureCase> products(bool small, DType f32, DType bf16) {
   std::vector<MeasureCase> cases;
   if (small) {
     for (DType dtype : {bf16, DType::F32})
@@ -284,23 +284,25 @@ std::vector<MeasureCase> products(bool small, DType f32) {
   return cases;
 }
 
-std::vector<MeasureCase> convolutions(bool small) {
+std::vector<MeasureCase> convolutions(bool small, DType dtype) {
   using enum ConvolutionOf;
   if (small)
-    return {convolution(2, 28, 32, 32, 3, Result), convolution(2, 28, 32, 32, 3, Input),
-            convolution(2, 28, 32, 32, 3, Kernel), convolution(2, 14, 64, 64, 3, Result, true)};
-  return {convolution(64, 56, 64, 64, 3, Result),
-          convolution(64, 14, 256, 256, 3, Result),
-          convolution(64, 28, 512, 128, 1, Result),
-          convolution(64, 28, 128, 128, 3, Input),
-          convolution(64, 28, 128, 128, 3, Kernel),
-          convolution(64, 28, 128, 128, 3, Result, true),
-          convolution(64, 7, 512, 512, 3, Result, true),
-          convolution(64, 14, 256, 256, 3, Kernel, true)};
+    return {convolution(dtype, 2, 28, 32, 32, 3, Result),
+            convolution(dtype, 2, 28, 32, 32, 3, Input),
+            convolution(dtype, 2, 28, 32, 32, 3, Kernel),
+            convolution(dtype, 2, 14, 64, 64, 3, Result, true)};
+  return {convolution(dtype, 64, 56, 64, 64, 3, Result),
+          convolution(dtype, 64, 14, 256, 256, 3, Result),
+          convolution(dtype, 64, 28, 512, 128, 1, Result),
+          convolution(dtype, 64, 28, 128, 128, 3, Input),
+          convolution(dtype, 64, 28, 128, 128, 3, Kernel),
+          convolution(dtype, 64, 28, 128, 128, 3, Result, true),
+          convolution(dtype, 64, 7, 512, 512, 3, Result, true),
+          convolution(dtype, 64, 14, 256, 256, 3, Kernel, true)};
 }
 
-std::vector<MeasureCase> memory_kernels(bool small) {
-  const DType f32 = DType::F32, bf16 = DType::BF16;
+std::vector<MeasureCase> memory_kernels(bool small, DType bf16) {
+  const DType f32 = DType::F32;
   const int64_t n = small ? 1 << 20 : 1 << 25;
   std::vector<MeasureCase> cases = {
       elementwise(Fused::Add, f32, n), elementwise(Fused::TanhTimes, bf16, n),
@@ -337,17 +339,26 @@ double MeasureCase::bytes() const {
   return sum;
 }
 
-std::vector<MeasureCase> measure_cases(bool small, bool tensor_float) {
-  std::vector<MeasureCase> computing = products(small, tensor_float ? DType::TF32 : DType::F32);
-  for (MeasureCase& each : convolutions(small)) computing.push_back(std::move(each));
-  std::vector<MeasureCase> moving = memory_kernels(small);
+std::vector<MeasureCase> measure_cases(bool small, bool tensor_float, DType bf16) {
+  std::vector<MeasureCase> computing =
+      products(small, tensor_float ? DType::TF32 : DType::F32, bf16);
+  for (MeasureCase& each : convolutions(small, bf16)) computing.push_back(std::move(each));
+  std::vector<MeasureCase> moving = memory_kernels(small, bf16);
   // By turns: a device that computes all the time takes more power than it may.
   std::vector<MeasureCase> cases;
   for (size_t i = 0; i < std::max(computing.size(), moving.size()); ++i) {
     if (i < computing.size()) cases.push_back(std::move(computing[i]));
     if (i < moving.size()) cases.push_back(std::move(moving[i]));
   }
-  return cases;
+  std::vector<MeasureCase> different;  // those of two types may be the same now
+  for (MeasureCase& each : cases) {
+    const auto same = [&](const MeasureCase& other) {
+      return other.body == each.body && other.arguments == each.arguments;
+    };
+    if (std::none_of(different.begin(), different.end(), same))
+      different.push_back(std::move(each));
+  }
+  return different;
 }
 
 std::string repeated_module(const MeasureCase& measured, int64_t times) {

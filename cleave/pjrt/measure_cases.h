@@ -20,8 +20,9 @@ struct MeasureCase {
 
 // The kinds and sizes of `cleave calibrate --emit jax`: products and convolutions with their
 // gradients between kernels that wait for memory. `small` has sizes for a processor.
-// `tensor_float`: products of f32 that do not ask for more run in tf32.
-std::vector<MeasureCase> measure_cases(bool small, bool tensor_float);
+// `tensor_float`: products of f32 that do not ask for more run in tf32. `bf16` is the type of most
+// of them; f32 for devices that have no other floats, so that one rate is fitted to one type.
+std::vector<MeasureCase> measure_cases(bool small, bool tensor_float, DType bf16 = DType::BF16);
 
 // Runs the function `times` over, on arguments of its own each time: one after the other, as ops of
 // one program that nothing can merge.

@@ -35,11 +35,12 @@ class Meter {
     DeviceMeasurements measured;
     measured.device = client_->devices().at(0).kind;
     measured.framework = "PJRT " + client_->platform();
-    measured.executor = client_->platform() == "tpu" ? "xla-tpu" : "xla-gpu";
+    measured.executor = is_cpu_ ? "xla-cpu" : client_->platform() == "tpu" ? "xla-tpu" : "xla-gpu";
     if (const std::optional<DeviceMemory> memory = client_->memory(0); memory && memory->limit)
       measured.memory_bytes = static_cast<double>(*memory->limit);
     const std::vector<MeasureCase> cases =
-        measure_cases(small_, client_->platform() == "cuda" || client_->platform() == "gpu");
+        measure_cases(small_, client_->platform() == "cuda" || client_->platform() == "gpu",
+                      is_cpu_ ? DType::F32 : DType::BF16);
     for (size_t i = 0; i < cases.size(); ++i) {
       tell(name(cases[i].row.kind),
            0.8 * static_cast<double>(i) / static_cast<double>(cases.size()));

@@ -34,6 +34,7 @@ class Plugin {
 
   const std::string& path() const { return path_; }
   const std::string& name() const { return name_; }  // of the file, without its ending
+  bool is_for_cpus() const { return name_.find("cpu") != std::string::npos; }
   const InterfaceVersion& version() const { return version_; }
 
   // Calls the function of the table that takes these arguments. An error becomes a PluginError,

@@ -26,8 +26,10 @@ class TensorProgram {
   const XlaExecutable& executable() const { return executable_; }
   int64_t num_devices() const { return executable_.num_devices(); }
 
+  // If the devices are spread over processes, each of them gives the same whole arguments and gets
+  // the same whole results.
   std::vector<Array> run(std::span<const Array> args) const;
-  // Whole arguments on their way to the devices, by device.
+  // Whole arguments on their way to the devices of this process, by device.
   std::vector<std::vector<BufferPtr>> to_devices(std::span<const Array> args) const;
 
   // Starts the program, and does not wait for its results. Arguments are computed and laid out as
@@ -37,11 +39,17 @@ class TensorProgram {
   std::vector<RemotePtr> run(std::span<const Tensor> args) const;
 
  private:
+  // `shards` are those of all devices; the result has a row for each of this process.
   std::vector<BufferPtr> place(std::span<const Array> shards, size_t argument) const;
 
   XlaExecutable executable_;
   std::vector<Port> arguments_, results_;
 };
+
+// Runs a module of all partitions on its devices, which may be spread over processes: arrays by
+// partition in and out, the same on every process.
+std::vector<std::vector<Array>> run_everywhere(const XlaExecutable& executable,
+                                               const std::vector<std::vector<Array>>& args);
 
 // One device: every port is whole.
 std::vector<Port> whole_ports(std::span<const Type> types);

@@ -21,19 +21,24 @@ class XlaExecutable {
   const LoadedProgram& program() const { return *program_; }
   Client& client() const { return *client_; }
 
+  // The partitions whose devices this process reaches: all of them, unless the client's devices are
+  // spread over processes. Arguments and results are in this order.
+  const std::vector<int64_t>& partitions() const { return partitions_; }
+
   // Arguments by device, each of the module's type; results likewise. Waits.
   std::vector<std::vector<Array>> run(const std::vector<std::vector<Array>>& args) const;
   // The same with buffers, which it does not wait for. An argument that the module donates is gone
   // afterwards, unless its number is in `keep`.
   std::vector<std::vector<BufferPtr>> start(std::span<const std::vector<BufferPtr>> args,
                                             std::span<const int64_t> keep = {}) const;
-  // An argument on its way to device `device`.
-  BufferPtr to_device(const Array& array, size_t argument, int64_t device) const;
+  // An argument on its way to the device of partitions()[row].
+  BufferPtr to_device(const Array& array, size_t argument, size_t row) const;
 
  private:
   std::shared_ptr<Client> client_;
   XlaModule module_;
   std::shared_ptr<const LoadedProgram> program_;
+  std::vector<int64_t> partitions_;
 };
 
 }  // namespace cleave::pjrt

@@ -109,12 +109,9 @@ XlaVerification verify_on_xla(const Plan& plan, const Graph& graph, const Machin
   XlaVerification result;
   const Graph flat = flatten(graph, plan.entry, profile);
   const Graph module = without_layout_ops(flat);
-  if (has_manual_parts(module))
-    throw_user(
-        "--engine {}: the module has manual computations of its own, which one device cannot "
-        "run to compare; verify it with Cleave's engine",
-        engine);
   RunnableProgram small = runnable(partition_planned(bind(plan, flat), profile), options);
+  // One device runs the body of a manual computation for all.
+  if (has_manual_parts(module)) small.whole = module;
   const Program& program = small.program;
   result.changes = std::move(small.changes);
   result.mesh = to_string(*program.mesh);

@@ -19,7 +19,9 @@
 
 namespace cleave {
 
-struct Record;  // cleave/runtime/record.h
+struct Record;      // cleave/runtime/record.h
+class TensorIndex;  // cleave/runtime/ops_index.h
+class TensorAt;
 
 // Counts the handles of a record: those that a program holds, and those of records that use it.
 struct RecordHead {
@@ -125,6 +127,14 @@ class Tensor {
   Tensor with_sharding(const ShardingSpec& spec) const;
   Tensor reshard(const PartitionSpec& spec) const;
   Tensor reshard(const ShardingSpec& spec) const;
+
+  // Elements by place, as in NumPy: x[-1], x(slice(0, 4), newaxis, ellipsis), x(ids); and x with
+  // some of them changed: x.at(0).set(v). See ops_index.h, which has to be included.
+  Tensor operator[](const TensorIndex& index) const;
+  template <typename... Indices>
+  Tensor operator()(const Indices&... indices) const;
+  template <typename... Indices>
+  TensorAt at(const Indices&... indices) const;
 
   // Reading. Each computes the value first if that has not happened.
   Array to_host() const;  // the whole value, contiguous; a copy, which the caller may write to

@@ -9,6 +9,7 @@
 #include "cleave/runtime/comm_log.h"
 #include "cleave/runtime/manual_scope.h"
 #include "cleave/transforms/cheaper_program.h"
+#include "cleave/transforms/device_relayout.h"
 
 namespace cleave::compile_detail {
 namespace {
@@ -67,7 +68,7 @@ std::vector<size_t> leaves_of(std::span<const size_t> arguments, std::span<const
 }
 
 Compiled::Compiled(Trace trace, std::span<const Tensor> leaves, const CompileOptions& options)
-    : captures_(std::move(trace.captures)), donated_(options.donate) {
+    : captures_(std::move(trace.captures)), donated_(options.donate), engine_(options.engine) {
   for (const Tensor& leaf : leaves) args_.push_back(aval_of(leaf));
   std::vector<Tensor> all(leaves.begin(), leaves.end());
   all.insert(all.end(), captures_.begin(), captures_.end());
@@ -90,7 +91,19 @@ Compiled::Compiled(Trace trace, std::span<const Tensor> leaves, const CompileOpt
     return;
   }
   if (trace.graph.meshes.empty()) trace.graph.meshes = {mesh};
-  Program program = cheaper_program(std::move(trace.graph), mesh);
+  take(cheaper_program(std::move(trace.graph), mesh), result_types, options);
+}
+
+Compiled::Compiled(Program program, std::span<const Type> args, std::vector<Tensor> captures,
+                   const CompileOptions& options)
+    : captures_(std::move(captures)), donated_(options.donate) {
+  const std::vector<Type> result_types = program.entry_function().result_types;
+  take(std::move(program), result_types, options);
+  for (size_t i = 0; i < args.size(); ++i) args_.push_back(shared_aval(args[i], layouts_[i]));
+}
+
+void Compiled::take(Program program, std::span<const Type> result_types,
+                    const CompileOptions& options) {
   const RegionId body = program.entry_function().body;
   for (ValueId arg : program.graph.region(body).args) layouts_.push_back(program.layout(arg).spec);
   const Node end = program.graph.node(program.graph.terminator(body));
@@ -123,6 +136,14 @@ bool Compiled::fits(std::span<const Tensor> leaves) const {
   return true;
 }
 
+bool Compiled::keeps_layouts(std::span<const Tensor> leaves, const AvalPtr& result) const {
+  if (!captures_.empty() || leaves.size() != layouts_.size()) return false;
+  for (size_t i = 0; i < leaves.size(); ++i)
+    if (!leaves[i].mesh() || !leaves[i].sharding().same_layout(layouts_[i])) return false;
+  return results_.size() == 1 && results_[0]->type == result->type &&
+         results_[0]->spec.same_layout(result->spec);
+}
+
 void Compiled::check_donated(std::span<const Tensor> inputs) const {
   for (size_t i : donated_)
     for (size_t k = 0; k < inputs.size(); ++k)
@@ -151,6 +172,8 @@ std::vector<Tensor> Compiled::run(std::span<const Tensor> leaves) {
   for (size_t i = 0; i < inputs.size(); ++i)
     if (layouts_[i].mesh && !(inputs[i].mesh() && inputs[i].sharding().same_layout(layouts_[i])))
       inputs[i] = inputs[i].with_sharding(layouts_[i]);
+  if (xla_)
+    for (const Tensor& input : inputs) relay_on_devices(input, engine_);
   evaluate(inputs);
   if (xla_) return run_xla(inputs, leaves);
   const auto devices = static_cast<size_t>(executable_->num_devices());

@@ -24,15 +24,21 @@ class Compiled {
  public:
   // `options.donate` counts leaves.
   Compiled(Trace trace, std::span<const Tensor> leaves, const CompileOptions& options);
+  // A program that exists, of a function of arguments of these types; `captures` come after them.
+  Compiled(Program program, std::span<const Type> args, std::vector<Tensor> captures,
+           const CompileOptions& options);
   ~Compiled();
 
   // Whether the leaves have the same types and layouts, or are laid out as the program lays out
   // what was on no mesh.
   bool fits(std::span<const Tensor> leaves) const;
   std::vector<Tensor> run(std::span<const Tensor> leaves);
+  // Whether the program takes the leaves in the layouts that they have, and gives this alone.
+  bool keeps_layouts(std::span<const Tensor> leaves, const AvalPtr& result) const;
   std::string description() const;
 
  private:
+  void take(Program program, std::span<const Type> result_types, const CompileOptions& options);
   void check_donated(std::span<const Tensor> inputs) const;
   std::vector<Tensor> run_xla(std::span<const Tensor> inputs, std::span<const Tensor> leaves);
 
@@ -43,6 +49,7 @@ class Compiled {
   std::vector<size_t> donated_;  // leaves
   std::unique_ptr<Executable> executable_;
   std::unique_ptr<pjrt::TensorProgram> xla_;  // one of the two
+  std::string engine_;
 };
 
 bool any_traced(std::span<const Tensor> leaves);

@@ -114,6 +114,19 @@ TEST(FloatText, ReadsBackAsTheSameBits) {
   }
 }
 
+// Digits of booleans mean bits to older readers of MLIR and bytes to newer ones, so many booleans
+// are a list; many numbers are digits.
+TEST(Text, ManyBooleansAreAList) {
+  std::string values;
+  for (int i = 0; i < 150; ++i) values += (i ? ", " : "") + std::string(i % 3 ? "true" : "false");
+  const std::string list = "dense<[" + values + "]> : tensor<150xi1>";
+  const std::string text = print_module(
+      parse_module("func.func @main() -> tensor<150xi1> {\n  %0 = stablehlo.constant " + list +
+                   "\n  return %0 : tensor<150xi1>\n}\n"));
+  EXPECT_NE(text.find(list), std::string::npos) << text;
+  EXPECT_EQ(print_module(parse_module(text)), text);
+}
+
 TEST(Json, ReportsTheField) {
   EXPECT_THROW(graph_from_json("{"), UserError);
   EXPECT_THROW(graph_from_json("{}"), UserError);

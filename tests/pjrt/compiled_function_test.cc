@@ -93,6 +93,32 @@ TEST(CompiledByXla, RunsOverAMesh) {
   EXPECT_THAT(theirs.stats().last, HasSubstr("4 devices"));
 }
 
+// What one call left on the devices in another layout than the next one wants goes from there to
+// there: nothing is fetched.
+TEST(CompiledByXla, LaysArgumentsOutAnewOnTheDevices) {
+  NEED_CPU_PLUGIN();
+  const Mesh mesh{{"a", 2}, {"b", 2}};
+  const auto twice = compile([](const Tensor& x) { return x + x; }, {.engine = engine()});
+  const auto product =
+      compile([](const Tensor& x, const Tensor& y) { return matmul(x, y); }, {.engine = engine()});
+  const Tensor a = randn({7, 6}, 1), b = randn({6, 5}, 2);
+  const Tensor expected = matmul(a + a, b + b);
+  const ShardingSpec target = b.shard(mesh, P("a", {})).sharding();
+  for (const auto& spec : {P("b", "a"), P({}, "a"), P({}, {}), P({"a", "b"}, {})}) {
+    const Tensor x = twice(a.shard(mesh, P({}, "a")).evaluate());
+    const Tensor y = twice(b.shard(mesh, spec).evaluate());
+    ASSERT_TRUE(remote_value(y) && y.record()->values[0].empty());
+    const Tensor moved = y.with_sharding(target);
+    const Tensor z = product(x, moved);
+    EXPECT_TRUE(y.record()->values[0].empty()) << "fetched";
+    EXPECT_TRUE(remote_value(moved) && moved.record()->values[0].empty()) << "fetched";
+    EXPECT_TRUE(remote_value(z) && z.record()->values[0].empty());
+    const Tensor again = twice(z);
+    EXPECT_TRUE(z.record()->values[0].empty()) << "fetched";
+    EXPECT_LT(distance(again, expected + expected), 1e-4);
+  }
+}
+
 TEST(CompiledByXla, CountsMemoryOfDevices) {
   NEED_CPU_PLUGIN();
   const auto f = compile([](const Tensor& x) { return x + x; }, {.engine = engine()});

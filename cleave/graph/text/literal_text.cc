@@ -226,7 +226,8 @@ void append_dense(std::string& out, const Literal& literal, size_t hex_limit) {
     append_element(out, literal.type.dtype, data);
   } else if (count == 0) {
     // Nothing between the brackets.
-  } else if (count > hex_limit) {
+  } else if (count > hex_limit && literal.type.dtype != DType::Bool) {
+    // Digits of booleans mean bits to older readers and bytes to newer ones; all read lists.
     out += "\"0x";
     append_hex(out, *literal.bytes);
     out += '"';
