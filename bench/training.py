@@ -1,5 +1,5 @@
-"""A language model trained on the text of this repository by `cleave train`, at two sizes: the loss by step, processor
-time, and the loss of the same training when it was cut in two halves and over virtual devices.
+"""A language model trained on the text of this repository by `cleave train`: losses, processor time, and how far the
+losses of the same training over virtual devices are from those. --large adds one of ten million weights.
 
     python bench/training.py [--large]
 """
