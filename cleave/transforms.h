@@ -4,6 +4,7 @@
 // and trees of tensors as their arguments.
 #include "cleave/autoshard/autoshard.h"
 #include "cleave/autoshard/shard_map.h"
+#include "cleave/transforms/associative_scan.h"
 #include "cleave/transforms/compile.h"
 #include "cleave/transforms/flow.h"
 #include "cleave/transforms/grad.h"

@@ -1,9 +1,11 @@
 #include "cleave/analyze/kernel_memory.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "cleave/analyze/kernels.h"
+#include "cleave/analyze/library_ops.h"
 #include "cleave/analyze/program_cost.h"
 #include "cleave/graph/flow.h"
 #include "cleave/graph/op_def.h"
@@ -19,6 +21,10 @@ class Holder {
       : program_(program),
         instance_(instance),
         graph_(instance.graph),
+        clamped_(clamped_values(graph_)),
+        when_(graph_.num_nodes(), -1),
+        is_early_(graph_.num_nodes()),
+        there_(graph_.num_values(), -1),
         last_(graph_.num_values(), -1) {}
 
   KernelMemory run() {
@@ -118,17 +124,51 @@ class Holder {
 
   // A value that is not written is computed wherever its users are.
   void find_last_uses(const Region& body) {
+    find_times(body);
     for (int at = static_cast<int>(body.nodes.size()) - 1; at >= 0; --at) {
       const NodeId id = body.nodes[at];
       const Node& node = graph_.node(id);
       int last = node.def->has(kTerminator) ? static_cast<int>(body.nodes.size()) : -1;
       for (size_t i = 0; i < node.results.size(); ++i)
-        last = std::max(last, is_written(id, i) ? at : last_[node.results[i].index]);
-      for (ValueId operand : node.operands)
+        last = std::max(last, is_written(id, i) ? when_[id.index] : last_[node.results[i].index]);
+      for (size_t i = 0; i < node.operands.size(); ++i) {
+        const ValueId operand = read_by(node, i);
         last_[operand.index] = std::max(last_[operand.index], last);
+      }
       for (ValueId captured : captured_values(graph_, node.regions))
         last_[captured.index] = std::max(last_[captured.index], at);
     }
+  }
+
+  // At which positions nodes run: at their own, or as soon as their operands are there. What is
+  // gathered or scattered of such a result follows it at once.
+  void find_times(const Region& body) {
+    for (int at = 0; at < static_cast<int>(body.nodes.size()); ++at) {
+      const NodeId id = body.nodes[at];
+      const Node& node = graph_.node(id);
+      int ready = -1;
+      const std::optional<KernelUse> use = kernel_use(node);
+      bool follows = use && use->is_early;
+      for (ValueId operand : node.operands) {
+        ready = std::max(ready, there_[operand.index]);
+        const NodeId maker = graph_.value(operand).producer;
+        if (is<op::Transfer>(node) && maker.valid()) follows = follows || is_early_[maker.index];
+      }
+      const bool is_early = follows && ready >= 0 && ready < at;
+      is_early_[id.index] = is_early;
+      when_[id.index] = is_early ? ready : at;
+      for (size_t i = 0; i < node.results.size(); ++i)
+        there_[node.results[i].index] = is_written(id, i) ? when_[id.index] : ready;
+    }
+  }
+
+  // The derivative of a clamp reads what came out of it, if that is what the executor keeps.
+  ValueId read_by(const Node& node, size_t i) const {
+    const ValueId operand = node.operands[i];
+    const std::optional<KernelUse> use = kernel_use(node);
+    if (!use || use->clamped != static_cast<double>(i)) return operand;
+    const auto known = clamped_.find(operand);
+    return known == clamped_.end() ? operand : known->second;
   }
 
   // Returns the bytes of what the node writes.
@@ -137,14 +177,15 @@ class Holder {
     int64_t written = 0;
     for (size_t i = 0; i < node.results.size(); ++i) {
       if (!is_written(id, i)) continue;
-      const int last = std::max(last_[node.results[i].index], at);
+      const int when = when_[id.index];
+      const int last = std::max(last_[node.results[i].index], when);
       const int64_t bytes = byte_count(node.results[i]);
       if (i == 0 && takes_place(node, at))
         for (Buffer& buffer : buffers)
           if (buffer.held.made_by.valid() && buffer.last == at && is_operand(node, buffer.held))
             --buffer.last;
       written += bytes;
-      buffers.push_back({{id, i, bytes}, at, last});
+      buffers.push_back({{id, i, bytes}, when, last});
     }
     if (const int64_t more = beside_transfer(id, at)) buffers.push_back({{id, 0, more}, at, at});
     return written;
@@ -215,7 +256,11 @@ class Holder {
   const Program& program_;
   const Instance& instance_;
   const Graph& graph_;
-  std::vector<int> last_;  // by value: the position of the last kernel that reads it
+  const std::map<ValueId, ValueId> clamped_;
+  std::vector<int> when_;       // by node: the position at which it runs
+  std::vector<bool> is_early_;  // by node: that is before its own
+  std::vector<int> there_;      // by value: from which position on it can be read
+  std::vector<int> last_;       // by value: the position of the last kernel that reads it
   std::vector<Buffer> buffers_;
   int end_ = 0;
 };

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "cleave/analyze/kernels.h"
+#include "cleave/compile/convolution_loops.h"
 #include "cleave/compile/fuse.h"
 #include "cleave/core/kernel_classes.h"
 #include "cleave/graph/op_def.h"
@@ -10,7 +11,7 @@
 namespace cleave::analyze {
 namespace {
 
-constexpr size_t kHeader = 9;  // numbers of a mark before those of operands and results
+constexpr size_t kHeader = 11;  // numbers of a mark before those of operands and results
 
 }  // namespace
 
@@ -29,6 +30,8 @@ std::optional<KernelUse> kernel_use(const Node& node) {
   use.workspace = array->floats[6];
   use.gaps = array->floats[7];
   use.reorders = array->floats[8] != 0;
+  use.is_early = array->floats[9] != 0;
+  use.clamped = array->floats[10];
   auto next = array->floats.begin() + kHeader;
   auto take = [&](std::vector<double>& list, size_t count) {
     list.assign(next, next + static_cast<ptrdiff_t>(count));
@@ -45,7 +48,7 @@ void set_kernel_use(Node& node, const KernelUse& use) {
                        {},
                        {use.launches, use.works, use.is_library ? 1.0 : 0.0, use.attention,
                         use.is_backward ? 1.0 : 0.0, use.least_us, use.workspace, use.gaps,
-                        use.reorders ? 1.0 : 0.0}};
+                        use.reorders ? 1.0 : 0.0, use.is_early ? 1.0 : 0.0, use.clamped}};
   for (const std::vector<double>* list : {&use.reads, &use.writes, &use.spills})
     array.floats.insert(array.floats.end(), list->begin(), list->end());
   node.attrs.set(kKernelAttr, std::move(array));
@@ -90,36 +93,61 @@ std::string_view loop_name(const Graph& graph, const Node& node) {
     if (!reduction_level(graph.operand_type(node, 0).shape,
                          node.attrs.get_ints_or_empty("dimensions"), level, columns))
       return "reduce.mixed";
-    return level == FusionLevel::Columns ? "reduce.columns" : "reduce.rows";
+    if (level == FusionLevel::Columns) return "reduce.columns";
+    const Node& reducer = graph.node(graph.region(node.regions[0]).nodes[0]);
+    return is<op::Maximum, op::Minimum>(reducer) ? "largest.rows" : "reduce.rows";
   }
   if (node.def->has(kRepeats)) {
-    constexpr int64_t kShort = 32;
     int64_t times = 0;
-    if (!spreads_rows(graph.operand_type(node, 0).shape, graph.result_type(node).shape,
-                      node.attrs.get_ints_or_empty("broadcast_dimensions"), times))
-      return "broadcast.columns";
-    return times < kShort ? "broadcast.short" : "broadcast.rows";
+    const bool rows = spreads_rows(graph.operand_type(node, 0).shape, graph.result_type(node).shape,
+                                   node.attrs.get_ints_or_empty("broadcast_dimensions"), times);
+    return rows ? "broadcast.rows" : "broadcast.columns";
   }
   const std::string_view name = node.name();
   return name.substr(name.find('.') + 1);
+}
+
+// Of a loop that is measured by its own name, or not at all.
+double measured_seconds(std::string_view loop, DType dtype, double times,
+                        const MachineProfile& profile) {
+  return profile.loops.contains(loop)
+             ? loop_seconds(loop, KernelClass::Elementwise, dtype, times, profile)
+             : 0;
 }
 
 double work_seconds(const Graph& graph, const Node& node, const MachineProfile& profile) {
   if (profile.executor.vector_tops > 0)
     return static_cast<double>(num_elements(graph.result_type(node).shape)) /
            (profile.executor.vector_tops * 1e12);
-  return loop_seconds(loop_name(graph, node), op_cost(graph, node).kernel,
-                      graph.result_type(node).dtype, loop_elements(graph, node), profile);
+  std::string_view loop = loop_name(graph, node);
+  if (loop == "largest.rows" && !profile.loops.contains(loop)) loop = "reduce.rows";
+  const DType dtype = graph.result_type(node).dtype;
+  double seconds =
+      loop_seconds(loop, op_cost(graph, node).kernel, dtype, loop_elements(graph, node), profile);
+  auto elements = [&](const Type& type) { return static_cast<double>(num_elements(type.shape)); };
+  if (loop == "reduce.rows" || loop == "largest.rows")
+    seconds += measured_seconds(loop.substr(0, loop.size() - 1), dtype,
+                                elements(graph.result_type(node)), profile);
+  if (loop == "broadcast.rows")
+    seconds +=
+        measured_seconds("broadcast.row", dtype, elements(graph.operand_type(node, 0)), profile);
+  return seconds;
 }
 
 // The model of products, or that of an op by itself.
 double own_seconds(const Graph& graph, const Node& node, const KernelUse& use,
                    const MachineProfile& profile) {
+  const DType given =
+      node.operands.empty() ? graph.result_type(node).dtype : graph.operand_type(node, 0).dtype;
+  if (is<op::Convolution>(node) && profile.loops.contains(kConvolutionCall)) {
+    double seconds = 0;
+    for (const FusionTiming::Loop& loop : convolution_loops(graph, node))
+      seconds += measured_seconds(loop.op, given, loop.elements, profile);
+    return seconds;
+  }
   OpCost cost = op_cost(graph, node);
   cost.products.k *= use.gaps;
   cost.flops *= use.gaps;
-  const DType given =
-      node.operands.empty() ? graph.result_type(node).dtype : graph.operand_type(node, 0).dtype;
   const bool rounds = profile.executor.tf32 && given == DType::F32 && !cost.products.is_exact;
   const double share = use.gaps > 1 ? profile.tiles.dilated_share : 1;
   return product_seconds(cost, rounds ? DType::TF32 : given, profile) / share;

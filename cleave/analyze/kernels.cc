@@ -555,6 +555,8 @@ void mark_kernels(Graph& graph, std::string_view entry, const MachineProfile& pr
   // What is computed twice is computed once; the ops that are left keep their numbers.
   Graph merged = graph;
   if (profile.executor.fuses && !profile.executor.runs_library_ops) merge_common(merged);
+  std::vector<std::pair<NodeId, size_t>> clamped;
+  if (profile.executor.updates_together) clamped = read_clamped(merged);
   // What a loop carries may be written as well: only arguments that are not donated must stay.
   std::vector<bool> is_donated(graph.num_values(), true);
   const std::vector<ValueId>& arguments = graph.region(function->body).args;
@@ -572,6 +574,10 @@ void mark_kernels(Graph& graph, std::string_view entry, const MachineProfile& pr
     use.spills.resize(graph.node(id).results.size());
   });
   if (profile.executor.host_us > 0) wait_for_host(graph, function->body, profile, uses);
+  for (const auto& [id, operand] : clamped) uses[id.index].clamped = static_cast<double>(operand);
+  // A framework that takes derivatives op by op computes those of a product by its two operands one
+  // after the other. A module may have that by the weight where the optimizer asks for it.
+  for (KernelUse& use : uses) use.is_early = profile.executor.updates_together && use.is_library;
   graph.walk(function->body, [&](NodeId id) { set_kernel_use(graph.node(id), uses[id.index]); });
 }
 

@@ -32,6 +32,8 @@ struct KernelUse {
   double workspace = 0;        // bytes that its kernel holds beside operands and results
   bool reorders = false;       // a gradient that the library has in another order than the program
   double gaps = 1;             // products that a library computes for one that is not with a zero
+  bool is_early = false;       // a product that runs as soon as its operands are there
+  double clamped = -1;         // the operand for which it reads what a clamp has made of it
   // By result that is never in memory: the bytes of the whole module that are moved beside all
   // this if the value has to be there after all, because its layout changes. It is written and
   // read, and what its kernel had read for the rest of it is read again.

@@ -77,6 +77,36 @@ std::vector<ValueId> values_of_library_op(const Graph& graph, const Node& node,
   return values;
 }
 
+std::map<ValueId, ValueId> clamped_values(const Graph& graph) {
+  std::map<ValueId, ValueId> clamped;
+  graph.walk([&](NodeId id) {
+    const Node& node = graph.node(id);
+    if (!is<op::Maximum, op::Minimum>(node)) return;
+    for (size_t i = 0; i < 2; ++i)
+      if (is_constant(graph, node.operands[1 - i]) && !is_constant(graph, node.operands[i]))
+        clamped.try_emplace(node.operands[i], node.results[0]);
+  });
+  return clamped;
+}
+
+std::vector<std::pair<NodeId, size_t>> read_clamped(Graph& graph) {
+  const std::map<ValueId, ValueId> clamped = clamped_values(graph);
+  std::vector<std::pair<NodeId, size_t>> changed;
+  graph.walk([&](NodeId id) {
+    Node& node = graph.node(id);
+    if (!is<op::Compare>(node)) return;
+    for (size_t i = 0; i < 2; ++i) {
+      const auto known = clamped.find(node.operands[i]);
+      if (known == clamped.end() || !is_constant(graph, node.operands[1 - i])) continue;
+      const NodeId clamp = graph.value(known->second).producer;
+      if (graph.node(clamp).parent != node.parent || !(clamp < id)) continue;
+      node.operands[i] = known->second;
+      changed.emplace_back(id, i);
+    }
+  });
+  return changed;
+}
+
 bool counts_as_tensor(const Graph& graph, ValueId value, double largest_bytes) {
   constexpr double kLeastShare = 1.0 / 16;
   const Type& type = graph.type(value);

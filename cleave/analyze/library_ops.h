@@ -1,5 +1,7 @@
 #pragma once
 
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "cleave/graph/graph.h"
@@ -31,6 +33,14 @@ bool counts_as_tensor(const Graph& graph, ValueId value, double largest_bytes);
 bool is_bias_of_product(const Graph& graph, const Node& node);
 // Computed from positions and constants alone.
 bool is_made_of_positions(const Graph& graph, ValueId value);
+
+// What a framework keeps for the derivative of a clamp, such as a rectifier, is what came out of
+// it: the next op has it anyway. In the module, the derivative compares what went in. By what goes
+// into a maximum or minimum with a constant, what comes out; of each value the first one.
+std::map<ValueId, ValueId> clamped_values(const Graph& graph);
+// Lets comparisons of such a value with a constant, which derivatives make, take what came out.
+// Returns their nodes and the operand. Values then differ where the clamp's operands are equal.
+std::vector<std::pair<NodeId, size_t>> read_clamped(Graph& graph);
 
 // By node: whether it is part of an update of arguments that are given away, as an optimizer makes
 // it: elementwise ops between such arguments and the results that take their place. What has no

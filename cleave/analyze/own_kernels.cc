@@ -104,10 +104,15 @@ class OwnKernels {
     take_alone(unit, *use);
   }
 
-  // The price of a product by itself is that on operands which are in the cache.
+  // The price of a product by itself is that on operands which are in the cache. The gaps of a
+  // dilated input are filled with zeros, in a copy that is read again.
   void take_alone(const Node& unit, KernelUse& use) const {
     use.is_library = true;
     if (is_product(unit)) use.reads.assign(unit.operands.size(), 1.0);
+    if (!is<op::Convolution>(unit)) return;
+    for (int64_t d : unit.attrs.get_ints_or_empty("lhs_dilation"))
+      use.gaps *= static_cast<double>(d);
+    if (use.gaps > 1) use.reads[0] += 2 * use.gaps;
   }
 
   // Whether a member of a fusion is a loop of it: one value everywhere is no array.

@@ -174,7 +174,21 @@ class ProgramWork {
       return static_cast<double>(num_elements(local_shape(layout.spec, type.shape)) *
                                  byte_size(type.dtype));
     };
-    return collectives_->task(cost.kind, axes->second, seconds, bytes(from), bytes(to));
+    return collectives_->task(cost.kind, axes->second, seconds, bytes(from), bytes(to),
+                              scattered(node.operands[0], bytes(from)));
+  }
+
+  // Over how many devices the step that made a value has scattered it.
+  double scattered(ValueId value, double bytes) const {
+    const NodeId maker = graph_.value(value).producer;
+    if (!maker.valid() || !is_transfer(graph_.node(maker)) || bytes <= 0) return 1;
+    const Node& before = graph_.node(maker);
+    if (before.attrs.get_string("cleave.step") != name(CollectiveKind::ReduceScatter)) return 1;
+    const Type& type = graph_.operand_type(before, 0);
+    const Layout& layout = program_.layout(before.operands[0]);
+    return static_cast<double>(num_elements(local_shape(layout.spec, type.shape)) *
+                               byte_size(type.dtype)) /
+           bytes;
   }
 
   // -1: an earlier stretch made it, or the caller did.
@@ -226,14 +240,20 @@ Stream stream_of(std::string_view kind, int64_t nodes) {
   return nodes > 1 ? Stream::Across : Stream::Inside;
 }
 
-const CollectiveTasks::Group& CollectiveTasks::group(std::string_view kind, const AxisList& axes) {
-  const auto [it, is_new] = groups_.try_emplace({std::string(kind), axes});
+const CollectiveTasks::Group& CollectiveTasks::group(std::string_view kind, const AxisList& axes,
+                                                     double scattered) {
+  const auto [it, is_new] = groups_.try_emplace({std::string(kind), axes, scattered});
   if (!is_new) return it->second;
   const GroupLinks links = group_links(*mesh_, axes, profile_);
   it->second = {stream_of(kind, links.nodes), -1};
   const auto collective = collective_kind_from_name(kind);
   if (!collective) return it->second;
-  if (const double limit = combine_limit(*collective, links.ranks, profile_.executor); limit > 0) {
+  double limit = combine_limit(*collective, links.ranks, profile_.executor);
+  // What a layer's gradients have left is summed as they were scattered: at once.
+  const double layer = overlap_rules(profile_.executor).layer_bytes;
+  if (scattered > 1 && *collective == CollectiveKind::AllReduce && layer > 0)
+    limit = layer / scattered;
+  if (limit > 0) {
     it->second.like = static_cast<int>(work_.like.size());
     work_.like.push_back({collective_cost(*collective, *mesh_, axes, profile_), limit});
   }
@@ -241,8 +261,8 @@ const CollectiveTasks::Group& CollectiveTasks::group(std::string_view kind, cons
 }
 
 Task CollectiveTasks::task(std::string_view kind, const AxisList& axes, double seconds,
-                           double before, double after) {
-  const Group& like = group(kind, axes);
+                           double before, double after, double scattered) {
+  const Group& like = group(kind, axes, scattered);
   Task task;
   task.stream = like.stream;
   task.seconds = seconds;

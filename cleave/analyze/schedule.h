@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "cleave/analyze/program_cost.h"
@@ -36,21 +37,22 @@ class CollectiveTasks {
  public:
   CollectiveTasks(const MeshPtr& mesh, const MachineProfile& profile, Work& work)
       : mesh_(mesh), profile_(profile), work_(work) {}
-  // `before` and `after`: bytes of the buffer on one device.
+  // `before` and `after`: bytes of the buffer on one device. `scattered`: over how many devices the
+  // step before, of the same change of layout, has reduced and scattered it; 1: it was none.
   Task task(std::string_view kind, const AxisList& axes, double seconds, double before,
-            double after);
+            double after, double scattered = 1);
 
  private:
   struct Group {
     Stream stream;
     int like;  // -1: nothing of its kind is combined
   };
-  const Group& group(std::string_view kind, const AxisList& axes);
+  const Group& group(std::string_view kind, const AxisList& axes, double scattered);
 
   const MeshPtr& mesh_;
   const MachineProfile& profile_;
   Work& work_;
-  std::map<std::pair<std::string, AxisList>, Group> groups_;
+  std::map<std::tuple<std::string, AxisList, double>, Group> groups_;
 };
 
 //   step 12.50 ms: 10.10 ms compute and 0.10 ms more beside collectives, 3.00 ms communication of

@@ -5,10 +5,12 @@
 
 #include "cleave/core/error.h"
 #include "cleave/core/shard_layout.h"
+#include "cleave/graph/op_def.h"
 #include "cleave/rules/pipelines.h"
 #include "cleave/runtime/collective_listener.h"
 #include "cleave/runtime/ops_creation.h"
 #include "cleave/runtime/record.h"
+#include "cleave/spmd/op_layouts.h"
 #include "cleave/spmd/partition.h"
 #include "cleave/transforms/region_copy.h"
 #include "cleave/transforms/variation.h"
@@ -26,13 +28,6 @@ std::set<int> axes_of(const ShardingSpec& spec) {
     for (const AxisRef& ref : dim.axes) axes.insert(static_cast<int>(ref.axis));
   for (const AxisRef& ref : spec.partial) axes.insert(static_cast<int>(ref.axis));
   return axes;
-}
-
-Shape whole_shape(Shape local, const PartitionSpec& spec, const Mesh& mesh) {
-  for (size_t d = 0; d < spec.entries.size() && d < local.size(); ++d)
-    for (const std::string& axis : spec.entries[d].axes)
-      local[d] *= mesh.axes[mesh.axis_index(axis)].size;
-  return local;
 }
 
 bool names_an_axis(const Specs& specs) {
@@ -55,6 +50,80 @@ bool asks_for_layouts(const Graph& graph) {
   return found;
 }
 
+void take_away(AxisList& axes, const ShardingSpec& used) {
+  std::erase_if(axes, [&](const AxisRef& axis) {
+    return overlaps_any(axis, used.partial) || overlaps_any(axis, used.replicated) ||
+           std::ranges::any_of(used.dims,
+                               [&](const DimSpec& dim) { return overlaps_any(axis, dim.axes); });
+  });
+}
+
+// Results of an op take no axis that one of its operands is to keep replicated, unless they were
+// given it. Shardy leaves that to each tensor, so it is written to the results before propagation.
+class ReplicationHolder {
+ public:
+  ReplicationHolder(Graph& graph, const MeshPtr& mesh) : graph_(graph), mesh_(mesh) {}
+
+  void run() {
+    const Function& main = graph_.functions[0];
+    const std::vector<ValueId> args = graph_.region(main.body).args;
+    for (size_t i = 0; i < args.size() && i < main.arg_attrs.size(); ++i)
+      hold(args[i], main.arg_attrs[i].find("sdy.sharding"));
+    for (NodeId id : std::vector<NodeId>(graph_.region(main.body).nodes)) visit(graph_.node(id));
+  }
+
+ private:
+  void hold(ValueId value, const Attribute* attr) {
+    const auto* sharding = attr ? attr->as<ShardingAttr>() : nullptr;
+    if (sharding && !sharding->spec.replicated.empty()) held_[value] = sharding->spec.replicated;
+  }
+
+  void visit(Node& node) {
+    if (node.def->has(kSameValue)) return hold(node.results[0], node.attrs.find("sharding"));
+    if (node.def->has(kTerminator) || node.def->has(kDataFlow) || held_.empty()) return;
+    if (!std::ranges::all_of(node.results,
+                             [&](ValueId r) { return is_ranked_tensor(graph_.type(r)); }))
+      return;
+    AxisList axes;
+    for (ValueId operand : node.operands)
+      if (const auto it = held_.find(operand); it != held_.end())
+        axes.insert(axes.end(), it->second.begin(), it->second.end());
+    if (axes.empty()) return;
+    std::ranges::sort(axes);
+    axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
+    ShardingsAttr specs;
+    if (const Attribute* attr = node.attrs.find("sdy.sharding"))
+      if (const auto* given = attr->as<ShardingsAttr>()) specs = *given;
+    for (size_t i = specs.specs.size(); i < node.results.size(); ++i)
+      specs.specs.push_back(ShardingSpec::fully_open(mesh_, graph_.type(node.results[i]).rank()));
+    for (ShardingSpec& spec : specs.specs) {
+      AxisList more = axes;
+      take_away(more, spec);
+      spec.replicated.insert(spec.replicated.end(), more.begin(), more.end());
+      std::ranges::sort(spec.replicated);
+      merge_neighbours(spec.replicated);
+    }
+    node.attrs.set("sdy.sharding", std::move(specs));
+  }
+
+  Graph& graph_;
+  MeshPtr mesh_;
+  std::map<ValueId, AxisList> held_;
+};
+
+// Results say where they lie, and not why.
+void drop_wishes(Function& function) {
+  for (AttrDict& attrs : function.result_attrs) {
+    const Attribute* attr = attrs.find("sdy.sharding");
+    const auto* sharding = attr ? attr->as<ShardingAttr>() : nullptr;
+    if (!sharding) continue;
+    ShardingSpec spec = sharding->spec;
+    spec.replicated.clear();
+    for (DimSpec& dim : spec.dims) dim.priority.reset();
+    attrs.set("sdy.sharding", ShardingAttr{std::move(spec)});
+  }
+}
+
 [[noreturn]] void throw_nothing_said(const Mesh& mesh, const char* otherwise) {
   throw_user(
       "shard_map: nothing says how to divide the work over {}: every device would do all of it; "
@@ -72,18 +141,25 @@ Tensor placed(const Tensor& leaf, const std::optional<PartitionSpec>& spec, cons
 }
 
 std::vector<Tensor> run_auto(Trace trace, std::span<const Tensor> leaves, const MeshPtr& mesh,
-                             const Specs& out) {
+                             const Specs& in, const Specs& out) {
   Graph& graph = trace.graph;
   const bool asks = asks_for_layouts(graph);
   graph.meshes = {mesh};
   Function& main = graph.functions[0];
+  main.arg_attrs.resize(main.arg_types.size());
+  for (size_t i = 0; i < in.size(); ++i)  // the layouts of tensors do not say what is open
+    if (in[i])
+      main.arg_attrs[i].set("sdy.sharding",
+                            ShardingAttr{to_sharding(*in[i], mesh, main.arg_types[i].shape)});
   main.result_attrs.resize(main.result_types.size());
   for (size_t i = 0; i < out.size(); ++i)
     if (out[i])
       main.result_attrs[i].set(
           "sdy.sharding", ShardingAttr{to_sharding(*out[i], mesh, main.result_types[i].shape)});
+  ReplicationHolder(graph, mesh).run();
   run_propagation_pipeline(graph,
                            {.keep_uneven = true, .runs_along = runs_along, .verified = true});
+  drop_wishes(graph.functions[0]);
   std::vector<Tensor> args(leaves.begin(), leaves.end());
   args.insert(args.end(), trace.captures.begin(), trace.captures.end());
   const bool said = asks || std::ranges::any_of(out, [](const auto& s) { return s.has_value(); }) ||
@@ -138,7 +214,7 @@ std::vector<Tensor> run_manual(const Trace& body, std::span<const Tensor> leaves
   for (size_t i = 0; i < out.size(); ++i) {
     Type type = function.result_types[i];
     const PartitionSpec spec = out[i].value_or(P());
-    type.shape = whole_shape(type.shape, spec, *mesh);
+    type.shape = compute_global_shape(type.shape, *mesh, spec);
     out_specs.specs.push_back(to_sharding(spec, mesh, type.shape));
     types.push_back(std::move(type));
   }

@@ -16,7 +16,8 @@
 namespace cleave {
 
 enum class ShardMapMode : uint8_t {
-  Auto,    // f is written for whole tensors; propagation decides what the specs leave open
+  Auto,    // f is written for whole tensors; propagation decides what the specs leave open. Axes
+           // that an operand of an op is to keep replicated are taken by none of its results
   Manual,  // f sees its device's part and calls collectives (cleave/runtime/ops_collective.h); a
            // leaf without a spec is replicated
   Plan,    // as Auto, by the best plan in which the specs hold: autoshard.h
@@ -38,6 +39,7 @@ namespace shard_map_detail {
 
 Tensor placed(const Tensor& leaf, const std::optional<PartitionSpec>& spec, const MeshPtr& mesh);
 std::vector<Tensor> run_auto(Trace trace, std::span<const Tensor> leaves, const MeshPtr& mesh,
+                             const std::vector<std::optional<PartitionSpec>>& in,
                              const std::vector<std::optional<PartitionSpec>>& out);
 Tensor local_position();  // tensor<1xi32>; its value does not matter
 // A tensor of the type that a device sees; its value does not matter.
@@ -95,7 +97,7 @@ auto shard_map(F f, const Mesh& mesh, ShardMapOptions options) {
     const auto out = result_specs(options.out, call.result);
     const std::vector<Tensor> results =
         manual ? run_manual(call.trace, leaves, in, out, mesh, options.check_replication)
-               : run_auto(std::move(call.trace), leaves, mesh, out);
+               : run_auto(std::move(call.trace), leaves, mesh, in, out);
     return R(with_leaves(std::move(call.result), results));
   };
 }

@@ -352,6 +352,7 @@ class Chain {
                      2 + smalls_.size(), 1 - dim, small, type_));
     line(fmt::format("stablehlo.add {}, {} : {}", before, last_, type_));
     count(as);
+    if (dim == 1) loops_.push_back({"broadcast.row", static_cast<double>(shape_[0])});
     count("elementwise");
   }
 
@@ -421,28 +422,55 @@ FusedSample mixed(const char* dtype, int64_t n) {
   return chain.done("mixed", true);
 }
 
-// The sum of products over some dimensions.
-FusedSample folded(const std::string& dtype, const Sizes& shape, const Sizes& dims, const char* as,
-                   bool is_check) {
+// A convolution by itself; its loops are those of its node.
+FusedSample convolved(const HostSample& sample, bool is_check) {
+  return {sample.what, sample.text, {}, is_check};
+}
+
+// Features, rows and windows of all kinds.
+void add_convolutions(std::vector<FusedSample>& samples) {
+  using Four = std::array<int64_t, 4>;
+  for (auto [batch, size, in, out] : {Four{2, 8, 8, 8},
+                                      {4, 32, 32, 8},
+                                      {4, 32, 32, 16},
+                                      {4, 32, 8, 32},
+                                      {2, 32, 32, 32},
+                                      {4, 16, 64, 64}}) {
+    samples.push_back(convolved(convolution("f32", batch, size, in, out, 3), false));
+    samples.push_back(convolved(kernel_gradient(batch, size, in, out), false));
+  }
+  samples.push_back(convolved(convolution("f32", 4, 28, 64, 64, 1), false));
+  samples.push_back(convolved(convolution("f32", 2, 16, 128, 128, 3), false));
+  for (auto [batch, size, in, out] : {Four{8, 16, 64, 16}, {4, 16, 32, 64}, {2, 28, 64, 64}}) {
+    samples.push_back(convolved(convolution("f32", batch, size, in, out, 3), true));
+    samples.push_back(convolved(kernel_gradient(batch, size, in, out), true));
+  }
+}
+
+// The sum of products over some dimensions, or the largest.
+FusedSample folded(const std::string& dtype, const Sizes& shape, const Sizes& dims,
+                   const std::string& as, bool is_check, const std::string& op = "add") {
   Sizes left;
-  double n = 1;
+  double n = 1, rows = 1;
   for (size_t d = 0; d < shape.size(); ++d) {
     n *= static_cast<double>(shape[d]);
     if (std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) == dims.end())
       left.push_back(shape[d]);
   }
+  for (int64_t size : left) rows *= static_cast<double>(size);
+  Loops loops{{"elementwise", n}, {as, n}};
+  if (as.ends_with(".rows")) loops.push_back({as.substr(0, as.size() - 1), rows});
   const std::string x = tensor(shape, dtype), y = tensor(left, dtype), scalar = tensor({}, dtype);
-  return {fmt::format("sum of products {} {} over {}", dtype, fmt::join(shape, "x"),
-                      fmt::join(dims, ",")),
+  return {fmt::format("{} of products {} {} over {}", op == "add" ? "sum" : op, dtype,
+                      fmt::join(shape, "x"), fmt::join(dims, ",")),
           function({x, x},
                    fmt::format("  %c = stablehlo.constant dense<0.0> : {2}\n"
                                "  %p = stablehlo.multiply %a0, %a1 : {0}\n"
-                               "  %0 = stablehlo.reduce(%p init: %c) applies stablehlo.add across "
+                               "  %0 = stablehlo.reduce(%p init: %c) applies stablehlo.{4} across "
                                "dimensions = [{3}] : ({0}, {2}) -> {1}\n",
-                               x, y, scalar, fmt::join(dims, ", ")),
+                               x, y, scalar, fmt::join(dims, ", "), op),
                    {"%0"}, {y}),
-          {{"elementwise", n}, {as, n}},
-          is_check};
+          loops, is_check};
 }
 
 }  // namespace
@@ -454,10 +482,12 @@ std::vector<FusedSample> fused_samples() {
     for (const char* op :
          {"divide", "sqrt", "rsqrt", "exponential", "tanh", "logistic", "log", "choose", "convert"})
       samples.push_back(repeated(dtype, op, 8192));
-    samples.push_back(spread(dtype, 64, 256, 1, "broadcast.rows"));
-    samples.push_back(spread(dtype, 2048, 8, 1, "broadcast.short"));
+    for (const Sizes& shape : {Sizes{16, 1024}, {64, 256}, {256, 64}, {1024, 16}, {2048, 8}}) {
+      samples.push_back(spread(dtype, shape[0], shape[1], 1, "broadcast.rows"));
+      samples.push_back(folded(dtype, shape, {1}, "reduce.rows", false));
+      samples.push_back(folded(dtype, shape, {1}, "largest.rows", false, "maximum"));
+    }
     samples.push_back(spread(dtype, 128, 128, 0, "broadcast.columns"));
-    samples.push_back(folded(dtype, {64, 256}, {1}, "reduce.rows", false));
     samples.push_back(folded(dtype, {64, 256}, {0}, "reduce.columns", false));
     samples.push_back(folded(dtype, {4, 64, 8, 8}, {1, 3}, "reduce.mixed", false));
     samples.push_back(folded(dtype, {1024, 512}, {0}, "reduce.columns", true));
@@ -467,13 +497,18 @@ std::vector<FusedSample> fused_samples() {
       if (n > 4096) samples.push_back(arithmetic(dtype, n, true));
     }
   }
-  const HostSample softmaxes[] = {softmax(128, 256), softmax(1024, 512)};
-  const double sizes[] = {128 * 256, 1024 * 512};
-  for (size_t i = 0; i < 2; ++i)
+  add_convolutions(samples);
+  const HostSample softmaxes[] = {softmax(128, 256), softmax(1024, 512), softmax(2048, 64)};
+  const double sizes[] = {128 * 256, 1024 * 512, 2048 * 64}, rows[] = {128, 1024, 2048};
+  for (size_t i = 0; i < 3; ++i)
     samples.push_back({softmaxes[i].what,
                        softmaxes[i].text,
-                       {{"reduce.rows", 2 * sizes[i]},
+                       {{"reduce.rows", sizes[i]},
+                        {"reduce.row", rows[i]},
+                        {"largest.rows", sizes[i]},
+                        {"largest.row", rows[i]},
                         {"broadcast.rows", 2 * sizes[i]},
+                        {"broadcast.row", 2 * rows[i]},
                         {"elementwise", sizes[i]},
                         {"exponential", sizes[i]},
                         {"divide", sizes[i]}},

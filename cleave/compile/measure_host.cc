@@ -9,6 +9,7 @@
 #include <optional>
 #include <thread>
 
+#include "cleave/compile/convolution_loops.h"
 #include "cleave/compile/executable.h"
 #include "cleave/compile/host_samples.h"
 #include "cleave/graph/text/text.h"
@@ -119,6 +120,11 @@ FusionTiming time_fused(const FusedSample& sample, double budget) {
   Prepared prepared(sample.text, kFusedPasses);
   const Function& main = *prepared.graph().find_function("main");
   FusionTiming timing{sample.what, main.arg_types[0].dtype, sample.loops, {}, 0, sample.is_check};
+  if (timing.loops.empty())
+    prepared.graph().walk([&](NodeId id) {
+      const Node& node = prepared.graph().node(id);
+      if (is<op::Convolution>(node)) timing.loops = convolution_loops(prepared.graph(), node);
+    });
   for (const auto* types : {&main.arg_types, &main.result_types})
     for (const Type& type : *types) timing.bytes.push_back(static_cast<double>(type.byte_count()));
   timing.seconds = fastest(budget, busy, [&] { prepared.run(); });
@@ -159,22 +165,30 @@ constexpr CollectiveSample kCollectives[] = {
 // So many that no cache holds what they move, as in a step.
 int copies_of(int64_t rows) { return rows > 4096 ? 8 : 32; }
 
-// Changes of layout one after the other, with nothing else to do.
+// Changes of layout with a product of every device between them: as in a step, devices come to
+// them at different times and wait, and find what others have written in another core's cache.
 Program reshard_program(int64_t ranks, int64_t rows, int copies, const CollectiveSample& sample) {
-  std::string args, types, names, plain;
+  std::string args = "%w: tensor<32x256xf32>, %m: tensor<256x256xf32>", body, last = "%w";
+  std::string types, names, plain;
   for (int i = 0; i < copies; ++i) {
-    const char* comma = i ? ", " : "";
-    args += fmt::format("{}%a{}: tensor<{}x64xf32> {{sdy.sharding = #sdy.sharding<@mesh, {}>}}",
-                        comma, i, rows, sample.from);
-    types += fmt::format("{}tensor<{}x64xf32> {{sdy.sharding = #sdy.sharding<@mesh, {}>}}", comma,
-                         rows, sample.to);
-    names += fmt::format("{}%a{}", comma, i);
-    plain += fmt::format("{}tensor<{}x64xf32>", comma, rows);
+    args += fmt::format(", %a{}: tensor<{}x64xf32> {{sdy.sharding = #sdy.sharding<@mesh, {}>}}", i,
+                        rows, sample.from);
+    types += fmt::format("tensor<{}x64xf32> {{sdy.sharding = #sdy.sharding<@mesh, {}>}}, ", rows,
+                         sample.to);
+    body += fmt::format(
+        "  %r{0} = sdy.sharding_constraint %a{0} <@mesh, {1}> : tensor<{2}x64xf32>\n"
+        "  %w{0} = stablehlo.dot_general {3}, %m, contracting_dims = [1] x [0] : "
+        "(tensor<32x256xf32>, tensor<256x256xf32>) -> tensor<32x256xf32>\n",
+        i, sample.to, rows, last);
+    last = fmt::format("%w{}", i);
+    names += fmt::format("%r{}, ", i);
+    plain += fmt::format("tensor<{}x64xf32>, ", rows);
   }
   return partition(
       parse_module(fmt::format("sdy.mesh @mesh = <[\"x\"=2, \"y\"={}]>\nfunc.func @main({}) -> "
-                               "({}) {{\n  return {} : {}\n}}",
-                               ranks / 2, args, types, names, plain)),
+                               "({}tensor<32x256xf32>) {{\n{}  return {}{} : "
+                               "{}tensor<32x256xf32>\n}}",
+                               ranks / 2, args, types, body, names, last, plain)),
       {.entry = "main", .verified = true});
 }
 

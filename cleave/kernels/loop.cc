@@ -49,14 +49,14 @@ class ChunkReader {
     if (array.dtype() != as) {
       convert_ = convert_loop(array.dtype(), as);
       internal_check(convert_ != nullptr, "no conversion between these element types");
-      converted_ = std::make_unique<std::byte[]>(chunk * byte_size(as));
+      converted_ = std::make_unique_for_overwrite<std::byte[]>(chunk * byte_size(as));
     }
     if (array.is_contiguous()) return;
     Collapsed view(array);
     shape_ = std::move(view.shape);
     strides_ = std::move(view.strides);
     index_.resize(shape_.size());
-    packed_ = std::make_unique<std::byte[]>(chunk * element_size_);
+    packed_ = std::make_unique_for_overwrite<std::byte[]>(chunk * element_size_);
     splat_ = shape_.size() == 1 && strides_[0] == 0;
     if (splat_) pack(packed_.get(), std::min(chunk, shape_[0]));
   }
@@ -203,7 +203,8 @@ Array run_loop(Loop loop, std::span<const Array> operands, std::span<const DType
   const bool direct = !store && std::all_of(readers.begin(), readers.end(),
                                             [](const ChunkReader& r) { return r.in_place(); });
   const int64_t step = direct ? count : chunk;
-  const auto staging = store ? std::make_unique<std::byte[]>(chunk * byte_size(out)) : nullptr;
+  const auto staging =
+      store ? std::make_unique_for_overwrite<std::byte[]>(chunk * byte_size(out)) : nullptr;
 
   std::array<const std::byte*, kMaxLoopOperands> pointers{};
   std::byte* target = result.raw();

@@ -6,8 +6,11 @@
 #include <net/if.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <random>
 
 #include "cleave/core/error.h"
@@ -19,6 +22,9 @@ namespace {
 
 constexpr int kStepMs = 500;          // between looks at whether a process is still there
 constexpr double kLeaveSeconds = 30;  // that process 0 serves for others at its end
+// Without MPI nobody tells that a process was killed. Each writes a number every kBeat; one that
+// writes none for kSilence, or has not begun after kStart, is not waited for any longer.
+constexpr std::chrono::seconds kBeat{3}, kSilence{60}, kStart{300};
 constexpr const char* kSecret = "cleave/secret";
 
 std::string variable_of(const char* name) {
@@ -134,11 +140,28 @@ Processes::Processes(World* world, const std::string& coordinator, int process, 
                                                                      : "0.0.0.0:0");
   if (address.empty()) address = told_address(*world, server_.get());
   store_ = std::make_shared<TcpStore>(address);
+  if (!world_) heart_ = std::jthread([this](const std::stop_token& stop) { beat(stop); });
+}
+
+void Processes::beat(const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any waiting;
+  const std::string key = fmt::format("cleave/beat/{}", process_);
+  for (int64_t count = 0; !stop.stop_requested(); ++count) {
+    try {
+      store_->put(key, std::to_string(count));
+    } catch (const UserError&) {
+      return;  // process 0 is gone, which every other call says
+    }
+    std::unique_lock lock(mutex);
+    waiting.wait_for(lock, stop, kBeat, [] { return false; });
+  }
 }
 
 // Process 0 serves until the others have left, or long enough.
 Processes::~Processes() {
   if (world_) return;
+  heart_ = {};
   try {
     store_->put(fmt::format("cleave/left/{}", process_), "");
     if (!server_) return;
@@ -169,9 +192,23 @@ std::shared_ptr<KeyValueStore> Processes::new_store() {
 
 std::string Processes::wait_for(int process, const std::string& key, std::string_view what) {
   const std::string left = fmt::format("cleave/left/{}", process);
+  std::optional<std::string> beat;
+  auto heard = std::chrono::steady_clock::now();
   while (true) {
     if (std::optional<std::string> value = store_->get(key, kStepMs)) return *value;
-    if (!store_->try_get(left)) continue;
+    if (!store_->try_get(left)) {
+      const std::optional<std::string> now =
+          store_->try_get(fmt::format("cleave/beat/{}", process));
+      if (now != beat) heard = std::chrono::steady_clock::now();
+      beat = now;
+      const auto silence = std::chrono::steady_clock::now() - heard;
+      if (silence > (beat ? kSilence : kStart))
+        throw_user("{}: process {} {}", what, process,
+                   beat ? "has not been heard of for a minute; it was killed, or cannot reach "
+                          "the coordinator"
+                        : "was not started within five minutes");
+      continue;
+    }
     if (std::optional<std::string> value = store_->try_get(key)) return *value;
     throw_user("{}: process {} has ended before it came there", what, process);
   }

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "cleave/kernels/array.h"
@@ -40,6 +42,7 @@ class Processes {
 
  private:
   Processes(World* world, const std::string& coordinator, int process, int size);
+  void beat(const std::stop_token& stop);
   std::string wait_for(int process, const std::string& key, std::string_view what);
 
   World* world_;  // null: the store carries arrays as well
@@ -47,6 +50,7 @@ class Processes {
   std::unique_ptr<TcpStore::Server> server_;  // of process 0
   std::shared_ptr<TcpStore> store_;
   int clients_ = 0, gatherings_ = 0;
+  std::jthread heart_;  // of processes without MPI: shows the others that this one is there
 };
 
 }  // namespace cleave::pjrt

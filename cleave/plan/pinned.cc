@@ -54,13 +54,14 @@ void annotate(PlannedModule& module, const PlannerOptions& options, const MeshPt
       }
 }
 
-uint32_t propagate(Graph& graph) {
+uint32_t propagate(Graph& graph, const std::function<void(const PropagationEngine&)>& observe) {
   Graph spread = graph;
   add_data_flow_edges(spread);
   uint32_t visits = 0;
   {
     PropagationEngine engine(spread, {.keep_empty_whole = true});
     engine.run();
+    if (observe) observe(engine);
     engine.write_back();
     visits = engine.visits();
   }

@@ -170,11 +170,10 @@ class Stage {
     Program program =
         partition(graph, {.entry = "main", .mesh = mesh_, .keep_results = true, .verified = true});
     combine_scalar_reductions(program);
-    const Node end = program.graph.node(program.graph.terminator(program.entry_function().body));
     std::vector<AvalPtr> results;
     for (size_t i = 0; i < result_types.size(); ++i)
-      results.push_back(shared_aval(result_types[i],
-                                    mesh_ ? program.layout(end.operands[i]).spec : ShardingSpec{}));
+      results.push_back(
+          shared_aval(result_types[i], mesh_ ? result_spec(program, i) : ShardingSpec{}));
     return std::make_shared<const ReadyProgram>(std::move(program), std::move(results));
   }
 

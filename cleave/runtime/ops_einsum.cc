@@ -5,6 +5,7 @@
 #include "cleave/core/error.h"
 #include "cleave/runtime/form_util.h"
 #include "cleave/runtime/ops_linalg.h"
+#include "cleave/runtime/ops_shape.h"
 #include "cleave/runtime/promotion.h"
 #include "cleave/runtime/record.h"
 
@@ -127,6 +128,94 @@ Values einsum_form(GraphBuilder& b, Params params) {
   return {b.transpose(result.value, std::move(order))};
 }
 
+// ---- ellipses
+
+constexpr std::string_view kDots = "...";
+
+std::vector<std::string> comma_parts(std::string_view text) {
+  std::vector<std::string> parts(1);
+  for (char c : text) {
+    if (c == ',')
+      parts.emplace_back();
+    else if (c != ' ')
+      parts.back() += c;
+  }
+  return parts;
+}
+
+std::string unused_letters(std::string_view equation) {
+  std::string letters;
+  for (char c = 'A'; c <= 'z'; ++c)
+    if (std::isalpha(static_cast<unsigned char>(c)) && equation.find(c) == std::string_view::npos)
+      letters += c;
+  return letters;
+}
+
+// An equation without ellipses, and operands without the dimensions of size 1 that an ellipsis
+// stretches.
+struct Written {
+  std::string equation;
+  std::vector<Tensor> operands;
+};
+
+// Dimensions behind ellipses are aligned at their ends and get letters that nothing else has.
+Written write_ellipses(std::string_view equation, std::span<const Tensor> operands) {
+  const size_t arrow = std::min(equation.find("->"), equation.size());
+  std::vector<std::string> inputs = comma_parts(equation.substr(0, arrow));
+  std::vector<size_t> counts(inputs.size(), 0);
+  Shape common;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].find(kDots) == std::string::npos) continue;
+    const size_t named = inputs[i].size() - kDots.size(), rank = operands[i].shape().size();
+    if (named > rank)
+      throw_user("einsum: '{}': operand {} is <{}>", equation, i, to_string(operands[i].shape()));
+    counts[i] = rank - named;
+    const auto begin = operands[i].shape().begin() + static_cast<int64_t>(inputs[i].find(kDots));
+    common =
+        broadcast_shapes("einsum", common, Shape(begin, begin + static_cast<int64_t>(counts[i])));
+  }
+  const std::string free = unused_letters(equation);
+  if (common.size() > free.size()) throw_user("einsum: '{}' leaves too few letters", equation);
+  const std::string letters = free.substr(0, common.size());
+  Written written;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const size_t at = inputs[i].find(kDots);
+    Shape shape = operands[i].shape();
+    if (at != std::string::npos) {
+      std::string own;
+      Shape rest(shape.begin(), shape.begin() + static_cast<int64_t>(at));
+      for (size_t j = 0; j < counts[i]; ++j) {
+        const size_t place = common.size() - counts[i] + j;
+        if (shape[at + j] != common[place]) continue;
+        own += letters[place];
+        rest.push_back(shape[at + j]);
+      }
+      rest.insert(rest.end(), shape.begin() + static_cast<int64_t>(at + counts[i]), shape.end());
+      inputs[i].replace(at, kDots.size(), own);
+      shape = rest;
+    }
+    written.equation += (i ? "," : "") + inputs[i];
+    written.operands.push_back(shape == operands[i].shape() ? operands[i]
+                                                            : reshape(operands[i], shape));
+  }
+  std::string output;
+  if (arrow < equation.size()) {
+    output = comma_parts(equation.substr(arrow + 2))[0];
+    const size_t at = output.find(kDots);
+    if (at == std::string::npos && !common.empty())
+      throw_user("einsum: '{}': the result needs the dimensions of '...' too", equation);
+    if (at != std::string::npos) output.replace(at, kDots.size(), letters);
+  } else {
+    // The dimensions of the ellipsis come first, then letters that come once.
+    const std::string named = parse_equation(written.equation).output;
+    output = letters;
+    for (char c : named)
+      if (!has(letters, c)) output += c;
+  }
+  written.equation += "->" + output;
+  return written;
+}
+
 }  // namespace
 
 Tensor einsum(std::string_view equation, std::span<const Tensor> operands) {
@@ -138,7 +227,12 @@ Tensor einsum(std::string_view equation, std::span<const Tensor> operands) {
       1);
   if (inputs != operands.size())
     throw_user("einsum: '{}' takes {} operands, {} are given", equation, inputs, operands.size());
-  return record_one(einsum_form, std::vector<int64_t>(equation.begin(), equation.end()), operands);
+  auto contracted = [](std::string_view text, std::span<const Tensor> tensors) {
+    return record_one(einsum_form, std::vector<int64_t>(text.begin(), text.end()), tensors);
+  };
+  if (equation.find(kDots) == std::string_view::npos) return contracted(equation, operands);
+  const Written written = write_ellipses(equation, operands);
+  return contracted(written.equation, written.operands);
 }
 
 }  // namespace cleave

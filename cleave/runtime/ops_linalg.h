@@ -15,8 +15,9 @@ namespace cleave {
 // Over a contracting dimension that is sharded, the result is a pending sum.
 Tensor matmul(const Tensor& a, const Tensor& b);
 Tensor outer(const Tensor& a, const Tensor& b);  // of vectors
-// Einstein's notation, contracted from left to right; letters, no ellipsis.
-//   einsum("bqd,bkd->bqk", {q, k})     einsum("ij->ji", {x})     einsum("ij->i", {x})
+// Einstein's notation, contracted from left to right. An ellipsis stands for the dimensions that no
+// letter names; those of several operands broadcast.
+//   einsum("bqd,bkd->bqk", {q, k})     einsum("ij->ji", {x})     einsum("...i,ij->...j", {x, w})
 Tensor einsum(std::string_view equation, std::span<const Tensor> operands);
 inline Tensor einsum(std::string_view equation, std::initializer_list<Tensor> operands) {
   return einsum(equation, std::span<const Tensor>(operands.begin(), operands.size()));

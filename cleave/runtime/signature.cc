@@ -36,8 +36,12 @@ uint64_t hash_of(const Aval& aval) {
     for (const AxisRef& ref : axes)
       hash = mix(hash, static_cast<uint64_t>(ref.axis * 64 + ref.size));
   };
-  for (const DimSpec& dim : aval.spec.dims) mix_axes(dim.axes);
+  for (const DimSpec& dim : aval.spec.dims) {
+    mix_axes(dim.axes);
+    if (dim.priority) hash = mix(hash, static_cast<uint64_t>(*dim.priority));
+  }
   mix_axes(aval.spec.partial);
+  mix_axes(aval.spec.replicated);
   return hash;
 }
 
@@ -152,9 +156,8 @@ SignaturePtr complete(std::shared_ptr<Signature> signature, Graph graph) {
     const Program program = partition(
         annotated,
         {.entry = main.name, .mesh = signature->mesh, .keep_results = true, .verified = true});
-    const Node& end = program.graph.node(program.graph.terminator(program.entry_function().body));
     for (size_t i = 0; i < types.size(); ++i)
-      signature->results.push_back(shared_aval(types[i], program.layout(end.operands[i]).spec));
+      signature->results.push_back(shared_aval(types[i], result_spec(program, i)));
   }
   signature->graph = std::make_shared<const Graph>(std::move(graph));
   return signature;
@@ -251,9 +254,8 @@ AvalPtr shared_aval(Type type, ShardingSpec spec) {
       *new std::unordered_multimap<uint64_t, AvalPtr>;
   for (DimSpec& dim : spec.dims) {
     dim.open = false;
-    dim.priority.reset();
+    if (dim.axes.empty()) dim.priority.reset();
   }
-  spec.replicated.clear();
   if (!spec.mesh) spec = {};
   if (spec.partial.empty()) spec.partial_op = ReduceOp::Sum;
   if (spec.mesh) spec.mesh = shared_mesh(*spec.mesh);
@@ -267,6 +269,14 @@ AvalPtr shared_aval(Type type, ShardingSpec spec) {
     std::erase_if(known, [](const auto& entry) { return entry.second.use_count() == 1; });
   check_sizes(aval.type);
   return known.emplace(hash, std::make_shared<const Aval>(std::move(aval)))->second;
+}
+
+ShardingSpec result_spec(const Program& program, size_t i) {
+  const Function& entry = program.entry_function();
+  const Attribute* attr =
+      i < entry.result_attrs.size() ? entry.result_attrs[i].find("sdy.sharding") : nullptr;
+  const auto* sharding = attr ? attr->as<ShardingAttr>() : nullptr;
+  return sharding ? sharding->spec : ShardingSpec{};
 }
 
 void annotate_argument(Function& function, size_t i, const ShardingSpec& spec) {

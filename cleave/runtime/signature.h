@@ -3,6 +3,7 @@
 #include <span>
 
 #include "cleave/runtime/record.h"
+#include "cleave/spmd/program.h"
 
 namespace cleave {
 
@@ -18,6 +19,10 @@ SignaturePtr find_signature(Graph graph, std::span<const Tensor> operands);
 // node, with the functions that are called and what is said about arguments and results.
 uint64_t structure_hash(const Graph& graph);
 bool same_structure(const Graph& a, const Graph& b);
+
+// How result i of a partitioned function lies, with what else is said of it: axes that are to stay
+// replicated, and priorities.
+ShardingSpec result_spec(const Program& program, size_t i);
 
 // Sets "sdy.sharding" of argument i of a function.
 void annotate_argument(Function& function, size_t i, const ShardingSpec& spec);

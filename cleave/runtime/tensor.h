@@ -19,7 +19,9 @@
 
 namespace cleave {
 
-struct Record;  // cleave/runtime/record.h
+struct Record;      // cleave/runtime/record.h
+class TensorIndex;  // cleave/runtime/ops_index.h
+class TensorAt;
 
 // Counts the handles of a record: those that a program holds, and those of records that use it.
 struct RecordHead {
@@ -116,14 +118,23 @@ class Tensor {
   const MeshPtr& mesh() const { return sharding().mesh; }
 
   // The value laid out in another way. `shard` and `with_sharding` are constraints, which compilers
-  // of a trace may move; `reshard` happens at its place. Open dimensions, priorities and axes
-  // that are to stay replicated are wishes to the propagation of a trace, and are kept there; they
-  // do not say where elements lie, so `sharding()` does not have them.
+  // of a trace may move; `reshard` happens at its place. `sharding()` has the axes that are to stay
+  // replicated, which no result of an op on this tensor takes, and the priorities of dimensions,
+  // which results inherit. Open dimensions are wishes to the propagation of a trace, and are kept
+  // there: an op on tensors follows from its operands, whether they are open or not.
   Tensor shard(const Mesh& mesh, const PartitionSpec& spec) const;
   Tensor with_sharding(const PartitionSpec& spec) const;  // on the mesh that it has
   Tensor with_sharding(const ShardingSpec& spec) const;
   Tensor reshard(const PartitionSpec& spec) const;
   Tensor reshard(const ShardingSpec& spec) const;
+
+  // Elements by place, as in NumPy: x[-1], x(slice(0, 4), newaxis, ellipsis), x(ids); and x with
+  // some of them changed: x.at(0).set(v). See ops_index.h, which has to be included.
+  Tensor operator[](const TensorIndex& index) const;
+  template <typename... Indices>
+  Tensor operator()(const Indices&... indices) const;
+  template <typename... Indices>
+  TensorAt at(const Indices&... indices) const;
 
   // Reading. Each computes the value first if that has not happened.
   Array to_host() const;  // the whole value, contiguous; a copy, which the caller may write to

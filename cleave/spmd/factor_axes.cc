@@ -148,7 +148,8 @@ void FactorChooser::propose(size_t tensor, const ShardingSpec& spec) {
     const DimFactors factors = real_factors(dims[d], rule_);
     if (all_borrow(factors)) {
       for (FactorIndex f : factors)
-        if (!axes.empty() && runs_sharded_[f]) candidates_.push_back({f, axes, bytes});
+        if (!axes.empty() && runs_sharded_[f])
+          candidates_.push_back({f, axes, bytes, spec.dims[d].priority});
       continue;
     }
     size_t next = 0;
@@ -173,10 +174,25 @@ void FactorChooser::propose(size_t tensor, const ShardingSpec& spec) {
         }
         if (exact && rest == 1) break;
       }
-      if (!taken.empty() && runs_sharded_[f]) candidates_.push_back({f, taken, bytes});
+      if (!taken.empty() && runs_sharded_[f])
+        candidates_.push_back({f, taken, bytes, spec.dims[d].priority});
       if (exact && rest != 1) break;
     }
   }
+}
+
+void FactorChooser::bar(const AxisList& axes) {
+  barred_.insert(barred_.end(), axes.begin(), axes.end());
+}
+
+std::optional<int64_t> FactorChooser::priority_of(FactorIndex factor, const AxisList& axes) const {
+  std::optional<int64_t> least;
+  for (const Candidate& candidate : candidates_) {
+    if (candidate.factor != factor || !is_prefix_of(axes, candidate.axes)) continue;
+    if (!candidate.priority) return std::nullopt;
+    least = std::min(least.value_or(*candidate.priority), *candidate.priority);
+  }
+  return least;
 }
 
 FactorAxes FactorChooser::choose() const {
@@ -186,16 +202,18 @@ FactorAxes FactorChooser::choose() const {
     for (const Candidate& other : candidates_)
       if (other.factor == candidate.factor && is_prefix_of(candidate.axes, other.axes))
         bytes += other.bytes;
-    ranked.push_back({candidate.factor, candidate.axes, bytes});
+    ranked.push_back({candidate.factor, candidate.axes, bytes, candidate.priority});
   }
   // Of a window and a reduction that borrow, the op lets the reduction run where it borrows less.
   auto first = [&](FactorIndex f) {
     return borrows_[f] && rule_.factors[f].kind == FactorKind::Reduction;
   };
   std::stable_sort(ranked.begin(), ranked.end(), [&](const Candidate& a, const Candidate& b) {
-    if (a.bytes != b.bytes) return a.bytes > b.bytes;
+    const int64_t first_a = a.priority.value_or(0), first_b = b.priority.value_or(0);
+    if (first_a != first_b) return first_a < first_b;
     const int64_t size_a = total_size(a.axes), size_b = total_size(b.axes);
     if (size_a != size_b) return size_a > size_b;
+    if (a.bytes != b.bytes) return a.bytes > b.bytes;
     if (first(a.factor) != first(b.factor)) return first(a.factor);
     return a.factor < b.factor;
   });
@@ -203,7 +221,7 @@ FactorAxes FactorChooser::choose() const {
   for (const Candidate& candidate : ranked) {
     AxisList& chosen = axes[candidate.factor];
     if (!is_prefix_of(chosen, candidate.axes)) continue;
-    AxisList used;
+    AxisList used = barred_;
     for (size_t f = 0; f < axes.size(); ++f)
       if (static_cast<FactorIndex>(f) != candidate.factor)
         used.insert(used.end(), axes[f].begin(), axes[f].end());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "cleave/core/sharding_rule.h"
@@ -15,6 +16,13 @@ using FactorAxes = std::vector<AxisList>;
 //   "m k, k n -> m n" with [{"x"}, {"y"}] and [{}, {"y"}]: y is asked for k (by the first operand)
 //   and for n (by the second); the larger operand wins, and the other is resharded.
 //
+// What the tensors say counts in this order: axes that an operand holds explicitly replicated are
+// taken by no factor; then lower priorities; then more shards; then more bytes that stay where they
+// are; and of a proposal whose axes are taken in part, the prefix that is free.
+//
+//   [{}, {}], replicated={"x"} and [{}, {"x"}]: nothing is sharded, and the second is gathered
+//   [{"x"}p1, {}] and [{}, {"x"}]: n gets x, whatever the sizes are
+//
 // A factor can be sharded if every shard is the same elements in all tensors. It cannot if it needs
 // replication, is a permutation without OpDef::needs, is missing from a result (unless it is a
 // reduction), or is part of a compound dimension that its shards do not divide.
@@ -28,7 +36,11 @@ class FactorChooser {
   FactorChooser(const Graph& graph, const Node& node, const OpShardingRule& rule);
 
   void propose(size_t tensor, const ShardingSpec& spec);  // operands first, then results
+  void bar(const AxisList& axes);                         // no factor takes them
   FactorAxes choose() const;
+  // The lowest priority with which the axes that a factor got were proposed; none if that is
+  // without a priority.
+  std::optional<int64_t> priority_of(FactorIndex factor, const AxisList& axes) const;
 
   bool can_shard(FactorIndex factor) const { return runs_sharded_[factor]; }
   bool borrows(FactorIndex factor) const { return borrows_[factor]; }
@@ -43,6 +55,7 @@ class FactorChooser {
     FactorIndex factor;
     AxisList axes;
     double bytes;
+    std::optional<int64_t> priority;
   };
 
   bool moves_elements(FactorIndex factor) const;
@@ -59,6 +72,7 @@ class FactorChooser {
   std::vector<bool> runs_sharded_;  // by factor
   std::vector<bool> in_compound_;   // by factor
   std::vector<Candidate> candidates_;
+  AxisList barred_;
 };
 
 bool has_factor(const TensorFactors& tensor, FactorIndex factor);

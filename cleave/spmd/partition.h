@@ -34,9 +34,11 @@ struct OpPartition : OpLayouts {
 // `wanted` may ask for layouts of results; they decide between ways that are equally near to the
 // operands, and the caller reshards results that lie otherwise.
 //
-// Factors that can't run sharded are gathered, and only they; if two factors ask for one axis,
-// the one on more bytes gets it. Operands keep pending reductions that the op carries to its
-// results (OpDef::partial); others are completed first.
+// Factors that can't run sharded are gathered, and only they. If tensors disagree, what counts is
+// said in factor_axes.h: axes that an operand holds explicitly replicated (its spec's
+// `replicated`), priorities, more shards, more bytes. The specs of results have the priority of
+// what they follow from. Operands keep pending reductions that the op carries to its results
+// (OpDef::partial); others are completed first.
 //
 // `rule` is op_rule(graph, node).
 OpPartition partition_op(const Graph& graph, const Node& node, const OpRule& rule,

@@ -174,6 +174,7 @@ const Partitioner::Special& Partitioner::specialize(const Function& function,
   const std::vector<ValueId> source_args = source_.region(function.body).args;
   for (size_t i = 0; i < source_args.size(); ++i) {
     const ValueId arg = add_argument(copy.body, source_args[i], args[i]);
+    wish(source_args[i], args[i]);
     if (spec_of(arg).mesh) copy.arg_attrs.resize(source_args.size());
     if (spec_of(arg).mesh) copy.arg_attrs[i].set("sdy.sharding", ShardingAttr{spec_of(arg)});
   }
@@ -190,7 +191,9 @@ const Partitioner::Special& Partitioner::specialize(const Function& function,
     const ValueId returned = terminator.operands[i];
     const bool asked = i < results.size() && results[i] &&
                        !(keeps && options_.results_are_wishes && moves(returned, *results[i]));
-    specs.push_back(asked ? *results[i] : keeps ? kept_spec(returned) : complete_spec(returned));
+    specs.push_back(asked   ? *results[i]
+                    : keeps ? with_wishes(returned, kept_spec(returned))
+                            : complete_spec(returned));
   }
   terminate(function.body, copy.body, specs);
   copy.result_attrs.resize(specs.size());
@@ -250,6 +253,7 @@ bool Partitioner::visit_same_value(const Node& node, RegionId target) {
     const auto* sharding = attr ? attr->as<ShardingAttr>() : nullptr;
     if (!sharding || !usable(sharding->spec, node.name())) continue;
     define(node.results[0], in_layout(node, sharding->spec, target));
+    wish(node.results[0], sharding->spec);
     return true;
   }
   if (!node.def->has(kSteersPropagation)) return false;
@@ -289,6 +293,9 @@ void Partitioner::visit_plain(NodeId id, RegionId target) {
     use(captured, replicated(source_.type(captured)), target);
   const Wanted wanted = wanted_results(node);
   const bool planned = node.attrs.has(kPlannedAttr);
+  const bool follows =
+      !planned && std::none_of(wanted.begin(), wanted.end(), [](const auto& w) { return w; });
+  bool is_held = false;
   std::vector<ShardingSpec> have;
   for (ValueId operand : node.operands) {
     have.push_back(spec_of(current(operand)));
@@ -297,12 +304,19 @@ void Partitioner::visit_plain(NodeId id, RegionId target) {
     if (!planned && ((has_several_users(operand) && !completes_later(operand)) ||
                      spreads_complete(node, wanted)))
       have.back().partial.clear();
+    // Results that were laid out by propagation have heeded the wishes already.
+    if (follows) have.back() = with_wishes(operand, std::move(have.back()));
+    is_held |= !have.back().replicated.empty();
   }
   const OpRule& rule = rules_.of(id);
   OpPartition how = partition_op(source_, node, rule, program_.mesh, have, wanted);
-  if (visit_in_rounds(node, how, have, wanted, target)) return;
-  if (visit_running(node, how, wanted, target)) return;
-  if (const auto moved = moved_to_another_dim(node, rule, how, have)) how = *moved;
+  for (size_t i = 0; i < node.results.size(); ++i) wish(node.results[i], how.results[i]);
+  // Other ways to run it may use axes that an operand holds replicated.
+  if (!is_held) {
+    if (visit_in_rounds(node, how, have, wanted, target)) return;
+    if (visit_running(node, how, wanted, target)) return;
+    if (const auto moved = moved_to_another_dim(node, rule, how, have)) how = *moved;
+  }
   const Width width = width_of(node, how);
   std::vector<ValueId> operands;
   if (how.halo && node.def->needs)
@@ -415,6 +429,9 @@ Partitioner::Wanted Partitioner::wanted_results(const Node& node) const {
       if (usable(per_value->specs[i], node.name())) wanted[i] = per_value->specs[i];
   if (const auto* one = attr->as<ShardingAttr>(); one && wanted.size() == 1)
     if (usable(one->spec, node.name())) wanted[0] = one->spec;
+  for (auto& spec : wanted)
+    if (spec)
+      for (DimSpec& dim : spec->dims) dim.priority.reset();  // they have had their say
   return wanted;
 }
 

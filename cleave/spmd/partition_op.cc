@@ -78,6 +78,19 @@ void keep_own_dims(const Graph& graph, const Node& node, const OpShardingRule& r
   }
 }
 
+// A result is as important as what it follows from.
+void pass_priorities(const FactorChooser& chooser, const TensorFactors& factors,
+                     const FactorAxes& axes, ShardingSpec& result) {
+  if (!result.mesh) return;
+  for (size_t d = 0; d < factors.size(); ++d)
+    for (FactorIndex f : factors[d]) {
+      if (axes[f].empty() || result.dims[d].axes.empty()) continue;
+      const std::optional<int64_t> priority = chooser.priority_of(f, axes[f]);
+      std::optional<int64_t>& said = result.dims[d].priority;
+      if (priority) said = std::min(said.value_or(*priority), *priority);
+    }
+}
+
 }  // namespace
 
 std::vector<bool> runs_along(const Graph& graph, const Node& node, const OpShardingRule& rule) {
@@ -106,23 +119,30 @@ OpPartition partition_op(const Graph& graph, const Node& node, const OpRule& op_
   const OpShardingRule& rule = summing ? *summing : *given;
 
   FactorChooser chooser(graph, node, rule);
-  for (size_t i = 0; i < operands.size(); ++i)
-    if (operands[i].mesh) chooser.propose(i, operands[i]);
+  AxisList used;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (!operands[i].mesh) continue;
+    chooser.propose(i, operands[i]);
+    chooser.bar(operands[i].replicated);
+    used.insert(used.end(), operands[i].replicated.begin(), operands[i].replicated.end());
+  }
   for (size_t i = 0; i < wanted.size(); ++i)
     if (wanted[i] && wanted[i]->mesh) chooser.propose(operands.size() + i, *wanted[i]);
   const FactorAxes axes = chooser.choose();
 
-  AxisList used;
-  bool permutes = false;
+  bool permutes = false, is_cut = false;
   for (size_t f = 0; f < axes.size(); ++f) {
+    is_cut |= !axes[f].empty();
     used.insert(used.end(), axes[f].begin(), axes[f].end());
     permutes |= rule.factors[f].kind == FactorKind::Permutation && !axes[f].empty();
   }
   const CarriedPartials carried =
       carry_partials(graph, node, operands, used, own_partials(rule, axes).reduction);
   OpPartition result{layouts_for(graph, node, mesh, rule, axes, &carried)};
+  for (size_t i = 0; i < result.results.size(); ++i)
+    pass_priorities(chooser, rule.results[i], axes, result.results[i]);
   if (permutes) keep_own_dims(graph, node, rule, operands, result);
-  result.halo = permutes || (node.def->needs && !used.empty());
+  result.halo = permutes || (node.def->needs && is_cut);
   return result;
 }
 

@@ -132,6 +132,9 @@ class Partitioner {
                       RegionId target);
   void copy_regions(const Node& like, NodeId to);
   void set_layout(ValueId value, ShardingSpec spec);
+  void wish(ValueId source, const ShardingSpec& spec);
+  // A layout of the source, with its wishes.
+  ShardingSpec with_wishes(ValueId source, ShardingSpec spec) const;
   Wanted wanted_results(const Node& node) const;
 
   const Graph& source_;
@@ -145,6 +148,9 @@ class Partitioner {
   std::map<std::string, Special> specials_;
   std::set<ValueId> pending_;  // sources that functions are to return as pending
   std::map<ValueId, bool> completed_later_;
+  // By source: what its layout says that its elements do not show. Axes that are to stay replicated
+  // are of the value alone; priorities go on to what follows from it (docs/decisions/0016).
+  std::map<ValueId, ShardingSpec> wishes_;
   Resharder resharder_;
   std::string asking_;  // the op that is being partitioned, for the log
 };

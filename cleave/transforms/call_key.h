@@ -179,6 +179,8 @@ void add(ArgumentKey& key, const T& value) {
     add<false>(key, value.number);
   } else if constexpr (std::is_same_v<T, SpecEntry>) {
     add<false>(key, value.axes);
+    key.add_word(value.is_open);
+    add<false>(key, value.importance);
   } else if constexpr (IsSequence<T>::value || IsMap<T>::value) {
     add_elements<walked>(key, value);
   } else if constexpr (IsOptional<T>::value) {

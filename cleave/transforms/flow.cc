@@ -65,14 +65,7 @@ std::vector<Type> types_of(std::span<const Tensor> tensors) {
 
 std::vector<Tensor> record_stop(std::span<const Tensor> leaves) {
   std::vector<Tensor> results;
-  for (const Tensor& leaf : leaves)
-    results.push_back(record_one(
-        [](GraphBuilder& b, std::span<const int64_t>) {
-          AttrDict attrs;
-          attrs.set(kStopGradient, UnitAttr{});
-          return b.emit_all("stablehlo.optimization_barrier", {b.arg(0)}, std::move(attrs));
-        },
-        {}, {&leaf, 1}));
+  for (const Tensor& leaf : leaves) results.push_back(stopped(leaf));
   return results;
 }
 

@@ -140,7 +140,8 @@ requires std::invocable<const Body&, const Tensor&, const T&> T fori_loop(int64_
 // for each i: (carry, ys[i]) = body(carry, xs[i]), along dimension 0 of all leaves of xs; gives the
 // last carry and ys.
 template <typename Body, typename Carry, typename X>
-auto scan(const Body& body, const Carry& init, const X& xs, bool reverse = false) {
+requires(!std::integral<X>) auto scan(const Body& body, const Carry& init, const X& xs,
+                                      bool reverse = false) {
   const X slice = map_leaves([](const Tensor& x) { return flow_detail::slice_like(x); }, xs);
   auto call = trace_detail::trace_call(body, init, slice);
   auto& [carry, y] = call.result;
@@ -149,6 +150,19 @@ auto scan(const Body& body, const Carry& init, const X& xs, bool reverse = false
   const size_t count = leaves(carry).size();
   const std::span<const Tensor> all(results);
   return std::make_pair(with_leaves(carry, all.first(count)), with_leaves(y, all.subspan(count)));
+}
+
+// The same `length` times, without inputs: body(carry), or body(carry, i) with i a Tensor of i32.
+template <typename Body, typename Carry, std::integral Length>
+auto scan(const Body& body, const Carry& init, Length length, bool reverse = false) {
+  flow_detail::check_trips(0, static_cast<int64_t>(length));
+  const auto step = [&](const Carry& carry, const Tensor& i) {
+    if constexpr (std::invocable<const Body&, const Carry&, const Tensor&>)
+      return body(carry, i);
+    else
+      return body(carry);
+  };
+  return scan(step, init, iota({static_cast<int64_t>(length)}, 0), reverse);
 }
 
 }  // namespace cleave

@@ -5,17 +5,17 @@
 
 #include "cleave/graph/builder.h"
 #include "cleave/graph/flow.h"
+#include "cleave/runtime/stopped.h"
 #include "cleave/transforms/region_copy.h"
 
 namespace cleave {
 
 // Marks that have a meaning for transforms; all other code runs the op as it stands.
-//   stablehlo.optimization_barrier {cleave.stop_gradient}: nothing flows back
+//   stablehlo.optimization_barrier {cleave.stop_gradient}: nothing flows back (runtime/stopped.h)
 //   sdy.named_computation<"cleave.checkpoint">: values inside are computed again for the derivative
 //   sdy.named_computation<"cleave.keep">: inside a checkpoint, a value that is kept all the same
 //   sdy.named_computation<"cleave.custom_vjp"> {cleave.vjp = "module text"}: the functions @fwd and
 //     @bwd of that module are its derivative
-inline constexpr std::string_view kStopGradient = "cleave.stop_gradient";
 inline constexpr std::string_view kCheckpoint = "cleave.checkpoint";
 inline constexpr std::string_view kKeep = "cleave.keep";
 inline constexpr std::string_view kCustomVjp = "cleave.custom_vjp";

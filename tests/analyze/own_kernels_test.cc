@@ -122,6 +122,40 @@ TEST(OwnKernels, PricesAreLoopsAndPasses) {
   EXPECT_GT(pass_seconds(bytes, host), 0);
 }
 
+// Rows take time of their own, however short they are.
+TEST(OwnKernels, ShortRowsCostMore) {
+  MachineProfile host = a_host();
+  host.loops["reduce.row"][DType::F32] = 40;
+  host.loops["broadcast.row"][DType::F32] = 2;
+  auto seconds = [&](int64_t rows, int64_t columns) {
+    const std::string text = fmt::format(
+        R"(func.func @main(%x: tensor<{0}x{1}xf32>) -> tensor<{0}x{1}xf32> {{
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %s = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<{0}x{1}xf32>, tensor<f32>) -> tensor<{0}xf32>
+    %b = stablehlo.broadcast_in_dim %s, dims = [0] : (tensor<{0}xf32>) -> tensor<{0}x{1}xf32>
+    %y = stablehlo.divide %x, %b : tensor<{0}x{1}xf32>
+    return %y : tensor<{0}x{1}xf32>
+  }})",
+        rows, columns);
+    const Graph flat = plan::flatten(parse_module(text), "main", host);
+    return program_cost(partition(flat, {.entry = "main", .profile = &host}), host).seconds;
+  };
+  EXPECT_NEAR(seconds(1024, 16) - seconds(64, 256), (1024 - 64) * 42e-9, 1e-12);
+}
+
+// The gaps of a dilated input are computed with.
+TEST(OwnKernels, GapsOfConvolutionsAreWork) {
+  auto uses = marked(R"(
+    func.func @main(%x: tensor<4x8x8x16xf32>, %w: tensor<3x3x16x16xf32>) -> tensor<4x15x15x16xf32> {
+      %y = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+        window = {pad = [[1, 1], [1, 1]], lhs_dilate = [2, 2]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+        : (tensor<4x8x8x16xf32>, tensor<3x3x16x16xf32>) -> tensor<4x15x15x16xf32>
+      return %y : tensor<4x15x15x16xf32>
+    })");
+  EXPECT_EQ(uses.at("y").gaps, 4);
+  EXPECT_GT(uses.at("y").reads[0], uses.at("y").reads[1]);
+}
+
 // As many kernels as the compiler makes, in train steps of three models.
 TEST(OwnKernels, AreThoseOfTheCompiler) {
   for (const char* model :

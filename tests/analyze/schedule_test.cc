@@ -115,6 +115,29 @@ TEST(Schedule, NodesAreAStreamOfTheirOwn) {
   EXPECT_EQ(laid.busy[static_cast<size_t>(Stream::Inside)], 0);
 }
 
+// Hybrid sharding: what is left of a layer's gradients after they were scattered over the devices
+// of a node is summed over the nodes at once; gradients that are only summed go in buckets of 25
+// MiB.
+TEST(Schedule, WhatWasScatteredIsSummedAtOnce) {
+  const Program program = program_of(
+      "sdy.mesh @mesh = <[\"r\"=4, \"s\"=8]>\nfunc.func @main(%a: tensor<f32>) -> tensor<f32> {\n"
+      "  return %a : tensor<f32>\n}");
+  MachineProfile machine = builtin_profile("h100");
+  machine.executor = builtin_executor("eager");
+  Work work;
+  CollectiveTasks tasks(program.mesh, machine, work);
+  const AxisList nodes = {whole_axis(*program.mesh, "r")};
+  constexpr double kMiB = 1024 * 1024;
+  auto limit = [&](double scattered) {
+    const double seconds =
+        collective_cost(CollectiveKind::AllReduce, *program.mesh, nodes, machine).seconds(kMiB);
+    const Task task = tasks.task("all_reduce", nodes, seconds, kMiB, kMiB, scattered);
+    return task.like < 0 ? 0 : work.like[static_cast<size_t>(task.like)].limit / kMiB;
+  };
+  EXPECT_EQ(limit(1), 25);
+  EXPECT_EQ(limit(8), 64);  // of 512 MiB that were scattered
+}
+
 TEST(Schedule, TimelineHasATrackForEachStream) {
   const Program program = program_of(gathered_weights(8192, 4096, 5));
   const Schedule laid = schedule(program, builtin_profile("h100"));

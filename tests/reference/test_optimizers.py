@@ -1,5 +1,5 @@
 """Optimizers and schedules of cleave/train.h against Optax: parameters after twelve steps with given gradients, computed
-op by op, as a compiled step, and as one over a mesh."""
+op by op, as a compiled step, as one over a mesh, and some by XLA."""
 
 import os
 import pathlib
@@ -14,6 +14,7 @@ PROGRAM = pathlib.Path(os.environ["CLEAVE_COMMAND"]).parent / "tests" / "train_r
 SHAPES = {"embed": (24, 12), "layer.w": (12, 20), "layer.v": (20, 12), "layer.norm": (12,), "layer.b": (20,),
           "kernel": (2, 8, 10), "square": (8, 8)}
 STEPS = 12
+XLA = ("adamw_masked", "adafactor_all", "muon_all", "every_3")  # also by XLA, which takes ten times as long
 WARMUP = optax.warmup_cosine_decay_schedule(0.0, 0.1, 3, 10, 0.01)
 
 
@@ -96,7 +97,7 @@ def by_optax(optimizer, params, grads):
 def test_twelve_steps(name, data):
     params, grads, folder = data
     expected = by_optax(OPTIMIZERS[name], params, grads)
-    for way in ("eager", "compiled", "sharded"):
+    for way in ("eager", "compiled", "sharded") + (("xla", "xla_sharded") if name in XLA else ()):
         run("optimizer", name, way, folder)
         for leaf in SHAPES:
             actual = np.load(folder / f"out.{leaf}.npy")

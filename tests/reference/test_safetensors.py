@@ -6,6 +6,7 @@ import os
 import pathlib
 import struct
 import subprocess
+import time
 
 import ml_dtypes
 import numpy as np
@@ -105,3 +106,21 @@ def test_damaged_files(name, raw, expected, tmp_path):
     done = subprocess.run([str(PROGRAM), "copy", str(source), str(tmp_path / "out")], capture_output=True, text=True)
     assert done.returncode == 1 and expected in done.stderr, done.stderr
     assert done.stderr.count("\n") == 1 and not (tmp_path / "out").exists()
+
+
+def test_a_killed_save_leaves_a_whole_checkpoint(tmp_path):
+    """Killed at twenty different moments: the latest checkpoint is complete, and not older than the last that was told."""
+    saved = 0
+    for attempt in range(20):
+        process = subprocess.Popen([str(PROGRAM), "save", str(tmp_path)], stdout=subprocess.PIPE, text=True)
+        for _ in range(1 + attempt % 3):
+            saved = int(process.stdout.readline())
+        time.sleep(0.0004 * attempt)
+        process.kill()
+        for line in process.stdout:
+            saved = int(line)
+        process.wait()
+        done = subprocess.run([str(PROGRAM), "check", str(tmp_path)], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert int(done.stdout) in (saved, saved + 1)
+    assert len([name for name in os.listdir(tmp_path) if name.startswith("step_")]) <= 3

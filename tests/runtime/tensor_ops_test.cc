@@ -7,32 +7,15 @@
 #include "cleave/runtime/compare.h"
 #include "cleave/runtime/fill.h"
 #include "cleave/runtime/npy.h"
-#include "cleave/tensors.h"
 #include "cleave/transforms.h"
+#include "tensor_cases.h"
 
 // Every function of the library: sharded in many ways against unsharded here, and unsharded against
 // NumPy and JAX in tests/reference/test_tensor_ops.py, which runs this test with CLEAVE_DUMP set to
-// a folder and compares what it finds there.
+// a folder and compares what it finds there. Gradients likewise, of cases that are smooth; and vmap
+// against a loop.
 namespace cleave {
 namespace {
-
-using Args = std::span<const Tensor>;
-using Results = std::vector<Tensor>;
-
-struct Case {
-  const char* name;
-  std::vector<Type> inputs;
-  Results (*run)(Args);
-  double units = 1000;
-};
-
-Type f32(Shape shape) { return Type::tensor(DType::F32, std::move(shape)); }
-Type i32(Shape shape) { return Type::tensor(DType::I32, std::move(shape)); }
-Type b1(Shape shape) { return Type::tensor(DType::Bool, std::move(shape)); }
-Type f16(Shape shape) { return Type::tensor(DType::F16, std::move(shape)); }
-Type u8(Shape shape) { return Type::tensor(DType::U8, std::move(shape)); }
-Type i8(Shape shape) { return Type::tensor(DType::I8, std::move(shape)); }
-Type f64(Shape shape) { return Type::tensor(DType::F64, std::move(shape)); }
 
 std::vector<Case> arithmetic_cases() {
   return {
@@ -361,64 +344,13 @@ std::vector<Case> linalg_cases() {
   };
 }
 
-std::vector<Case> layer_cases() {
-  return {
-      // layers
-      {"activations",
-       {f32({7, 6})},
-       [](Args x) {
-         return Results{relu(x[0]), gelu(x[0]), gelu(x[0], false), silu(x[0]), softplus(x[0])};
-       }},
-      {"softmax",
-       {f32({7, 6})},
-       [](Args x) {
-         return Results{softmax(x[0]), softmax(x[0], 0), log_softmax(x[0])};
-       }},
-      {"norm_layers",
-       {f32({7, 6}), f32({6}), f32({6})},
-       [](Args x) {
-         return Results{layer_norm(x[0]), layer_norm(x[0], x[1], x[2]), rms_norm(x[0], x[1])};
-       }},
-      {"attention",
-       {f32({2, 4, 5, 6}), f32({2, 2, 7, 6}), f32({2, 2, 7, 3}), b1({5, 7})},
-       [](Args x) {
-         const Tensor mask = x[3] || (iota({5, 7}, 1) == 0);
-         return Results{attention(x[0], x[1], x[2]), attention(x[0], x[1], x[2], {.causal = true}),
-                        attention(x[0], x[1], x[2], {.mask = mask})};
-       }},
-      {"cross_entropy",
-       {f32({7, 10}), i32({7})},
-       [](Args x) {
-         return Results{cross_entropies(x[0], x[1]), cross_entropy(x[0], x[1])};
-       }},
-      {"conv",
-       {f32({2, 9, 7, 4}), f32({3, 2, 2, 6})},
-       [](Args x) {
-         WindowOptions options{.strides = {2, 1}, .groups = 2};
-         options.padding = {1, 1, 0, 0};
-         return Results{conv(x[0], x[1], options)};
-       }},
-      {"conv_first",
-       {f32({2, 4, 9}), f32({6, 4, 3})},
-       [](Args x) {
-         const WindowOptions options{.dilation = {2}, .layout = ImageLayout::ChannelsFirst};
-         return Results{conv(x[0], x[1], options)};
-       }},
-      {"pooling",
-       {f32({2, 9, 8, 3})},
-       [](Args x) {
-         WindowOptions options{.strides = {2, 2}};
-         options.padding = {1, 1, 0, 0};
-         return Results{max_pool(x[0], {3, 2}, options), avg_pool(x[0], {3, 2}, options)};
-       }},
-  };
-}
-
 const std::vector<Case>& cases() {
   static const std::vector<Case> list = [] {
     std::vector<Case> all;
     for (auto family : {arithmetic_cases, function_cases, creation_cases, reduction_cases,
-                        shape_cases, indexing_cases, linalg_cases, layer_cases})
+                        shape_cases, indexing_cases, linalg_cases, layer_cases, index_cases,
+                        place_cases, literal_cases, factor_cases, factor_use_cases, matrix_cases,
+                        more_cases, arrange_cases, order_cases, norm_cases})
       for (Case& each : family()) all.push_back(std::move(each));
     return all;
   }();
@@ -482,11 +414,108 @@ TEST_P(TensorOps, mean_the_same_in_every_layout) {
   }
 }
 
-// Every pair of dtypes, for the reference to read: "i8 f16 f16".
+// x as a sum over axis z that is pending: each device along it holds a half.
+Tensor as_pending(const Tensor& x, const Mesh& mesh, const PartitionSpec& spec) {
+  const Tensor half = x * 0.5;
+  PartitionSpec parts = spec;
+  parts.entries.insert(parts.entries.begin(), "z");
+  return sum(stack({half, half}).shard(mesh, parts), {0});
+}
+
+TEST_P(TensorOps, mean_the_same_on_lines_and_cubes_and_of_pending_sums) {
+  const Case& test = cases()[GetParam()];
+  const std::vector<Tensor> inputs = inputs_of(test);
+  const Results plain = test.run(inputs);
+  const Mesh line{{"x", 5}}, cube{{"x", 2}, {"y", 3}, {"z", 2}};
+  for (size_t k = 0; k < 4 && !inputs.empty(); ++k) {
+    std::vector<Tensor> sharded;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Shape& shape = inputs[i].shape();
+      PartitionSpec spec = spec_of(shape, k + 3 * i + GetParam());
+      if (k == 0) {
+        spec = P();
+        spec.entries.resize(shape.size());
+        if (!shape.empty()) spec.entries[(i + GetParam()) % shape.size()] = "x";
+        sharded.push_back(inputs[i].shard(line, spec));
+      } else if (is_float(inputs[i].dtype()) && (k + i) % 3 != 0) {
+        sharded.push_back(as_pending(inputs[i], cube, spec));
+      } else {
+        sharded.push_back(inputs[i].shard(cube, spec));
+      }
+    }
+    const Results results = test.run(sharded);
+    for (size_t i = 0; i < results.size(); ++i) {
+      const Comparison comparison = compare(results[i].to_host(), plain[i].to_host(), test.units);
+      EXPECT_TRUE(comparison.same)
+          << test.name << ", result " << i << ", layouts " << k << ": " << comparison.first;
+    }
+  }
+}
+
+// All results as one number, each element with a weight of its own.
+Tensor weighted_sum(const Results& results) {
+  Tensor total = zeros({});
+  for (const Tensor& result : results)
+    if (is_float(result.dtype()))
+      total = total + sum(reshape(result, {-1}) * cos(arange(0.0, 1.0 * result.size())));
+  return cast(total, DType::F32);
+}
+
+std::vector<Tensor> gradients(const Case& test, const std::vector<Tensor>& inputs) {
+  return grad([&](const std::vector<Tensor>& x) { return weighted_sum(test.run(x)); })(inputs);
+}
+
+TEST_P(TensorOps, has_the_same_gradient_in_every_layout) {
+  const Case& test = cases()[GetParam()];
+  if (!test.smooth) return;
+  const std::vector<Tensor> inputs = inputs_of(test);
+  const std::vector<Tensor> plain = gradients(test, inputs);
+  if (const char* folder = std::getenv("CLEAVE_DUMP"))
+    for (size_t i = 0; i < plain.size(); ++i)
+      if (plain[i].valid())
+        plain[i].save(std::filesystem::path(folder) / fmt::format("{}.grad{}.npy", test.name, i));
+  const Mesh mesh{{"x", 2}, {"y", 3}};
+  for (size_t k = 0; k < 3; ++k) {
+    std::vector<Tensor> sharded;
+    for (size_t i = 0; i < inputs.size(); ++i)
+      sharded.push_back(
+          inputs[i].shard(mesh, spec_of(inputs[i].shape(), 5 * k + 7 * i + GetParam())));
+    const std::vector<Tensor> split = gradients(test, sharded);
+    for (size_t i = 0; i < plain.size(); ++i) {
+      if (!plain[i].valid()) continue;
+      const Comparison comparison =
+          compare(split[i].to_host(), plain[i].to_host(), 10 * test.units);
+      EXPECT_TRUE(comparison.same)
+          << test.name << ", gradient of input " << i << ": " << comparison.first;
+    }
+  }
+}
+
+TEST_P(TensorOps, maps_over_examples) {
+  const Case& test = cases()[GetParam()];
+  if (!test.smooth) return;
+  std::vector<Tensor> stacked, parts[2];
+  for (size_t i = 0; i < test.inputs.size(); ++i) {
+    for (size_t k = 0; k < 2; ++k)
+      parts[k].push_back(
+          Tensor::from(make_array(test.inputs[i], fmt::format("random:{}", 10 * k + i + 1))));
+    stacked.push_back(stack({parts[0][i], parts[1][i]}));
+  }
+  const Results all = vmap([&](const std::vector<Tensor>& x) { return test.run(x); })(stacked);
+  const Results first = test.run(parts[0]), second = test.run(parts[1]);
+  ASSERT_EQ(all.size(), first.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Tensor expected = stack({first[i], second[i]});
+    ASSERT_EQ(all[i].type(), expected.type()) << test.name;
+    const Comparison comparison = compare(all[i].to_host(), expected.to_host(), test.units);
+    EXPECT_TRUE(comparison.same) << test.name << ", result " << i << ": " << comparison.first;
+  }
+}
+
 TEST_P(TensorOps, mean_the_same_when_planned) {
   const Case& test = cases()[GetParam()];
   const std::vector<Tensor> inputs = inputs_of(test);
-  if (inputs.empty()) return;
+  if (inputs.empty() || !test.traced) return;
   const Results plain = test.run(inputs);
   const auto function = [&](const std::vector<Tensor>& x) { return test.run(x); };
   const Results results = autoshard(function, Mesh{{"x", 2}, {"y", 3}})(inputs);
@@ -498,6 +527,7 @@ TEST_P(TensorOps, mean_the_same_when_planned) {
   }
 }
 
+// Every pair of dtypes, for the reference to read: "i8 f16 f16".
 TEST(TensorOpsTable, promotion_is_symmetric_and_idempotent) {
   std::string lines;
   for (int i = 0; i <= static_cast<int>(DType::C128); ++i)

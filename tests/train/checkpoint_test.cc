@@ -5,8 +5,10 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "cleave/cleave.h"
+#include "cleave/models/transformer.h"
 #include "cleave/train/optimizers.h"
 #include "tests/support/error_of.h"
 
@@ -256,6 +258,38 @@ TEST_F(Checkpoint, NamesOfOthers) {
     EXPECT_TRUE(identical(actual[i].to_host(), expected[i].to_host())) << leaf_names(model)[i];
 }
 
+// The rules of docs/guide/training.md name every weight of a Llama, as Hugging Face calls them.
+TEST_F(Checkpoint, NamesOfLlama) {
+  const std::vector<NameRule> llama{
+      {"model.embed_tokens.weight", "embed"},
+      {"model.layers.{i}.input_layernorm.weight", "layers[{i}].attention.norm"},
+      {"model.layers.{i}.self_attn.{m}_proj.weight", "layers[{i}].attention.{m}", true},
+      {"model.layers.{i}.post_attention_layernorm.weight", "layers[{i}].feed_forward.norm"},
+      {"model.layers.{i}.mlp.{m}_proj.weight", "layers[{i}].feed_forward.{m}", true},
+      {"model.norm.weight", "norm"},
+      {"lm_head.weight", "head", true},
+  };
+  models::GptConfig config;
+  config.layers = 12;
+  config.d = 16;
+  config.heads = 4;
+  config.kv_heads = 2;
+  config.hidden = 24;
+  config.vocab = 20;
+  models::Init init(1), other(2, DType::BF16);
+  const models::Gpt model = models::init_gpt(config, init);
+  save_safetensors(folder_ / "model.safetensors", model, {.names = llama});
+  const SafetensorsFile file(folder_ / "model.safetensors");
+  EXPECT_EQ(file.at("model.layers.11.self_attn.k_proj.weight").shape, (Shape{8, 16}));
+  EXPECT_EQ(file.at("model.layers.0.mlp.down_proj.weight").shape, (Shape{16, 24}));
+  EXPECT_EQ(file.at("model.embed_tokens.weight").shape, (Shape{20, 16}));
+  EXPECT_EQ(file.tensors().size(), leaves(model).size());
+  const models::Gpt loaded =
+      load_safetensors(folder_, models::init_gpt(config, other), {.names = llama, .convert = true});
+  EXPECT_TRUE(identical(loaded.layers[11].attention.k.to_host(),
+                        cast(model.layers[11].attention.k, DType::BF16).to_host()));
+}
+
 // GPT-2 keeps queries, keys and values side by side.
 TEST_F(Checkpoint, PartsOfOneTensor) {
   const Tensor whole = randn({4, 9}, 1);
@@ -326,6 +360,34 @@ TEST_F(Checkpoint, SaysWhatDoesNotFit) {
                 Checkpoints(folder_).load(Params{{"b", b}});
               }),
               HasSubstr("there is no checkpoint in"));
+}
+
+// Bytes that change at random: the file is read, or there is one line that names it.
+TEST_F(Checkpoint, RandomDamageIsNoCrash) {
+  const fs::path path = folder_ / "a.safetensors";
+  save_safetensors(path, Params{{"w", ones({2, 3})}, {"b", ones({2})}, {"n", zeros({0, 4})}});
+  const std::string good = read_text(path);
+  std::mt19937 random(5);
+  int refused = 0;
+  for (int i = 0; i < 400; ++i) {
+    std::string bad = good;
+    for (uint32_t n = random() % 3; n < 3; ++n) {
+      const size_t place = random() % bad.size();
+      bad[place] =
+          static_cast<char>(random() % 2 ? random() : "0123456789,:[]{}\"-e"[random() % 19]);
+    }
+    if (random() % 4 == 0) bad.resize(random() % bad.size());
+    std::ofstream(path, std::ios::binary) << bad;
+    try {
+      const SafetensorsFile file(path);
+      for (const auto& [name, tensor] : file.tensors()) file.read(name);
+    } catch (const UserError& error) {
+      ++refused;
+      EXPECT_THAT(error.what(), HasSubstr("a.safetensors"));
+      EXPECT_THAT(error.what(), testing::Not(HasSubstr("\n")));
+    }
+  }
+  EXPECT_GT(refused, 100);
 }
 
 TEST_F(Checkpoint, DamagedFoldersAreErrors) {

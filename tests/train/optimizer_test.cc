@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "cleave/autoshard/autoshard.h"
 #include "cleave/cleave.h"
 #include "tests/support/error_of.h"
 
@@ -179,6 +180,33 @@ TEST(Optimizer, StepsInsideShardMap) {
   const auto [next, state] = step(params, grads, opt.init(params));
   EXPECT_LT(largest_difference(next.layers[0].w, expected.layers[0].w), 1e-6);
   EXPECT_LT(largest_difference(next.layers[1].b, expected.layers[1].b), 1e-6);
+}
+
+// A step as a user writes it, planned: gradients, clipping, AdamW with a schedule.
+TEST(Optimizer, StepsInsideAutoshard) {
+  const Mesh mesh{{"x", 2}, {"y", 2}};
+  const Optimizer opt = chain({clip_by_global_norm(0.1), adamw(warmup_cosine(0.01, 2, 8))});
+  auto loss = [](const Model& p, const Tensor& x) {
+    const Tensor hidden = tanh(matmul(x, p.layers[0].w) + p.layers[0].b);
+    return mean(square((matmul(hidden, p.layers[1].w) + p.layers[1].b) * p.norm));
+  };
+  auto step = [&](const Model& p, const OptState& s, const Tensor& x) {
+    auto [value, grads] = value_and_grad(loss)(p, x);
+    auto [next, state] = opt.step(p, grads, s);
+    return std::make_tuple(value, next, state);
+  };
+  const auto planned = autoshard(step, mesh, {.donate = {0, 1}});
+  Model params = model(), expected = model();
+  OptState state = opt.init(params), expected_state = opt.init(expected);
+  for (uint64_t i = 0; i < 4; ++i) {
+    const Tensor x = randn({16, 8}, 50 + i);
+    Tensor value, expected_value;
+    std::tie(value, params, state) = planned(params, state, x);
+    std::tie(expected_value, expected, expected_state) = step(expected, expected_state, x);
+    EXPECT_NEAR(value.item(), expected_value.item(), 1e-5);
+  }
+  EXPECT_LT(largest_difference(params.layers[0].w, expected.layers[0].w), 1e-5);
+  EXPECT_EQ(planned.num_plans(), 1u);
 }
 
 TEST(Optimizer, NormIsReducedOnce) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cleave/graph/graph.h"
+#include "cleave/graph/rule_builder.h"
 #include "cleave/kernels/array.h"
 
 namespace cleave {
@@ -29,5 +30,12 @@ std::vector<Array> eval_linalg_call(const Graph& graph, const Node& node, std::s
 // Whether a dimension of an operand or result (operands first) stands before the matrices or counts
 // right-hand sides, each of which is solved on its own.
 bool is_linalg_batch_dim(const Graph& graph, const Node& node, size_t tensor, size_t dim);
+
+// How many dimensions of operand 0 are not batches: 2, or 1 of bands and pivots.
+size_t linalg_matrix_dims(std::string_view target);
+// For the attribute sdy.sharding_rule of such a call: the first `batch` dimensions are the same in
+// all operands and results, and nothing else is split.
+OpShardingRule matrix_call_rule(const std::vector<Shape>& operands,
+                                const std::vector<Shape>& results, size_t batch);
 
 }  // namespace cleave

@@ -52,6 +52,24 @@ std::vector<Batched> in_front(const BatchContext& c) {
                    batched_attrs(c, std::vector<bool>(c.operands.size(), true)));
 }
 
+// The examples of matrices may be split, as other dimensions before the matrices.
+std::vector<Batched> batch_linalg(const BatchContext& c) {
+  const std::vector<ValueId> operands = all_at_front(c);
+  std::vector<Shape> in, out;
+  for (ValueId operand : operands) in.push_back(c.b.shape(operand));
+  for (size_t i = 0; i < c.node.results.size(); ++i) {
+    out.push_back(result_type(c, i).shape);
+    out.back().insert(out.back().begin(), c.size);
+  }
+  const std::string_view target = c.node.attrs.get_string("call_target_name");
+  const size_t batch = in[0].size() - linalg_matrix_dims(target);
+  AttrDict attrs = batched_attrs(c, std::vector<bool>(operands.size(), true));
+  attrs.set(
+      "sdy.sharding_rule",
+      ShardingRuleAttr{std::make_shared<const OpShardingRule>(matrix_call_rule(in, out, batch))});
+  return emit_self(c, operands, std::move(attrs));
+}
+
 // Operand, indices and two initial values, which must be the same for all examples.
 std::vector<Batched> batch_approx_top_k(const BatchContext& c) {
   if (any_batched(c.operands.subspan(2))) return batch_by_loop(c);
@@ -77,7 +95,8 @@ std::vector<Batched> batch_custom_call(const BatchContext& c) {
   if (target == "Sharding") return {c.operands.begin(), c.operands.end()};
   if (is_identity_call(target) && c.node.results.size() == c.operands.size())
     return batch_identity(c);
-  if (is_check_call(target) || is_linalg_call(target) || target == "mhlo.topk") return in_front(c);
+  if (is_linalg_call(target)) return batch_linalg(c);
+  if (is_check_call(target) || target == "mhlo.topk") return in_front(c);
   if (target == "mhlo.erf" || target == "X64SplitLow" || target == "X64SplitHigh" ||
       target == "X64Combine")
     return batch_elementwise(c);

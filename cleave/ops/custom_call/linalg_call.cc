@@ -299,4 +299,30 @@ bool is_linalg_batch_dim(const Graph& graph, const Node& node, size_t tensor, si
   return dim + 1 == first - (Config(graph, node).letter("side", "LR") == 'L' ? 0 : 1);
 }
 
+size_t linalg_matrix_dims(std::string_view target) {
+  return routines().at(linalg_routine(target)).ranks[0];
+}
+
+OpShardingRule matrix_call_rule(const std::vector<Shape>& operands,
+                                const std::vector<Shape>& results, size_t batch) {
+  auto ranks = [](const std::vector<Shape>& shapes) {
+    std::vector<size_t> sizes;
+    for (const Shape& shape : shapes) sizes.push_back(shape.size());
+    return sizes;
+  };
+  RuleBuilder builder(ranks(operands), ranks(results));
+  for (size_t d = 0; d < batch; ++d) builder.same_dim(static_cast<int>(d), operands[0][d]);
+  auto add = [&](const std::vector<Shape>& shapes, bool are_operands) {
+    for (size_t t = 0; t < shapes.size(); ++t)
+      for (size_t d = batch; d < shapes[t].size(); ++d) {
+        std::vector<int> in(operands.size(), kNoDim), out(results.size(), kNoDim);
+        (are_operands ? in : out)[t] = static_cast<int>(d);
+        builder.factor(in, out, shapes[t][d], FactorKind::NeedReplication);
+      }
+  };
+  add(operands, true);
+  add(results, false);
+  return builder.build();
+}
+
 }  // namespace cleave

@@ -43,6 +43,14 @@ Expr permutation_matrix(Expr pivots, Expr like, double first) {
   return rows;
 }
 
+// The matrix that puts row rows[i] at i.
+Expr row_matrix(Expr rows, Expr like) {
+  const Shape shape = like.shape();
+  const Expr column = iota(*rows.b, DType::I32, shape, static_cast<int64_t>(shape.size()) - 1);
+  const Expr wanted = broadcast(rows, shape, all_dims(shape.size() - 1));
+  return convert(compare("EQ", column, wanted), like.dtype());
+}
+
 struct Lu {
   Expr l, u, p;
   explicit Lu(const DiffContext& c) {
@@ -52,7 +60,9 @@ struct Lu {
             "of matrices that are not square has no derivative");
     l = tril(lu, 1) + identity_like(lu);
     u = lu - tril(lu, 1);
-    p = permutation_matrix(result_expr(c, 1), lu, routine_of(c.node) == "getrf" ? 1 : 0);
+    // LuDecomposition gives the permutation too; getrf only swaps of rows, counted from 1.
+    p = routine_of(c.node) == "getrf" ? permutation_matrix(result_expr(c, 1), lu, 1)
+                                      : row_matrix(result_expr(c, 2), lu);
   }
 };
 Expr lu_tangent(const Lu& f, Expr t) {

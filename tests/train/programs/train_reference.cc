@@ -1,7 +1,11 @@
 // What tests/reference compares with Optax and with the Python package safetensors:
 //   train_reference optimizer CASE WAY FOLDER    p.NAME.npy and gSTEP.NAME.npy -> out.NAME.npy
+//     WAY: eager, compiled, sharded, xla, xla_sharded
 //   train_reference schedule CASE STEPS          one value a line
 //   train_reference copy FROM TO                 every tensor of a safetensors file into another
+//   train_reference save FOLDER                  checkpoints, one after another, until it is killed
+//   train_reference check FOLDER                 the step of the latest, if all of it is of that
+//   step
 #include <cstdio>
 #include <filesystem>
 #include <functional>
@@ -114,14 +118,15 @@ Params placed(Params params, const Mesh& mesh) {
 int run_optimizer(const std::string& name, const std::string& way, const fs::path& folder) {
   const Optimizer optimizer = optimizers().at(name)();
   const Mesh mesh{{"x", 2}, {"y", 2}};
-  const bool sharded = way == "sharded";
+  const bool sharded = way == "sharded" || way == "xla_sharded";
   Params params = read_leaves(folder, "p");
   if (sharded) params = placed(params, mesh);
   OptState state = optimizer.init(params);
   auto step = [&](const Params& p, const OptState& s, const Params& g) {
     return optimizer.step(p, g, s);
   };
-  const auto compiled = compile(step, {.donate = {0, 1}});
+  const auto compiled =
+      compile(step, {.donate = {0, 1}, .engine = way.starts_with("xla") ? "xla" : "cleave"});
   for (int i = 0;; ++i) {
     Params grads = read_leaves(folder, fmt::format("g{}", i));
     if (grads.empty()) break;
@@ -148,10 +153,40 @@ int copy(const fs::path& from, const fs::path& to) {
   return 0;
 }
 
+Params of_step(int64_t step) {
+  const Mesh mesh{{"x", 2}, {"y", 2}};
+  const auto value = static_cast<double>(step);
+  return {{"w", full({64, 512}, value, DType::F32).shard(mesh, P("x", "y"))},
+          {"b", full({512}, value, DType::F32).shard(mesh, P("y"))},
+          {"step", scalar(step, DType::I64)}};
+}
+
+int save_on(const fs::path& folder) {
+  const Checkpoints checkpoints(folder, {.keep = 2});
+  for (int64_t step = checkpoints.latest().value_or(0) + 1;; ++step) {
+    checkpoints.save(step, of_step(step), {{"step", step}});
+    std::printf("%lld\n", static_cast<long long>(step));
+    std::fflush(stdout);
+  }
+}
+
+int check(const fs::path& folder) {
+  const Checkpoints checkpoints(folder);
+  const int64_t step = integer_of(checkpoints.values(), "step");
+  const Params expected = of_step(step), loaded = checkpoints.load(of_step(0));
+  for (const auto& [name, value] : expected)
+    if (!identical(loaded.at(name).to_host(), value.to_host()))
+      throw_user("'{}' is not of step {}", name, step);
+  std::printf("%lld\n", static_cast<long long>(step));
+  return 0;
+}
+
 int run(const std::vector<std::string>& args) {
   if (args.size() == 4 && args[0] == "optimizer") return run_optimizer(args[1], args[2], args[3]);
   if (args.size() == 3 && args[0] == "schedule") return run_schedule(args[1], std::stoi(args[2]));
   if (args.size() == 3 && args[0] == "copy") return copy(args[1], args[2]);
+  if (args.size() == 2 && args[0] == "save") return save_on(args[1]);
+  if (args.size() == 2 && args[0] == "check") return check(args[1]);
   return 2;
 }
 
