@@ -140,7 +140,7 @@ void run_train(TrainArguments arguments) {
   const train::LoopEnd end =
       train::run_training(config, arguments.out, progress, interrupt.token());
   if (end.kind == train::LoopEndKind::NotFinite) throw_user("{}", end.reason);
-  if (end.kind == train::LoopEndKind::Stopped && speaks())
+  if (end.kind == train::LoopEndKind::Stopped && speaks() && !arguments.quiet)
     fmt::print("interrupted and saved at step {}; the same command goes on from there\n", end.step);
 }
 
