@@ -179,7 +179,7 @@ std::vector<ScheduledChoice> ScheduleRounds::lay_out(const std::vector<std::vect
 }
 
 void ScheduleRounds::merge(ScheduledChoice& best, const ScheduledChoice& other) {
-  constexpr size_t kMostParts = 6;
+  constexpr size_t kMostParts = 10;
   const bool is_other = other.schedule.seconds < best.schedule.seconds;
   const ScheduledChoice base = is_other ? other : best, &donor = is_other ? best : other;
   best = base;
@@ -304,7 +304,7 @@ TableWeights ScheduleRounds::best_mean(const std::vector<BoundSum>& sums,
 }
 
 TableWeights ScheduleRounds::settle(ScheduledChoice& best) {
-  constexpr int kRounds = 4;
+  constexpr int kRounds = 2;
   constexpr double kNear = 0.003;
   double inside = least_weight(), across = inside;
   std::vector<double> learned(formulation_.demands.size(), 0.0);  // what counts in full in others
