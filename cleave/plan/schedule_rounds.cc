@@ -255,7 +255,7 @@ std::vector<ScheduleRounds::BoundSum> ScheduleRounds::bound_sums(
 // that are large where the mean is least.
 TableWeights ScheduleRounds::best_mean(const std::vector<BoundSum>& sums,
                                        const std::vector<int>& choice) {
-  constexpr int kRounds = 3;
+  constexpr int kRounds = 4;
   constexpr double kStep = 5;
   std::vector<TableWeights> each;
   for (const BoundSum& sum : sums) each.push_back(tables_.weigh(sum.by_demand, sum.by_op));
@@ -290,14 +290,14 @@ TableWeights ScheduleRounds::best_mean(const std::vector<BoundSum>& sums,
   TableWeights best;
   double most = 0;
   for (int round = 0; round < kRounds && !is_late(); ++round) {
-    solve.weights = mean_of(shares);
+    solve.weights = round == 0 ? each[0] : mean_of(shares);  // the work of all streams is one, too
     run(solve, std::nullopt, false);
     const double least = static_cast<double>(solve.solution.lower_bound) * kCostUnit;
     if (least > most) {
       most = least;
       best = solve.weights;
     }
-    move_to_largest(solve.choice);
+    if (round > 0) move_to_largest(solve.choice);
     note(solve, false);
   }
   return best;
