@@ -179,7 +179,7 @@ std::vector<ScheduledChoice> ScheduleRounds::lay_out(const std::vector<std::vect
 }
 
 void ScheduleRounds::merge(ScheduledChoice& best, const ScheduledChoice& other) {
-  constexpr size_t kMostParts = 6;
+  constexpr size_t kMostParts = 10;
   const bool is_other = other.schedule.seconds < best.schedule.seconds;
   const ScheduledChoice base = is_other ? other : best, &donor = is_other ? best : other;
   best = base;
@@ -255,7 +255,7 @@ std::vector<ScheduleRounds::BoundSum> ScheduleRounds::bound_sums(
 // that are large where the mean is least.
 TableWeights ScheduleRounds::best_mean(const std::vector<BoundSum>& sums,
                                        const std::vector<int>& choice) {
-  constexpr int kRounds = 3;
+  constexpr int kRounds = 4;
   constexpr double kStep = 5;
   std::vector<TableWeights> each;
   for (const BoundSum& sum : sums) each.push_back(tables_.weigh(sum.by_demand, sum.by_op));
@@ -290,21 +290,21 @@ TableWeights ScheduleRounds::best_mean(const std::vector<BoundSum>& sums,
   TableWeights best;
   double most = 0;
   for (int round = 0; round < kRounds && !is_late(); ++round) {
-    solve.weights = mean_of(shares);
+    solve.weights = round == 0 ? each[0] : mean_of(shares);  // the work of all streams is one, too
     run(solve, std::nullopt, false);
     const double least = static_cast<double>(solve.solution.lower_bound) * kCostUnit;
     if (least > most) {
       most = least;
       best = solve.weights;
     }
-    move_to_largest(solve.choice);
+    if (round > 0) move_to_largest(solve.choice);
     note(solve, false);
   }
   return best;
 }
 
 TableWeights ScheduleRounds::settle(ScheduledChoice& best) {
-  constexpr int kRounds = 4;
+  constexpr int kRounds = 2;
   constexpr double kNear = 0.003;
   double inside = least_weight(), across = inside;
   std::vector<double> learned(formulation_.demands.size(), 0.0);  // what counts in full in others
