@@ -16,7 +16,7 @@ namespace cleave {
 bool leave_in_report(const std::string& line) {
   const char* path = std::getenv(kReportVariable);
   if (!path) return false;
-  const int file = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+  const int file = ::open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
   if (file < 0) return false;
   // One write of a whole line: ranks share the file.
   const std::string text = line + "\n";
