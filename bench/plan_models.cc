@@ -1,6 +1,7 @@
 // Plans a train step (examples/plan_models.py writes some) and compares with plans made by hand:
 //
 //   bench_plan_models llama.mlir --mesh data=8,model=8 [--machine h100] [--memory 80GiB] [--apart]
+//       [--alone] [--trace]
 //
 // Hand-made plans are layouts of the arguments. Each is priced twice by the planner's own tables:
 // with the rest by propagation, and with the rest searched. A ratio below 1 would mean that the
@@ -105,13 +106,15 @@ int main(int argc, char** argv) {
   CLI::App app("Plans against plans made by hand");
   std::string file, mesh_text = "data=8,model=8", machine = "h100";
   double gib = 80, time = 15;
-  bool apart = false;
+  bool apart = false, alone = false, trace = false;
   app.add_option("file", file)->required();
   app.add_option("--mesh", mesh_text);
   app.add_option("--machine", machine);
   app.add_option("--memory-gib", gib);
   app.add_option("--time", time);
   app.add_flag("--apart", apart);
+  app.add_flag("--alone", alone, "without the plans made by hand");
+  app.add_flag("--trace", trace, "what the planner does, line by line");
   CLI11_PARSE(app, argc, argv);
   std::ifstream stream(file);
   std::stringstream text;
@@ -126,6 +129,7 @@ int main(int argc, char** argv) {
   options.memory = static_cast<int64_t>(gib * (1 << 30));
   options.apart = apart;
   options.time_limit = time;
+  if (trace) options.trace = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
   const double before = processor_seconds();
   const PlannerResult best = make_plan(graph, options);
   const double worked = processor_seconds() - before;
@@ -142,6 +146,8 @@ int main(int argc, char** argv) {
       best.stats.table_seconds, best.stats.solve_seconds, 100 * best.plan->bound.model_gap,
       100 * best.plan->bound.step_gap);
   fmt::print("{:<34}{}\n", "planned", outcome(best, planned));
+  if (alone) return 0;
+  options.trace = {};
   const std::pair<const char*, Style> styles[] = {
       {"megatron", Style::Megatron}, {"fsdp", Style::Fsdp}, {"both", Style::Combined}};
   for (const auto& [name, style] : styles) {

@@ -343,6 +343,7 @@ StreamSchedule lay_out_stretch(const std::vector<Task>& given,
     StreamSchedule ahead = StretchLayer(tasks, like, options, options.window).run();
     if (ahead.seconds < schedule.seconds) schedule = std::move(ahead);
   }
+  if (!options.explains) return schedule;
   find_exposed(schedule);
   find_critical(schedule);
   schedule.exposed = 0;

@@ -54,6 +54,7 @@ struct StreamOptions {
   // Computation may go ahead of the first op that has not begun by so many ops; 1: in order.
   int window = 1;
   bool tries_in_order = true;  // with a window: whether computing in order may be quicker
+  bool explains = true;        // false: only how long it takes; nothing is exposed or on the chain
   // Values that collectives make larger ahead of time (gathered weights) hold at most so much.
   double prefetch_bytes = 0;
   // What is computed without any collective, for gathers alone, runs on the stream of the gather:

@@ -140,9 +140,8 @@ void run_train(TrainArguments arguments) {
   const train::LoopEnd end =
       train::run_training(config, arguments.out, progress, interrupt.token());
   if (end.kind == train::LoopEndKind::NotFinite) throw_user("{}", end.reason);
-  if (end.kind == train::LoopEndKind::Stopped && speaks())
-    fmt::print("\ninterrupted and saved at step {}; the same command goes on from there\n",
-               end.step);
+  if (end.kind == train::LoopEndKind::Stopped && speaks() && !arguments.quiet)
+    fmt::print("interrupted and saved at step {}; the same command goes on from there\n", end.step);
 }
 
 void add_model_options(CLI::App& command, train::RunConfig& c) {

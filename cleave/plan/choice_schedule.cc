@@ -1,6 +1,7 @@
 #include "cleave/plan/choice_schedule.h"
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_map>
 
 #include "cleave/graph/flow.h"
@@ -21,46 +22,59 @@ ChoiceSchedules::ChoiceSchedules(const Graph& flat, const std::string& entry,
       trips_(trips),
       options_(analyze::stream_options(layouts.profile())),
       op_of_(flat.num_nodes(), -1),
-      demands_of_(formulation.ops.size()),
+      waits_of_(formulation.ops.size()),
       copies_before_(flat.num_nodes()),
       copies_after_(flat.num_nodes()),
       collectives_(layouts.mesh(), layouts.profile(), groups_) {
-  bool has_flow = false;
   for (size_t o = 0; o < formulation.ops.size(); ++o) {
     const FormulatedOp& op = formulation.ops[o];
     op_of_[op.node.index] = static_cast<int>(o);
-    demands_of_[o].assign(op.operands.size(), -1);
+    for (int version : op.operands) waits_of_[o].push_back({version, -1});
     const Node& node = flat.node(op.node);
     const bool is_flow = flow_of(node) == Flow::Loop || flow_of(node) == Flow::Branches;
-    has_flow = has_flow || is_flow;
+    has_flow_ = has_flow_ || is_flow;
     is_exact_ = is_exact_ && flow_of(node) != Flow::Manual &&
                 (is_flow || captured_values(flat, node.regions).empty());
   }
-  for (size_t d = 0; d < formulation.demands.size(); ++d) {
-    const Demand& demand = formulation.demands[d];
+  find_demands();
+  find_seconds();
+  find_silent();
+  // After a loop, everything before it is there. All values count as early then, which is safe.
+  is_early_.assign(flat.num_values(), has_flow_);
+  for (ValueId arg : flat.region(body_).args) is_early_[arg.index] = true;
+  for (const FormulatedOp& op : formulation.ops) {
+    const Node& node = flat.node(op.node);
+    if (has_flow_) break;
+    const bool is_early = std::all_of(node.operands.begin(), node.operands.end(),
+                                      [&](ValueId operand) { return is_early_[operand.index]; });
+    for (ValueId result : node.results) is_early_[result.index] = is_early;
+  }
+  std::unordered_map<std::string, int> numbers;
+  for (size_t v = 0; v < formulation.versions.size(); ++v) {
+    const Type& type = formulation.type(static_cast<int>(v));
+    std::string key(reinterpret_cast<const char*>(type.shape.data()),
+                    type.shape.size() * sizeof(int64_t));
+    key += static_cast<char>(type.dtype);
+    type_of_.push_back(numbers.try_emplace(key, static_cast<int>(numbers.size())).first->second);
+  }
+}
+
+void ChoiceSchedules::find_demands() {
+  for (size_t d = 0; d < formulation_.demands.size(); ++d) {
+    const Demand& demand = formulation_.demands[d];
     const int id = static_cast<int>(d);
     if (demand.op >= 0) {
-      demands_of_[demand.op][demand.operand] = id;
+      waits_of_[demand.op][demand.operand].demand = id;
       continue;
     }
-    const Version& copy = formulation.versions[demand.copy];
-    const Value& value = flat.value(copy.value);
+    const Version& copy = formulation_.versions[demand.copy];
+    const Value& value = flat_.value(copy.value);
     if (copy.before.valid())
       copies_before_[copy.before.index].push_back(id);
     else if (value.producer.valid())
       copies_after_[value.producer.index].push_back(id);
     else
       at_start_[value.region.index].push_back(id);
-  }
-  // After a loop, everything before it is there. All values count as early then, which is safe.
-  is_early_.assign(flat.num_values(), has_flow);
-  for (ValueId arg : flat.region(body_).args) is_early_[arg.index] = true;
-  for (const FormulatedOp& op : formulation.ops) {
-    const Node& node = flat.node(op.node);
-    if (has_flow) break;
-    const bool is_early = std::all_of(node.operands.begin(), node.operands.end(),
-                                      [&](ValueId operand) { return is_early_[operand.index]; });
-    for (ValueId result : node.results) is_early_[result.index] = is_early;
   }
   // In the order in which a plan lists them.
   auto sort = [&](std::vector<int>& list) {
@@ -71,13 +85,61 @@ ChoiceSchedules::ChoiceSchedules(const Graph& flat, const std::string& entry,
   for (std::vector<int>& list : copies_before_) sort(list);
   for (std::vector<int>& list : copies_after_) sort(list);
   for (auto& [region, list] : at_start_) sort(list);
-  std::unordered_map<std::string, int> numbers;
-  for (size_t v = 0; v < formulation.versions.size(); ++v) {
-    const Type& type = formulation.type(static_cast<int>(v));
-    std::string key(reinterpret_cast<const char*>(type.shape.data()),
-                    type.shape.size() * sizeof(int64_t));
-    key += static_cast<char>(type.dtype);
-    type_of_.push_back(numbers.try_emplace(key, static_cast<int>(numbers.size())).first->second);
+}
+
+// Ops of one kind that are decided on in the same way share their seconds.
+void ChoiceSchedules::find_seconds() {
+  struct Known {
+    const std::vector<int32_t>* pick;
+    int at;
+  };
+  std::unordered_map<const StrategySet*, std::vector<Known>> known;
+  for (const FormulatedOp& op : formulation_.ops) {
+    const int next = static_cast<int>(seconds_.size());
+    if (!op.set) {
+      seconds_at_.push_back(next);
+      seconds_.emplace_back(formulation_.decisions[op.decision].count, op.fixed.compute_seconds);
+      continue;
+    }
+    std::vector<Known>& list = known[op.set];
+    const auto same = std::find_if(list.begin(), list.end(),
+                                   [&](const Known& other) { return *other.pick == op.pick; });
+    seconds_at_.push_back(same == list.end() ? next : same->at);
+    if (same != list.end()) continue;
+    list.push_back({&op.pick, next});
+    std::vector<double>& seconds = seconds_.emplace_back();
+    for (int32_t pick : op.pick) seconds.push_back(op.set->list[pick].seconds);
+  }
+}
+
+// Most ops are parts of kernels of others: they take no time in any choice. One that waits for one
+// value at most, as it is, is there when that is; so nothing of it has to be laid out.
+void ChoiceSchedules::find_silent() {
+  std::vector<bool> is_there(formulation_.versions.size(), false);
+  same_as_.resize(formulation_.versions.size());
+  std::iota(same_as_.begin(), same_as_.end(), 0);
+  for (size_t o = 0; o < formulation_.ops.size(); ++o) {
+    const FormulatedOp& op = formulation_.ops[o];
+    std::vector<Wait>& waits = waits_of_[o];
+    for (Wait& wait : waits)
+      if (wait.demand < 0) wait.version = same_as_[wait.version];
+    std::erase_if(waits,
+                  [&](const Wait& wait) { return wait.demand < 0 && is_there[wait.version]; });
+    if (waits.size() > 1 || (waits.size() == 1 && waits[0].demand >= 0)) continue;
+    const std::vector<double>& seconds = seconds_[seconds_at_[o]];
+    const bool takes_time =
+        !op.fixed.collectives.empty() ||
+        std::any_of(seconds.begin(), seconds.end(), [](double s) { return s > 0; });
+    if (takes_time || flow_of(flat_.node(op.node)) != Flow::None) continue;
+    op_of_[op.node.index] = -1;
+    for (ValueId result : flat_.node(op.node).results) {
+      const int version = formulation_.definitions[result.index];
+      if (version < 0) continue;
+      if (waits.empty())
+        is_there[version] = true;
+      else
+        same_as_[version] = waits[0].version;
+    }
   }
 }
 
@@ -196,7 +258,7 @@ void ChoiceSchedules::Filling::between(NodeId id,
 }
 
 int ChoiceSchedules::Filling::maker(int version) const {
-  const auto [stretch, task] = made_by_[version];
+  const auto [stretch, task] = made_by_[all_.same_as_[version]];
   return stretch == stretch_ ? task : -1;
 }
 
@@ -249,19 +311,18 @@ void ChoiceSchedules::Filling::add_op(int id) {
   const FormulatedOp& op = all_.formulation_.ops[id];
   const Node& node = all_.flat_.node(op.node);
   const double weight = all_.formulation_.weight(op.branch);
-  const Strategy* strategy = op.set ? &op.set->list[op.pick[choice_[op.decision]]] : nullptr;
   Task task;
-  for (size_t i = 0; i < op.operands.size(); ++i) {
-    const int version = op.operands[i];
-    SpecId wanted = spec(version);
-    if (strategy)
-      wanted = strategy->operands[i];
-    else if (i < op.wants.size() && op.wants[i].decision >= 0)
-      wanted = all_.formulation_.list(op.wants[i].list)[choice_[op.wants[i].decision]];
-    const int demand = all_.demands_of_[id][i];
-    task.after.push_back(demand >= 0 ? add_reshard(demand, wanted, weight) : maker(version));
+  task.after.reserve(all_.waits_of_[id].size());
+  for (const Wait& wait : all_.waits_of_[id]) {
+    if (wait.demand < 0) {
+      task.after.push_back(maker(wait.version));
+      continue;
+    }
+    const Demand& demand = all_.formulation_.demands[wait.demand];
+    const SpecId wanted = all_.formulation_.list(demand.list)[choice_[demand.decision]];
+    task.after.push_back(add_reshard(wait.demand, wanted, weight));
   }
-  if (weight > 0) task.seconds = seconds_of(op, choice_);
+  if (weight > 0) task.seconds = all_.seconds_of(id, choice_);
   double sent = 0;
   for (const CollectiveTotal& total : op.fixed.collectives)
     if (weight > 0) sent += total.seconds;
@@ -285,8 +346,62 @@ Work ChoiceSchedules::work(const std::vector<int>& choice) {
   return work;
 }
 
-double ChoiceSchedules::seconds_of(const FormulatedOp& op, const std::vector<int>& choice) {
-  return op.set ? op.set->list[op.pick[choice[op.decision]]].seconds : op.fixed.compute_seconds;
+ChoiceSchedules::Chain ChoiceSchedules::longest_chain(const std::vector<int>& choice) {
+  Chain chain;
+  if (has_flow_ || !is_exact_) return chain;
+  // By version: the longest chain to it, the op that ends it or the demand of a copy, and the
+  // demand before that op.
+  struct Link {
+    double seconds = 0;
+    int op = -1, demand = -1, before = -1;  // before: a version
+  };
+  std::vector<Link> links(formulation_.versions.size());
+  const auto resharded = [&](int demand) {
+    const Demand& d = formulation_.demands[demand];
+    const SpecId from = formulation_.spec(d.version, choice);
+    const SpecId to = formulation_.list(d.list)[choice[d.decision]];
+    if (from == to || from == kNoSpec || to == kNoSpec) return 0.0;
+    double seconds = spill(d.version, choice);
+    for (const Task& task : steps(from, to, d.version)) seconds += task.seconds;
+    return seconds;
+  };
+  const auto copy = [&](const std::vector<int>& demands) {
+    for (int id : demands) {
+      const Demand& d = formulation_.demands[id];
+      links[d.copy] = {links[d.version].seconds + resharded(id), -1, id, d.version};
+    }
+  };
+  if (const auto it = at_start_.find(body_.index); it != at_start_.end()) copy(it->second);
+  std::vector<std::vector<int>> demand_of(formulation_.ops.size());
+  for (size_t o = 0; o < demand_of.size(); ++o)
+    demand_of[o].assign(formulation_.ops[o].operands.size(), -1);
+  for (size_t d = 0; d < formulation_.demands.size(); ++d)
+    if (const Demand& demand = formulation_.demands[d]; demand.op >= 0)
+      demand_of[demand.op][demand.operand] = static_cast<int>(d);
+  Link longest;
+  for (size_t o = 0; o < formulation_.ops.size(); ++o) {
+    const FormulatedOp& op = formulation_.ops[o];
+    copy(copies_before_[op.node.index]);
+    Link link;
+    for (size_t i = 0; i < op.operands.size(); ++i) {
+      const int demand = demand_of[o][i];
+      const double until = links[op.operands[i]].seconds + (demand >= 0 ? resharded(demand) : 0);
+      if (until > link.seconds || link.before < 0) link = {until, -1, demand, op.operands[i]};
+    }
+    link.op = static_cast<int>(o);
+    link.seconds += seconds_of(o, choice);
+    for (ValueId result : flat_.node(op.node).results)
+      if (const int version = formulation_.definitions[result.index]; version >= 0)
+        links[version] = link;
+    if (link.seconds > longest.seconds) longest = link;
+    copy(copies_after_[op.node.index]);
+  }
+  for (Link link = longest; link.op >= 0 || link.demand >= 0; link = links[link.before]) {
+    if (link.op >= 0) chain.ops.push_back(link.op);
+    if (link.demand >= 0) chain.demands.push_back(link.demand);
+    if (link.before < 0) break;
+  }
+  return chain;
 }
 
 std::vector<double> ChoiceSchedules::compute_shares(double aside) const {
@@ -312,7 +427,7 @@ std::vector<double> ChoiceSchedules::closeness(const std::vector<int>& choice,
   // Seconds that are computed before each position.
   std::vector<double> until(formulation_.end() + 2, 0.0), share(formulation_.demands.size(), 1.0);
   for (size_t o = 0; o < formulation_.ops.size(); ++o)
-    until[formulation_.ops[o].position + 1] += seconds_of(formulation_.ops[o], choice);
+    until[formulation_.ops[o].position + 1] += seconds_of(o, choice);
   for (size_t p = 1; p < until.size(); ++p) until[p] += until[p - 1];
   for (size_t d = 0; d < share.size() && typical > 0; ++d) {
     const Demand& demand = formulation_.demands[d];
@@ -325,9 +440,8 @@ std::vector<double> ChoiceSchedules::closeness(const std::vector<int>& choice,
   return share;
 }
 
-std::vector<double> ChoiceSchedules::criticality(const std::vector<int>& choice,
-                                                 const analyze::StreamSchedule& schedule,
-                                                 bool is_hopeful) const {
+std::vector<double> ChoiceSchedules::critical_shares(
+    const analyze::StreamSchedule& schedule) const {
   std::vector<double> critical(formulation_.demands.size(), 0.0), all(critical);
   for (const analyze::StreamEvent& event : schedule.events) {
     if (event.tag < 0) continue;
@@ -335,10 +449,18 @@ std::vector<double> ChoiceSchedules::criticality(const std::vector<int>& choice,
     all[event.tag] += length;
     if (event.is_critical) critical[event.tag] += length;
   }
+  for (size_t d = 0; d < all.size(); ++d) critical[d] = all[d] > 0 ? critical[d] / all[d] : -1;
+  return critical;
+}
+
+std::vector<double> ChoiceSchedules::criticality(const std::vector<int>& choice,
+                                                 const analyze::StreamSchedule& schedule,
+                                                 bool is_hopeful) const {
+  const std::vector<double> found = critical_shares(schedule);
   std::vector<double> share =
-      is_hopeful ? closeness(choice, schedule) : std::vector<double>(critical.size(), 1.0);
+      is_hopeful ? closeness(choice, schedule) : std::vector<double>(found.size(), 1.0);
   for (size_t d = 0; d < share.size(); ++d)
-    if (all[d] > 0) share[d] = critical[d] / all[d];
+    if (found[d] >= 0) share[d] = found[d];
   return share;
 }
 

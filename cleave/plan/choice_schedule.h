@@ -4,6 +4,7 @@
 #include <mutex>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "cleave/analyze/schedule.h"
@@ -26,10 +27,12 @@ class ChoiceSchedules {
   analyze::StreamSchedule lay_out(const analyze::Work& work) const {
     return analyze::lay_out(work, options_);
   }
-  // Half of the work, and as short or longer: kernels are not tried in the order of the program.
+  // Half of the work, and as short or longer: kernels are not tried in the order of the program,
+  // and what is exposed is not found out.
   analyze::StreamSchedule lay_out_ahead(const std::vector<int>& choice) {
     analyze::StreamOptions options = options_;
     options.tries_in_order = options.window == 1;
+    options.explains = false;
     return analyze::lay_out(work(choice), options);
   }
   const analyze::StreamOptions& options() const { return options_; }
@@ -38,6 +41,14 @@ class ChoiceSchedules {
   // whose bodies are taken as one piece of computation and one of communication, or if the scalar
   // code of an op sees values from outside, for which it is not made to wait.
   bool is_exact() const { return is_exact_; }
+
+  // A chain of ops and demands, each of which waits for the one before: the longest under a choice.
+  // In any other choice, they wait for each other as well. Empty if the module has loops or
+  // conditions, whose stretches are laid out apart.
+  struct Chain {
+    std::vector<int> ops, demands;
+  };
+  Chain longest_chain(const std::vector<int>& choice);
 
   // By op: 1 if it is computed on the stream of kernels in every schedule, or `aside` if it may run
   // on a stream of collectives (StreamOptions::prepares_aside). Empty: 1 for all.
@@ -52,6 +63,9 @@ class ChoiceSchedules {
                                   const analyze::StreamSchedule& schedule,
                                   bool is_hopeful = true) const;
 
+  // By demand: the share of its reshards that is on the critical chain; -1 if it has none.
+  std::vector<double> critical_shares(const analyze::StreamSchedule& schedule) const;
+
   // By demand: 1 if nothing is computed between the op that makes the value and the one that wants
   // it, 0 if that takes as long as a typical reshard of the schedule.
   std::vector<double> closeness(const std::vector<int>& choice,
@@ -63,7 +77,12 @@ class ChoiceSchedules {
   const std::vector<analyze::Task>& steps(SpecId from, SpecId to, int version);
   // What it takes to write a version that is in no memory, before it is resharded.
   double spill(int version, const std::vector<int>& choice);
-  static double seconds_of(const FormulatedOp& op, const std::vector<int>& choice);
+  double seconds_of(size_t op, const std::vector<int>& choice) const {
+    return seconds_[seconds_at_[op]][choice[formulation_.ops[op].decision]];
+  }
+  void find_demands();
+  void find_seconds();
+  void find_silent();
 
   const Graph& flat_;
   const RegionId body_;
@@ -72,15 +91,31 @@ class ChoiceSchedules {
   const int64_t trips_;
   const analyze::StreamOptions options_;
   bool is_exact_ = true;
-  std::vector<int> op_of_;                         // by node; -1: none
-  std::vector<std::vector<int>> demands_of_;       // by op: the demand of each operand; -1: none
+  bool has_flow_ = false;
+  std::vector<int> op_of_;  // by node; -1: none, or one that no schedule shows
+  // What an op waits for: a version, as it is or as a demand wants it.
+  struct Wait {
+    int version;
+    int demand;  // -1: as it is
+  };
+  std::vector<std::vector<Wait>> waits_of_;        // by op
+  std::vector<int> same_as_;                       // by version: one that is there when this is
+  std::vector<int> seconds_at_;                    // by op: a place of seconds_
+  std::vector<std::vector<double>> seconds_;       // by choice of the op's decision
   std::vector<std::vector<int>> copies_before_;    // by node: demands of copies
   std::vector<std::vector<int>> copies_after_;     // by node
   std::map<uint32_t, std::vector<int>> at_start_;  // by region
   std::vector<int> type_of_;                       // by version
   std::vector<bool> is_early_;                     // by value
   std::mutex mutex_;                               // of what follows, and of layouts_
-  std::map<std::tuple<SpecId, SpecId, int>, std::vector<analyze::Task>> steps_;
+  struct HashSteps {
+    size_t operator()(const std::tuple<SpecId, SpecId, int>& key) const {
+      const auto [from, to, type] = key;
+      return (static_cast<size_t>(from) * 1000003 + static_cast<size_t>(to)) * 1000003 +
+             static_cast<size_t>(type);
+    }
+  };
+  std::unordered_map<std::tuple<SpecId, SpecId, int>, std::vector<analyze::Task>, HashSteps> steps_;
   analyze::Work groups_;  // holds what collectives are alike, for all choices
   analyze::CollectiveTasks collectives_;
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "cleave/core/error.h"
 #include "cleave/solve/mip.h"
 
 namespace cleave::plan {
@@ -23,17 +24,17 @@ solver::Solution LazySolver::run(std::optional<int64_t> limit, const std::vector
                                  std::vector<int>& choice) {
   const std::uint64_t whole =
       options_.effort ? options_.effort : solver::default_effort(options_.time_limit);
-  std::uint64_t effort = std::min(whole, solver::default_effort(kFirstStage));
   std::vector<int> best = known;
   solver::Int128 bound = 0;  // of any round: those to come have more rows
   int late = 0;
   while (true) {
-    solver::Solution solution = solve_once(problem(limit), best, effort);
+    solver::Solution solution = solve_once(problem(limit), best, whole, limit);
     bound = std::max(bound, solution.lower_bound);
     const bool is_late = options_.stop.stop_requested() || clock_.seconds() > options_.time_limit;
-    const bool is_last = is_late || effort >= whole || options_.solver == PlanSolver::Mip;
+    const bool is_last =
+        is_late || solution.feasible || insists_ || options_.solver == PlanSolver::Mip;
     if (solution.feasible) {
-      solution.choice.resize(tables_.classes().count);
+      solution.choice = to_choice(std::move(solution.choice));
       choice = tables_.spread(solution.choice);
       if (limit && add_times(tables_.memory(choice), *limit)) {
         if (late += is_late; late <= kMostLate) continue;
@@ -58,21 +59,36 @@ solver::Solution LazySolver::run(std::optional<int64_t> limit, const std::vector
         return solution;
       }
     }
-    const bool good = solution.feasible && solution.gap() <= options_.gap;
-    if (solution.proven || good || is_last) return solution;
-    // It has stages of its own, and goes on from one to the next.
-    effort = solution.feasible ? whole : std::min(whole, 4 * effort);
+    if (solution.proven || is_last) return solution;
+    insists_ = true;
   }
 }
 
 solver::Problem LazySolver::problem(std::optional<int64_t> limit) const {
-  return tables_.problem(times_, limit, weights_);
+  return tables_.problem(times_, limit, weights_, kept_);
+}
+
+std::vector<int> LazySolver::to_strategies(std::vector<int> choice) const {
+  for (size_t c = 0; kept_ && c < choice.size(); ++c) {
+    const std::vector<int>& kept = (*kept_)[c];
+    const auto at = std::lower_bound(kept.begin(), kept.end(), choice[c]);
+    internal_check(at != kept.end() && *at == choice[c], "a known choice is not among the kept");
+    choice[c] = static_cast<int>(at - kept.begin());
+  }
+  return choice;
+}
+
+std::vector<int> LazySolver::to_choice(std::vector<int> strategies) const {
+  strategies.resize(tables_.classes().count);
+  for (size_t c = 0; kept_ && c < strategies.size(); ++c)
+    strategies[c] = (*kept_)[c][strategies[c]];
+  return strategies;
 }
 
 std::vector<int> LazySolver::smallest(int64_t limit) {
   constexpr int kRounds = 12;
   constexpr double kScale = 1e6;  // units of a limit that is full
-  if (tried_smallest_) return {};
+  if (tried_smallest_ || kept_) return {};
   tried_smallest_ = true;
   std::map<int, double> weight;  // by time
   for (int round = 0; round < kRounds; ++round) {
@@ -137,7 +153,7 @@ solver::Solution LazySolver::as_solution(const solver::Problem& problem,
 std::vector<int> LazySolver::start(const solver::Problem& problem,
                                    const std::vector<int>& known) const {
   if (known.empty()) return {};
-  std::vector<int> choice = known;
+  std::vector<int> choice = to_strategies(known);
   const size_t classes = choice.size();
   choice.resize(problem.nodes.size());
   std::vector<std::vector<bool>> allowed(problem.nodes.size() - classes);
@@ -157,8 +173,15 @@ std::vector<int> LazySolver::start(const solver::Problem& problem,
   return choice;
 }
 
+bool LazySolver::fits(const std::vector<int>& strategies, std::optional<int64_t> limit) const {
+  if (!limit) return true;
+  const std::vector<int64_t> memory = tables_.memory(tables_.spread(to_choice(strategies)));
+  return *std::max_element(memory.begin(), memory.end()) <= *limit;
+}
+
 solver::Solution LazySolver::solve_once(const solver::Problem& problem,
-                                        const std::vector<int>& known, std::uint64_t effort) {
+                                        const std::vector<int>& known, std::uint64_t effort,
+                                        std::optional<int64_t> limit) {
   const Stopwatch watch;
   solver::Solution solution;
   const double left = std::max(kLeast, options_.time_limit - clock_.seconds());
@@ -170,9 +193,14 @@ solver::Solution LazySolver::solve_once(const solver::Problem& problem,
     how.time_limit = left;
     how.seed = options_.seed;
     how.effort = effort;
+    // More is spent only on what fits at all times: otherwise more rows come first.
+    how.go_on = [&](const std::vector<int>& choice) {
+      return choice.empty() ? insists_ : fits(choice, limit);
+    };
     how.first_effort = solver::default_effort(kFirstStage);
     how.gap = options_.gap;
     how.threads = options_.threads;
+    how.workers = workers_;
     how.stop = options_.stop;
     how.start = start(problem, known);
     if (options_.trace)

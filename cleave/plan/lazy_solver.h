@@ -41,13 +41,22 @@ class LazySolver {
   void look_at(const std::vector<int>& times) { times_ = times; }
   // If the first search finds nothing, no other is tried.
   void give_up_early() { tried_smallest_ = true; }
+  // The bound first, with what its rounding finds, and no search beside it: half of the work.
+  void work_alone() { workers_ = 1; }
+  // Among these choices alone, of which `known` has to be one: the bound is then one for them.
+  void look_among(const KeptChoices& kept) { kept_ = &kept; }
 
  private:
+  // A choice by class as strategies of a Problem, and back.
+  std::vector<int> to_strategies(std::vector<int> choice) const;
+  std::vector<int> to_choice(std::vector<int> strategies) const;
   solver::Problem problem(std::optional<int64_t> limit) const;
   solver::Solution as_solution(const solver::Problem& problem, const std::vector<int>& known) const;
   std::vector<int> start(const solver::Problem& problem, const std::vector<int>& known) const;
   solver::Solution solve_once(const solver::Problem& problem, const std::vector<int>& known,
-                              std::uint64_t effort);
+                              std::uint64_t effort, std::optional<int64_t> limit);
+  // Whether strategies of a Problem hold no more than the limit at any time.
+  bool fits(const std::vector<int>& strategies, std::optional<int64_t> limit) const;
   // A choice by class that holds little: by weights on the times at which others held too much, not
   // by cost. None: it does not fit either.
   std::vector<int> smallest(int64_t limit);
@@ -60,6 +69,9 @@ class LazySolver {
   const TableWeights* weights_;
   std::vector<int> times_;
   bool tried_smallest_ = false;
+  int workers_ = 2;
+  bool insists_ = false;  // all of the effort goes into finding anything
+  const KeptChoices* kept_ = nullptr;
 };
 
 }  // namespace cleave::plan

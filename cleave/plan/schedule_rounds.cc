@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "cleave/core/parallel.h"
+#include "cleave/solve/rank.h"
 
 namespace cleave::plan {
 
@@ -44,7 +47,47 @@ double ScheduleRounds::next_weight(double weight, const StreamSchedule& laid, St
   return std::clamp(weight * std::clamp(share / kBusy, 0.5, 2.0), least_weight(), kMost);
 }
 
-void ScheduleRounds::run(Solve& solve, std::optional<int64_t> limit) const {
+TableWeights ScheduleRounds::weigh(const std::vector<double>& critical, double inside,
+                                   double across) const {
+  std::vector<ReshardWeights> by_demand;
+  for (double c : critical) by_demand.push_back({c, 1 - c, inside * (1 - c), across * (1 - c)});
+  return tables_.weigh(by_demand);
+}
+
+// Of dozens of choices that a decision has, few are ever good. They are found once, by the messages
+// of the sums that searches begin with and of the bound; the many solves that follow are then
+// small.
+void ScheduleRounds::keep_choices(const std::vector<Line>& lines, const ScheduledChoice& first) {
+  constexpr int kSweeps = 12, kAll = 16;
+  constexpr size_t kBest = 12;
+  const TableWeights hidden = weigh(lines[1].critical, lines[1].inside, lines[1].across);
+  const BoundSum streams = work_of_streams();
+  const TableWeights bound = tables_.weigh(streams.by_demand, streams.by_op);
+  const TableWeights* const models[] = {nullptr, &hidden, &bound};
+  std::vector<std::vector<std::vector<float>>> ranks(std::size(models));
+  run_parallel(static_cast<int>(ranks.size()), options_.threads, [&](int m) {
+    ranks[m] =
+        solver::rank_strategies(tables_.problem(times_, options_.memory, models[m]), kSweeps);
+  });
+  const std::vector<int> own = tables_.by_class(first.choice);
+  kept_.assign(own.size(), {});
+  for (size_t c = 0; c < own.size(); ++c) {
+    const int count = static_cast<int>(ranks[0][c].size());
+    std::vector<bool> is_kept(count, count <= kAll);
+    is_kept[own[c]] = true;
+    std::vector<int> order(count);
+    for (const auto& rank : ranks) {
+      std::iota(order.begin(), order.end(), 0);
+      std::stable_sort(order.begin(), order.end(),
+                       [&](int a, int b) { return rank[c][a] < rank[c][b]; });
+      for (size_t i = 0; i < std::min(kBest, order.size()); ++i) is_kept[order[i]] = true;
+    }
+    for (int k = 0; k < count; ++k)
+      if (is_kept[k]) kept_[c].push_back(k);
+  }
+}
+
+void ScheduleRounds::run(Solve& solve, std::optional<int64_t> limit, bool everything) const {
   constexpr double kEffort = 0.05;  // seconds of two present-day cores
   PlannerOptions how = options_;
   how.effort = solver::default_effort(kEffort);
@@ -53,16 +96,18 @@ void ScheduleRounds::run(Solve& solve, std::optional<int64_t> limit) const {
   if (options_.trace) how.trace = [&](const std::string& text) { solve.said.push_back(text); };
   LazySolver solver(tables_, how, clock_, solve.stats, &solve.weights);
   if (limit) solver.look_at(times_);
+  solver.work_alone();
+  if (!everything) solver.look_among(kept_);
   solve.solution = solver.run(limit, tables_.by_class(solve.choice), solve.choice);
 }
 
-void ScheduleRounds::note(Solve& solve) {
+void ScheduleRounds::note(Solve& solve, bool everything) {
   for (const std::string& text : solve.said) trace(text);
   stats_.solves += solve.stats.solves;
   stats_.solve_seconds += solve.stats.solve_seconds / std::max(1, options_.threads);
   solve.said.clear();
   solve.stats = {};
-  if (solve.solution.feasible)
+  if (solve.solution.feasible && everything)
     models_.emplace_back(std::move(solve.weights),
                          static_cast<double>(solve.solution.lower_bound) * kCostUnit);
 }
@@ -82,12 +127,9 @@ void ScheduleRounds::go_on(Line& line) const {
     line.inside = next_weight(line.inside, line.now.schedule, Stream::Inside);
     line.across = next_weight(line.across, line.now.schedule, Stream::Across);
   }
-  std::vector<ReshardWeights> by_demand;
-  for (double c : line.critical)
-    by_demand.push_back({c, 1 - c, line.inside * (1 - c), line.across * (1 - c)});
   line.solve.choice = line.now.choice;
-  line.solve.weights = tables_.weigh(by_demand);
-  run(line.solve, options_.memory);
+  line.solve.weights = weigh(line.critical, line.inside, line.across);
+  run(line.solve, options_.memory, false);
   const bool is_new = line.solve.solution.feasible && line.tried.insert(line.solve.choice).second;
   line.has_ended = !is_new;
   line.now.choice = line.solve.choice;
@@ -107,7 +149,7 @@ void ScheduleRounds::run_round(std::vector<Line>& lines, int round) {
     open[i]->is_laid = true;
   });
   for (Line* line : open) {
-    note(line->solve);
+    note(line->solve, false);
     if (!line->has_ended)
       trace(fmt::format("round {} of search {}: {}", round, line - lines.data() + 1,
                         analyze::to_string(line->now.schedule)));
@@ -117,10 +159,14 @@ void ScheduleRounds::run_round(std::vector<Line>& lines, int round) {
 std::vector<ScheduledChoice> ScheduleRounds::lay_out(const std::vector<std::vector<int>>& choices) {
   std::vector<ScheduledChoice> laid(choices.size());
   const int count = static_cast<int>(laid.size());
+  std::vector<double> known(choices.size(), 0.0);
+  for (int i = 0; i < count; ++i)
+    if (const auto it = laid_.find(choices[i]); it != laid_.end()) known[i] = it->second;
   run_parallel(count, options_.threads, [&](int i) {
     laid[i].choice = tables_.spread(choices[i]);
     laid[i].is_first = false;
-    if (!options_.memory) return;
+    laid[i].schedule.seconds = known[i];
+    if (!options_.memory || known[i] > 0) return;
     const std::vector<int64_t> memory = tables_.memory(laid[i].choice);
     if (*std::max_element(memory.begin(), memory.end()) > *options_.memory)
       laid[i].schedule.seconds = std::numeric_limits<double>::infinity();
@@ -128,11 +174,12 @@ std::vector<ScheduledChoice> ScheduleRounds::lay_out(const std::vector<std::vect
   run_parallel(count, options_.threads, [&](int i) {
     if (laid[i].schedule.seconds == 0) laid[i].schedule = schedules_.lay_out_ahead(laid[i].choice);
   });
+  for (int i = 0; i < count; ++i) laid_.try_emplace(choices[i], laid[i].schedule.seconds);
   return laid;
 }
 
 void ScheduleRounds::merge(ScheduledChoice& best, const ScheduledChoice& other) {
-  constexpr size_t kMostParts = 6;
+  constexpr size_t kMostParts = 10;
   const bool is_other = other.schedule.seconds < best.schedule.seconds;
   const ScheduledChoice base = is_other ? other : best, &donor = is_other ? best : other;
   best = base;
@@ -167,52 +214,139 @@ void ScheduleRounds::merge(ScheduledChoice& best, const ScheduledChoice& other) 
 // second does 1 / (1 + n s) of kernels, so that kernels lose at least s / (1 + 2 s) of every second
 // of communication (s / (1 + s) if there is one stream); and while nothing is computed, a second of
 // each stream takes a whole one. So no step is shorter than its kernels and that share of its
-// communication, nor than any of its streams, nor than a mean of those. Collectives count with
-// their shares of those that run as one (ReshardPrice). What may be computed aside counts as
-// communication.
-std::vector<ScheduleRounds::BoundSum> ScheduleRounds::bound_sums(const StreamSchedule& laid) const {
-  constexpr double kWeight = 4;  // of the busiest stream, beside the rest
+// communication. Collectives count with their shares of those that run as one (ReshardPrice). What
+// may be computed aside counts as communication.
+ScheduleRounds::BoundSum ScheduleRounds::work_of_streams() const {
   const double slowdown = schedules_.options().slowdown;
   const bool is_one_node = options_.mesh->num_devices() <= options_.profile->devices_per_node;
   const double share = slowdown / (1 + (is_one_node ? 1 : 2) * slowdown);
-  const std::vector<double> by_op = schedules_.compute_shares(share);
-  const auto weigh = [&](double inside, double across) {
-    std::vector<ReshardWeights> by_demand(formulation_.demands.size(),
-                                          {0, 1, share + inside, share + across});
-    for (size_t d = 0; d < by_demand.size() && !by_op.empty(); ++d)
-      by_demand[d].local = schedules_.is_early(formulation_.demands[d].version) ? share : 1;
-    return tables_.weigh(by_demand, by_op);
-  };
-  std::vector<BoundSum> sums;
-  sums.push_back({weigh(0, 0), 1});
-  const bool is_inside = busy(laid, Stream::Inside) > busy(laid, Stream::Across);
-  if (busy(laid, is_inside ? Stream::Inside : Stream::Across) > busy(laid, Stream::Compute))
-    sums.push_back({weigh(is_inside ? kWeight : 0, is_inside ? 0 : kWeight), 1 + kWeight});
+  BoundSum sum;
+  sum.by_op = schedules_.compute_shares(share);
+  sum.by_demand.assign(formulation_.demands.size(), {0, 1, share, share});
+  for (size_t d = 0; d < sum.by_demand.size() && !sum.by_op.empty(); ++d)
+    sum.by_demand[d].local = schedules_.is_early(formulation_.demands[d].version) ? share : 1;
+  if (sum.by_op.empty()) sum.by_op.assign(formulation_.ops.size(), 1.0);
+  return sum;
+}
+
+// Nor is a step shorter than any of its streams, nor than a chain of ops and reshards that wait for
+// each other: they do so in every choice. Which chain is looked at is free: the longest of the
+// plan. Collectives that run as one take at least as long as each of them.
+std::vector<ScheduleRounds::BoundSum> ScheduleRounds::bound_sums(
+    const ScheduledChoice& best) const {
+  std::vector<BoundSum> sums{work_of_streams()};
+  const size_t demands = formulation_.demands.size(), ops = formulation_.ops.size();
+  const std::vector<double> none(ops, 0.0);
+  if (busy(best.schedule, Stream::Inside) > 0)
+    sums.push_back({std::vector<ReshardWeights>(demands, {0, 0, 1, 0}), none});
+  if (busy(best.schedule, Stream::Across) > 0)
+    sums.push_back({std::vector<ReshardWeights>(demands, {0, 0, 0, 1}), none});
+  const ChoiceSchedules::Chain chain = schedules_.longest_chain(best.choice);
+  if (chain.ops.empty()) return sums;
+  BoundSum along{std::vector<ReshardWeights>(demands, {0, 0, 0, 0}), none};
+  for (int op : chain.ops) along.by_op[op] = 1;
+  for (int demand : chain.demands) along.by_demand[demand].seconds = 1;
+  sums.push_back(std::move(along));
   return sums;
+}
+
+// A mean of sums that no step is shorter than is another one, and its least over all choices is
+// larger than that of each: what is cheap in one of them is dear in another. Weights move to those
+// that are large where the mean is least.
+TableWeights ScheduleRounds::best_mean(const std::vector<BoundSum>& sums,
+                                       const std::vector<int>& choice) {
+  constexpr int kRounds = 4;
+  constexpr double kStep = 5;
+  std::vector<TableWeights> each;
+  for (const BoundSum& sum : sums) each.push_back(tables_.weigh(sum.by_demand, sum.by_op));
+  const auto mean_of = [&](const std::vector<double>& shares) {
+    BoundSum mean{std::vector<ReshardWeights>(sums[0].by_demand.size(), {0, 0, 0, 0}),
+                  std::vector<double>(sums[0].by_op.size(), 0.0)};
+    for (size_t k = 0; k < sums.size(); ++k) {
+      for (size_t o = 0; o < mean.by_op.size(); ++o) mean.by_op[o] += shares[k] * sums[k].by_op[o];
+      for (size_t d = 0; d < mean.by_demand.size(); ++d) {
+        const ReshardWeights& more = sums[k].by_demand[d];
+        ReshardWeights& own = mean.by_demand[d];
+        own.seconds += shares[k] * more.seconds;
+        own.local += shares[k] * more.local;
+        own.inside += shares[k] * more.inside;
+        own.across += shares[k] * more.across;
+      }
+    }
+    return tables_.weigh(mean.by_demand, mean.by_op);
+  };
+  std::vector<double> shares(sums.size(), 1.0);
+  const auto move_to_largest = [&](const std::vector<int>& at) {
+    std::vector<double> values;
+    for (const TableWeights& one : each) values.push_back(tables_.seconds(at, one));
+    const double largest = *std::max_element(values.begin(), values.end());
+    double total = 0;
+    for (size_t k = 0; k < sums.size(); ++k)
+      total += shares[k] *= std::exp(kStep * (values[k] / largest - 1));
+    for (double& share : shares) share /= total;
+  };
+  move_to_largest(choice);
+  Solve solve{choice};
+  TableWeights best;
+  double most = 0;
+  for (int round = 0; round < kRounds && !is_late(); ++round) {
+    solve.weights = round == 0 ? each[0] : mean_of(shares);  // the work of all streams is one, too
+    run(solve, std::nullopt, false);
+    const double least = static_cast<double>(solve.solution.lower_bound) * kCostUnit;
+    if (least > most) {
+      most = least;
+      best = solve.weights;
+    }
+    if (round > 0) move_to_largest(solve.choice);
+    note(solve, false);
+  }
+  return best;
+}
+
+TableWeights ScheduleRounds::settle(ScheduledChoice& best) {
+  constexpr int kRounds = 2;
+  constexpr double kNear = 0.003;
+  double inside = least_weight(), across = inside;
+  std::vector<double> learned(formulation_.demands.size(), 0.0);  // what counts in full in others
+  TableWeights weights;
+  for (int round = 0;; ++round) {
+    std::vector<double> critical = schedules_.criticality(best.choice, best.schedule, false);
+    for (size_t d = 0; d < critical.size(); ++d) critical[d] = std::max(critical[d], learned[d]);
+    weights = weigh(critical, inside, across);
+    if (round == kRounds || is_late()) return weights;
+    Solve solve{best.choice, weights};
+    run(solve, options_.memory, false);
+    note(solve, false);
+    const double gain =
+        1 - tables_.seconds(solve.choice, weights) / tables_.seconds(best.choice, weights);
+    if (!solve.solution.feasible || gain < kNear) return weights;
+    const ScheduledChoice other{solve.choice, schedules_.lay_out(solve.choice), 0, false};
+    trace(fmt::format("what is hidden now, {:.2f}% better: {}", 100 * gain,
+                      analyze::to_string(other.schedule)));
+    const std::vector<double> shares = schedules_.critical_shares(other.schedule);
+    for (size_t d = 0; d < shares.size(); ++d) learned[d] = std::max(learned[d], shares[d]);
+    inside = next_weight(inside, other.schedule, Stream::Inside);
+    across = next_weight(across, other.schedule, Stream::Across);
+    merge(best, other);
+  }
 }
 
 double ScheduleRounds::finish(ScheduledChoice& best, double slack) {
   if (is_late()) return 0;
-  const std::vector<BoundSum> sums = bound_sums(best.schedule);
-  const double least = least_weight();
-  std::vector<ReshardWeights> by_demand;
-  for (double c : schedules_.criticality(best.choice, best.schedule, false))
-    by_demand.push_back({c, 1 - c, least * (1 - c), least * (1 - c)});
-  std::vector<Solve> solves{{best.choice, tables_.weigh(by_demand)}};
-  for (const BoundSum& sum : sums) solves.push_back({best.choice, sum.weights});
+  std::vector<Solve> solves(2, {best.choice});
+  solves[0].weights = settle(best);
+  solves[1].weights = best_mean(bound_sums(best), best.choice);
+  solves[0].choice = solves[1].choice = best.choice;
   // A bound for all memory is one for less.
-  run_parallel(static_cast<int>(solves.size()), options_.threads,
-               [&](int i) { run(solves[i], i == 0 ? options_.memory : std::nullopt); });
-  for (Solve& solve : solves) note(solve);
-  double bound = 0;
-  for (size_t i = 0; i < sums.size(); ++i)
-    bound = std::max(bound,
-                     (static_cast<double>(solves[i + 1].solution.lower_bound) * kCostUnit - slack) /
-                         sums[i].divisor);
+  run_parallel(2, options_.threads,
+               [&](int i) { run(solves[i], i == 0 ? options_.memory : std::nullopt, true); });
+  for (Solve& solve : solves) note(solve, true);
+  const double bound =
+      std::max(0.0, static_cast<double>(solves[1].solution.lower_bound) * kCostUnit - slack);
   trace(fmt::format("no step takes less than {:.6g} s", bound));
   if (!solves[0].solution.feasible || solves[0].choice == best.choice) return bound;
   const ScheduledChoice other{solves[0].choice, schedules_.lay_out(solves[0].choice), 0, false};
-  trace(fmt::format("what is hidden now: {}", analyze::to_string(other.schedule)));
+  trace(fmt::format("with all choices: {}", analyze::to_string(other.schedule)));
   merge(best, other);
   return bound;
 }
@@ -223,6 +357,7 @@ double ScheduleRounds::shorten(ScheduledChoice& best, const std::vector<int>& ti
   trace(fmt::format("the least sum takes {}", analyze::to_string(best.schedule)));
   const ScheduledChoice first = best;
   std::vector<Line> lines = first_lines(best);
+  keep_choices(lines, best);
   for (int round = 1; round <= kRounds && !is_late(); ++round) {
     run_round(lines, round);
     for (const Line& line : lines)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -64,27 +65,39 @@ class ScheduleRounds {
     std::set<std::vector<int>> tried = {};
     Solve solve = {};
   };
-  // Sums that no schedule is shorter than: weights, and by what their total is to be divided.
+  // A sum that no schedule is shorter than, for every choice.
   struct BoundSum {
-    TableWeights weights;
-    double divisor = 1;
+    std::vector<ReshardWeights> by_demand;
+    std::vector<double> by_op;
   };
 
   std::vector<Line> first_lines(const ScheduledChoice& first) const;
+  TableWeights weigh(const std::vector<double>& critical, double inside, double across) const;
+  // Choices that are worth a look under any of several weights, and `first`.
+  void keep_choices(const std::vector<Line>& lines, const ScheduledChoice& first);
   // Weights from the schedule of the last choice, and the choice that is best under them.
   void go_on(Line& line) const;
-  void run(Solve& solve, std::optional<int64_t> limit) const;
-  // Keeps what was said and counted meanwhile, and how near `best` is to the bound of the sum.
-  void note(Solve& solve);
+  // Among the kept choices, unless `everything` is looked at.
+  void run(Solve& solve, std::optional<int64_t> limit, bool everything) const;
+  // Keeps what was said and counted meanwhile, and the bound of a sum over all choices.
+  void note(Solve& solve, bool everything);
   double gap(const std::vector<int>& choice) const;
   void run_round(std::vector<Line>& lines, int round);
-  // If everything counts as it does in the schedule of `best`, and what is not communicated yet
-  // were exposed: another choice to merge. The bounds are solved for beside it.
+  // Everything counts as it does in the schedule of `best`, and what is not communicated yet as if
+  // it were exposed. A choice that is better so is merged; what it exposes counts in full from then
+  // on. Returns the weights at which `best` stays.
+  TableWeights settle(ScheduledChoice& best);
+  // Solves for the bounds, and for the weights at which it settles: another choice to merge.
   double finish(ScheduledChoice& best, double slack);
-  std::vector<BoundSum> bound_sums(const analyze::StreamSchedule& laid) const;
+  BoundSum work_of_streams() const;
+  std::vector<BoundSum> bound_sums(const ScheduledChoice& best) const;
+  // Of all means of those sums, the one whose least seems to be the largest.
+  TableWeights best_mean(const std::vector<BoundSum>& sums, const std::vector<int>& choice);
   // Choices by class with their schedules, which may be a little too long; an endless one if they
   // do not fit.
   std::vector<ScheduledChoice> lay_out(const std::vector<std::vector<int>>& choices);
+  // Choices by class that were laid out, and how long their steps take.
+  std::map<std::vector<int>, double> laid_;
   // The better one of both, with what else the other one does better.
   void merge(ScheduledChoice& best, const ScheduledChoice& other);
   double next_weight(double weight, const analyze::StreamSchedule& laid,
@@ -105,6 +118,7 @@ class ScheduleRounds {
   const Stopwatch& clock_;
   PlannerStats& stats_;
   std::vector<int> times_;
+  KeptChoices kept_;
   // Sums that were solved: their weights, and seconds that no choice takes less than.
   std::vector<std::pair<TableWeights, double>> models_;
 };

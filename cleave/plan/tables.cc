@@ -27,6 +27,15 @@ void add(ReshardWeights& to, const ReshardWeights& more) {
   to.across += more.across;
 }
 
+// Of a list by choice, the entries of those that are kept.
+template <class T>
+std::vector<T> those_kept(const std::vector<T>& all, const KeptChoices* kept, int of) {
+  if (!kept) return all;
+  std::vector<T> some;
+  for (int c : (*kept)[of]) some.push_back(all[c]);
+  return some;
+}
+
 int64_t units(double seconds) {
   const double count = seconds / kCostUnit;
   return count < static_cast<double>(solver::kForbidden) ? static_cast<int64_t>(count + 0.5)
@@ -223,20 +232,22 @@ void Tables::add_reshards(const UnaryPart& part, const ReshardWeights& weights,
   for (size_t c = 0; c < own.size(); ++c) own[c] += weights.of(prices[c * part.step]);
 }
 
-void Tables::fill(size_t id, const TableWeights* weights, std::vector<int64_t>& costs) const {
+void Tables::fill(size_t id, const TableWeights* weights, const KeptChoices* kept,
+                  std::vector<int64_t>& costs) const {
   const Edge& edge = edges_[id];
   const size_t ka = counts_[edge.a], kb = counts_[edge.b];
-  std::vector<double> sum(ka * kb, 0.0);
+  const size_t na = kept ? (*kept)[edge.a].size() : ka, nb = kept ? (*kept)[edge.b].size() : kb;
+  std::vector<double> sum(na * nb, 0.0);
   for (size_t p = 0; p < edge.parts.size(); ++p) {
     const Part& part = edge.parts[p];
     const ReshardWeights& own = weights ? weights->parts[id][p] : part.weights;
     const ReshardPrice* prices = reshards_[part.reshards].prices.data();
-    if (!part.swapped) {
-      for (size_t i = 0; i < ka * kb; ++i) sum[i] += own.of(prices[i]);
-      continue;
+    const size_t down = part.swapped ? 1 : kb, right = part.swapped ? ka : 1;
+    for (size_t i = 0; i < na; ++i) {
+      const ReshardPrice* row = prices + (kept ? (*kept)[edge.a][i] : i) * down;
+      for (size_t j = 0; j < nb; ++j)
+        sum[i * nb + j] += own.of(row[(kept ? (*kept)[edge.b][j] : j) * right]);
     }
-    for (size_t j = 0; j < kb; ++j)
-      for (size_t i = 0; i < ka; ++i) sum[i * kb + j] += own.of(prices[j * ka + i]);
   }
   costs.resize(sum.size());
   for (size_t i = 0; i < sum.size(); ++i) costs[i] = units(sum[i]);
@@ -285,7 +296,8 @@ int64_t Tables::temporary(const Demand& demand, SpecId from, SpecId to) const {
   return beside + (spills ? held : 0);
 }
 
-void Tables::add_temporaries(int position, int64_t time, solver::Problem& problem) const {
+void Tables::add_temporaries(int position, int64_t time, const KeptChoices* kept,
+                             solver::Problem& problem) const {
   for (const Demand& demand : formulation_.demands) {
     if (demand.op < 0 || formulation_.ops[demand.op].position != position) continue;
     const Version& version = formulation_.versions[demand.version];
@@ -307,11 +319,12 @@ void Tables::add_temporaries(int position, int64_t time, solver::Problem& proble
     problem.nodes.push_back(std::move(node));
     auto follow = [&](int other, auto&& agrees) {
       solver::ProblemEdge edge{other, own, {}};
-      for (size_t c = 0; c < static_cast<size_t>(counts_[other]); ++c) {
+      const size_t count = kept ? (*kept)[other].size() : static_cast<size_t>(counts_[other]);
+      for (size_t c = 0; c < count; ++c) {
         const size_t row = edge.costs.size();
         edge.costs.resize(row + ways.size(), solver::kForbidden);
         for (const auto& [way, k] : ways)
-          if (agrees(c, way)) edge.costs[row + k] = 0;
+          if (agrees(kept ? (*kept)[other][c] : c, way)) edge.costs[row + k] = 0;
       }
       problem.edges.push_back(std::move(edge));
     };
@@ -367,35 +380,41 @@ std::vector<int64_t> Tables::tie_breaks(ListId list) const {
 }
 
 solver::Problem Tables::problem(const std::vector<int>& times, std::optional<int64_t> limit,
-                                const TableWeights* weights) const {
-  solver::Problem problem;
+                                const TableWeights* weights, const KeptChoices* kept) const {
+  std::vector<std::vector<int64_t>> costs;  // by class and choice
   for (const std::vector<double>& unary : weights ? weights->unary : unary_) {
+    costs.emplace_back();
+    for (double seconds : unary) costs.back().push_back(units(seconds));
+  }
+  std::unordered_map<ListId, std::vector<int64_t>> penalties;
+  for (const Version& version : formulation_.versions) {
+    const auto [it, is_new] = penalties.try_emplace(version.list);
+    if (is_new) it->second = tie_breaks(version.list);
+    std::vector<int64_t>& own = costs[classes_.of[version.decision]];
+    for (size_t k = 0; k < own.size(); ++k)
+      if (own[k] < solver::kForbidden) own[k] += it->second[k];
+  }
+  solver::Problem problem;
+  for (size_t c = 0; c < costs.size(); ++c) {
     solver::ProblemNode node;
-    for (double seconds : unary) node.costs.push_back(units(seconds));
-    node.usages.assign(unary.size(), 0);
+    node.costs = those_kept(costs[c], kept, static_cast<int>(c));
+    node.usages.assign(node.costs.size(), 0);
     problem.nodes.push_back(std::move(node));
   }
   problem.edges.resize(edges_.size());
   run_parallel(static_cast<int>(edges_.size()), options_.threads, [&](int e) {
     problem.edges[e].a = edges_[e].a;
     problem.edges[e].b = edges_[e].b;
-    fill(static_cast<size_t>(e), weights, problem.edges[e].costs);
+    fill(static_cast<size_t>(e), weights, kept, problem.edges[e].costs);
   });
-  std::unordered_map<ListId, std::vector<int64_t>> penalties;
-  for (const Version& version : formulation_.versions) {
-    const auto [it, is_new] = penalties.try_emplace(version.list);
-    if (is_new) it->second = tie_breaks(version.list);
-    solver::ProblemNode& node = problem.nodes[classes_.of[version.decision]];
-    for (size_t k = 0; k < node.costs.size(); ++k)
-      if (node.costs[k] < solver::kForbidden) node.costs[k] += it->second[k];
-  }
   if (!limit) return problem;
   problem.usage_limit = *limit;
-  add_memory(times, problem);
+  add_memory(times, kept, problem);
   return problem;
 }
 
-void Tables::add_memory(const std::vector<int>& times, solver::Problem& problem) const {
+void Tables::add_memory(const std::vector<int>& times, const KeptChoices* kept,
+                        solver::Problem& problem) const {
   // One node for each class and run of times at which it takes the same.
   std::vector<int> sorted = times;
   std::sort(sorted.begin(), sorted.end());
@@ -408,6 +427,7 @@ void Tables::add_memory(const std::vector<int>& times, solver::Problem& problem)
     for (auto& [c, usage] : usages_at(sorted[t])) {
       std::vector<Run>& list = runs[c];
       const auto now = static_cast<int64_t>(t);
+      usage = those_kept(usage, kept, c);
       if (!list.empty() && list.back().hi == now && list.back().usage == usage)
         ++list.back().hi;
       else
@@ -430,7 +450,7 @@ void Tables::add_memory(const std::vector<int>& times, solver::Problem& problem)
       node->usages = std::move(run.usage);
     }
   for (size_t t = 0; t < sorted.size(); ++t)
-    add_temporaries(sorted[t], static_cast<int64_t>(t), problem);
+    add_temporaries(sorted[t], static_cast<int64_t>(t), kept, problem);
 }
 
 std::vector<int> Tables::spread(const std::vector<int>& choice) const {

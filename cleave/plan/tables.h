@@ -45,6 +45,9 @@ struct TableWeights {
   std::vector<std::vector<ReshardWeights>> parts;  // by edge
 };
 
+// Choices that are looked at, by class and in order, if not all of them are.
+using KeptChoices = std::vector<std::vector<int>>;
+
 struct TableOptions {
   int threads = 1;
   // Asked now and then; once it says yes, the tables stay incomplete, and of all that follows only
@@ -65,9 +68,10 @@ class Tables {
   double weak_bound() const;
 
   // Nodes 0 .. classes - 1 are the classes; more follow that carry memory alone. Without weights,
-  // everything counts once.
+  // everything counts once. With `kept`, strategies are those that are kept.
   solver::Problem problem(const std::vector<int>& times, std::optional<int64_t> limit,
-                          const TableWeights* weights = nullptr) const;
+                          const TableWeights* weights = nullptr,
+                          const KeptChoices* kept = nullptr) const;
 
   const Classes& classes() const { return classes_; }
   // By decision, from a choice by class; and back.
@@ -125,15 +129,18 @@ class Tables {
   void price();
   void check_countable() const;
   void add_bytes();
-  void fill(size_t edge, const TableWeights* weights, std::vector<int64_t>& costs) const;
+  void fill(size_t edge, const TableWeights* weights, const KeptChoices* kept,
+            std::vector<int64_t>& costs) const;
   std::vector<int64_t> bytes(int version) const;       // by choice
   std::vector<int64_t> tie_breaks(ListId list) const;  // in units
   // What an op holds beside an operand that it wants in another layout: the copy, in the place of
   // the operand if that ends here.
   int64_t temporary(const Demand& demand, SpecId from, SpecId to) const;
   // Nodes that carry the temporaries of one position, tied to the choices that they follow from.
-  void add_temporaries(int position, int64_t time, solver::Problem& problem) const;
-  void add_memory(const std::vector<int>& times, solver::Problem& problem) const;
+  void add_temporaries(int position, int64_t time, const KeptChoices* kept,
+                       solver::Problem& problem) const;
+  void add_memory(const std::vector<int>& times, const KeptChoices* kept,
+                  solver::Problem& problem) const;
   // By class and choice: bytes at one time.
   std::map<int, std::vector<int64_t>> usages_at(int time) const;
   // What ops with layouts of their own hold inside, as changes by position.

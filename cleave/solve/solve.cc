@@ -127,6 +127,8 @@ class Solve {
   bool next_stage() {
     const double whole = effort(options_) * kUnit;
     if (is_good() || is_proven() || budget_.total() >= whole) return false;
+    if (options_.go_on && !options_.go_on(result_.feasible ? result_.choice : std::vector<int>()))
+      return false;
     budget_.done();
     if (budget_.cut()) return false;
     budget_.allow(std::min(whole, 2 * std::max(budget_.total(), budget_.spent())));

@@ -30,6 +30,9 @@ struct SolveOptions {
   // long as the gap is larger.
   double gap = 0;
   std::uint64_t first_effort = 0;
+  // Asked before each further stage, with the best choice so far (empty: none): whether it is worth
+  // it. Nothing: always.
+  std::function<bool(const std::vector<int>& choice)> go_on = {};
   // A choice to begin with, if it is feasible: what comes back is at least as good.
   std::vector<int> start = {};
   // A cap in seconds on the wall clock. When it is what ended the solve (or hurried it), the result

@@ -18,7 +18,8 @@
 // is given.
 //
 //   auto step = compile(train_step, {.donate = {0}});          // (state, tokens) -> (metrics,
-//   state) Loop<State> loop{.step = step, .batch = [&](int64_t n) { return batches.tensor(n); },
+//   state) TrainLoop<State> loop{.step = step, .batch = [&](int64_t n) { return batches.tensor(n);
+//   },
 //                    .save = [&](const State& s, int64_t n) { ... }};
 //   const LoopEnd end = run_loop(state, loop, {.steps = 1000, .save_every = 100}, observer);
 namespace cleave::train {
@@ -81,7 +82,7 @@ struct LoopEnd {
 };
 
 template <typename State>
-struct Loop {
+struct TrainLoop {
   // (state, batch) -> (metrics, next state). The state may be donated.
   std::function<std::pair<Metrics, State>(const State&, const Tensor&)> step;
   std::function<Tensor(int64_t)> batch;  // of step n, from 0 on; called once each, in order
@@ -120,7 +121,7 @@ class StepReader {
 // `state` is that of the last step when it returns. On Done and Stopped it has been saved; on
 // NotFinite it has not, so that the checkpoint before is the last one.
 template <typename State>
-LoopEnd run_loop(State& state, const Loop<State>& loop, const LoopOptions& options,
+LoopEnd run_loop(State& state, const TrainLoop<State>& loop, const LoopOptions& options,
                  LoopObserver& observer) {
   using namespace loop_detail;
   check(options);

@@ -86,11 +86,12 @@ Sets open_sets(const RunConfig& config, const models::GptConfig& model) {
   Sets sets{Batches(open_dataset(config.data, train),
                     {.batch = config.batch, .seed = config.seed, .parts = config.accumulate}),
             std::nullopt};
-  const int64_t rows = config.batch / config.accumulate;
-  const BatchOptions in_order{.batch = rows, .shuffle = false};
   if (!has_files) eval.begin = end;
-  if (has_files || config.eval_share > 0)
-    sets.eval.emplace(open_dataset(has_files ? config.eval_data : config.data, eval), in_order);
+  if (has_files || config.eval_share > 0) {
+    Dataset data = open_dataset(has_files ? config.eval_data : config.data, eval);
+    const int64_t rows = std::min(config.batch / config.accumulate, data.num_samples());
+    sets.eval.emplace(std::move(data), BatchOptions{.batch = rows, .shuffle = false});
+  }
   return sets;
 }
 
@@ -237,7 +238,7 @@ LoopEnd run_training(const RunConfig& config, const fs::path& folder, RunObserve
         return std::vector<Array>{sets.train.read(n)};
       },
       first);
-  Loop<TrainState> loop;
+  TrainLoop<TrainState> loop;
   loop.step = ready.step;
   loop.batch = [&](int64_t) {
     std::vector<Array> arrays = batches.next();

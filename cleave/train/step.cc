@@ -60,6 +60,13 @@ TrainState laid_out_as(TrainState next, const TrainState& before) {
   return map_leaves(lie, std::move(next), before);
 }
 
+// How many updates the optimizer has made, by which it finds its rate.
+Tensor updates_made(const OptState& state) {
+  for (const auto& [name, value] : state)
+    if (name.ends_with("step") && value.rank() == 0) return value;
+  return {};
+}
+
 std::string machine_of(const RunConfig& config) {
   if (!config.machine.empty()) return config.machine;
   std::error_code error;
@@ -225,10 +232,14 @@ StepFunction train_step(const models::LanguageModel& model, const RunConfig& con
     auto [value, grads] = tokens.rank() == 3 ? accumulated(loss, state.params, tokens)
                                              : value_and_grad(loss)(state.params, tokens);
     auto [params, opt] = optimizer.step(state.params, grads, state.opt);
-    Metrics metrics{{"norm", global_norm(grads)}, {"loss", value}};
-    if (is_scaled) metrics["loss"] = unscale_loss(value, state.opt);
-    if (const auto step = state.opt.find("step"); step != state.opt.end())
-      metrics["rate"] = schedule(cast(step->second, DType::F32));
+    Tensor norm = global_norm(grads);
+    if (is_scaled) {
+      value = unscale_loss(value, state.opt);
+      norm = unscale_loss(norm, state.opt);
+    }
+    Metrics metrics{{"loss", value}, {"norm", norm}};
+    if (const Tensor count = updates_made(state.opt); count.valid())
+      metrics["rate"] = schedule(cast(count, DType::F32));
     return std::make_pair(std::move(metrics), TrainState{std::move(params), std::move(opt)});
   };
 }

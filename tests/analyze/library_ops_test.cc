@@ -168,11 +168,19 @@ TEST(LibraryOps, DerivativesOfClampsReadTheirResults) {
   for (const char* executor : {"inductor", "eager"}) {
     const Graph graph = marked(kRectified, with(executor));
     const Program program = partition(graph, {.entry = "main"});
-    const KernelMemory memory =
-        kernel_memory(program, instantiate_shapes(program, program.mesh->device_at(0)));
-    for (const KernelMemory::Held& held : memory.alive)
-      if (held.made_by.valid())
-        EXPECT_NE(program.graph.node(held.made_by).name(), "stablehlo.multiply") << executor;
+    const Instance instance = instantiate_shapes(program, program.mesh->device_at(0));
+    NodeId before;  // what makes the rectifier's operand
+    instance.graph.walk([&](NodeId id) {
+      const Node& node = instance.graph.node(id);
+      if (node.name() == "stablehlo.maximum")
+        before = instance.graph.value(node.operands[0]).producer;
+    });
+    ASSERT_TRUE(before.valid());
+    // Without a compiler it is there until the rectifier has run, which is the peak of this module.
+    if (std::string_view(executor) == "inductor") {
+      for (const KernelMemory::Held& held : kernel_memory(program, instance).alive)
+        EXPECT_NE(held.made_by, before);
+    }
     size_t compares = 0;
     graph.walk([&](NodeId id) {
       const auto use = kernel_use(graph.node(id));
@@ -182,7 +190,8 @@ TEST(LibraryOps, DerivativesOfClampsReadTheirResults) {
   }
   const Graph other = marked(kRectified, with("xla-gpu"));
   other.walk([&](NodeId id) {
-    if (const auto use = kernel_use(other.node(id))) EXPECT_EQ(use->clamped, -1);
+    const auto use = kernel_use(other.node(id));
+    EXPECT_TRUE(!use || use->clamped == -1);
   });
 }
 

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "cleave/graph/text/text.h"
 #include "cleave/spmd/partition.h"
@@ -120,34 +119,23 @@ TEST(Schedule, NodesAreAStreamOfTheirOwn) {
 // of a node is summed over the nodes at once; gradients that are only summed go in buckets of 25
 // MiB.
 TEST(Schedule, WhatWasScatteredIsSummedAtOnce) {
-  auto sums = [](const char* from, const char* to) {
-    std::string args, types, names, plain;
-    for (int i = 0; i < 16; ++i) {
-      const char* comma = i ? ", " : "";
-      args +=
-          fmt::format("{}%a{}: tensor<8192x1024xbf16> {{sdy.sharding = #sdy.sharding<@mesh, {}>}}",
-                      comma, i, from);
-      types += fmt::format("{}tensor<8192x1024xbf16> {{sdy.sharding = #sdy.sharding<@mesh, {}>}}",
-                           comma, to);
-      names += fmt::format("{}%a{}", comma, i);
-      plain += fmt::format("{}tensor<8192x1024xbf16>", comma);
-    }
-    const Program program = program_of(
-        fmt::format("sdy.mesh @mesh = <[\"r\"=4, \"s\"=8]>\nfunc.func @main({}) -> ({}) {{\n  "
-                    "return {} : {}\n}}",
-                    args, types, names, plain));
-    MachineProfile machine = builtin_profile("h100");
-    machine.executor = builtin_executor("eager");
-    std::set<double> starts;
-    for (const StreamEvent& event : schedule(program, machine).events)
-      if (program.graph.node({static_cast<uint32_t>(event.tag)}).attrs.get_string("cleave.step") ==
-          "all_reduce")
-        starts.insert(event.start);
-    return starts.size();
+  const Program program = program_of(
+      "sdy.mesh @mesh = <[\"r\"=4, \"s\"=8]>\nfunc.func @main(%a: tensor<f32>) -> tensor<f32> {\n"
+      "  return %a : tensor<f32>\n}");
+  MachineProfile machine = builtin_profile("h100");
+  machine.executor = builtin_executor("eager");
+  Work work;
+  CollectiveTasks tasks(program.mesh, machine, work);
+  const AxisList nodes = {whole_axis(*program.mesh, "r")};
+  constexpr double kMiB = 1024 * 1024;
+  auto limit = [&](double scattered) {
+    const double seconds =
+        collective_cost(CollectiveKind::AllReduce, *program.mesh, nodes, machine).seconds(kMiB);
+    const Task task = tasks.task("all_reduce", nodes, seconds, kMiB, kMiB, scattered);
+    return task.like < 0 ? 0 : work.like[static_cast<size_t>(task.like)].limit / kMiB;
   };
-  // 16 x 16 MiB; an eighth of each is left: 32 MiB in all.
-  EXPECT_EQ(sums(R"([{}, {}], unreduced={"r", "s"})", R"([{"s"}, {}])"), 1u);
-  EXPECT_EQ(sums(R"([{}, {}], unreduced={"r"})", R"([{}, {}])"), 16u);
+  EXPECT_EQ(limit(1), 25);
+  EXPECT_EQ(limit(8), 64);  // of 512 MiB that were scattered
 }
 
 TEST(Schedule, TimelineHasATrackForEachStream) {

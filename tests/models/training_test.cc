@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "cleave/autoshard/shard_map.h"
 #include "cleave/core/error.h"
 #include "cleave/models/registry.h"
 #include "cleave/models/schemes.h"

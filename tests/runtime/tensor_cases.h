@@ -29,6 +29,7 @@ inline Type u8(Shape shape) { return Type::tensor(DType::U8, std::move(shape)); 
 inline Type i8(Shape shape) { return Type::tensor(DType::I8, std::move(shape)); }
 inline Type f64(Shape shape) { return Type::tensor(DType::F64, std::move(shape)); }
 
+std::vector<Case> layer_cases();
 std::vector<Case> index_cases();
 std::vector<Case> place_cases();
 std::vector<Case> literal_cases();

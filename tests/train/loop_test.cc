@@ -37,8 +37,8 @@ struct Diary : LoopObserver {
 };
 
 // The state counts the sum of its batches; the loss is the batch.
-Loop<Tensor> counting() {
-  Loop<Tensor> loop;
+TrainLoop<Tensor> counting() {
+  TrainLoop<Tensor> loop;
   loop.step = [](const Tensor& state, const Tensor& batch) {
     return std::make_pair(Metrics{{"loss", batch}, {"sum", state + batch}}, state + batch);
   };
@@ -85,7 +85,7 @@ TEST(Loop, ReadsMetricsLaterButAllOfThem) {
 TEST(Loop, SavesAndStopsWhenItIsAskedTo) {
   Diary diary;
   std::stop_source source;
-  Loop<Tensor> loop = counting();
+  TrainLoop<Tensor> loop = counting();
   const auto batch = loop.batch;
   loop.batch = [&](int64_t n) {
     if (n == 2) source.request_stop();
@@ -98,8 +98,8 @@ TEST(Loop, SavesAndStopsWhenItIsAskedTo) {
   EXPECT_EQ(end.step, 3);
 }
 
-Loop<Tensor> with_nan_at(int64_t first, int64_t last) {
-  Loop<Tensor> loop = counting();
+TrainLoop<Tensor> with_nan_at(int64_t first, int64_t last) {
+  TrainLoop<Tensor> loop = counting();
   loop.batch = [=](int64_t n) {
     return full({}, n >= first && n <= last ? std::nan("") : static_cast<double>(n), DType::F32);
   };
@@ -129,7 +129,7 @@ TEST(Loop, GoesOnIfTheStepLeavesSuchBatchesOut) {
 }
 
 TEST(Loop, NeedsALoss) {
-  Loop<Tensor> loop = counting();
+  TrainLoop<Tensor> loop = counting();
   loop.step = [](const Tensor& s, const Tensor&) { return std::make_pair(Metrics{}, s); };
   Diary diary;
   Tensor state = zeros({});

@@ -78,7 +78,7 @@ TEST(FactorDerivatives, BatchesOfMatricesAreSolvedWhereTheyLie) {
   const Tensor all = vmap(loss)(a, b);
   all.evaluate();
   const Tensor slopes =
-      vmap(grad([&](const Tensor& m, const Tensor& v) { return sum(loss(m, v)); }))(a, b);
+      grad([&](const Tensor& m, const Tensor& v) { return sum(vmap(loss)(m, v)); })(a, b);
   slopes.evaluate();
   inv(a).evaluate();
   EXPECT_EQ(to_string(log), "");
