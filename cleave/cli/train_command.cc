@@ -32,9 +32,9 @@ std::string short_count(double count) {
 }
 
 // One line that is written over in a terminal; lines elsewhere.
-class Progress : public train::RunObserver {
+class TrainProgress : public train::RunObserver {
  public:
-  Progress(const TrainArguments& arguments)
+  TrainProgress(const TrainArguments& arguments)
       : steps_(arguments.config.steps),
         quiet_(arguments.quiet || !speaks()),
         // mpirun gives ranks a terminal of its own, and passes on what they write to it.
@@ -42,9 +42,9 @@ class Progress : public train::RunObserver {
         every_(arguments.print_every) {
     if (every_ == 0) every_ = terminal_ ? 1 : std::max<int64_t>(1, steps_ / 100);
   }
-  ~Progress() override { finish_line(); }
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
+  ~TrainProgress() override { finish_line(); }
+  TrainProgress(const TrainProgress&) = delete;
+  TrainProgress& operator=(const TrainProgress&) = delete;
 
   void on_start(const train::RunStart& start) override {
     if (quiet_) return;
@@ -135,7 +135,7 @@ void run_train(TrainArguments arguments) {
   if (world && config.mesh.empty() && config.devices == 0) config.devices = world->size();
   if (arguments.must_resume && !train::latest_step(arguments.out))
     throw_user("--resume: {} has no checkpoint to go on from", arguments.out);
-  Progress progress(arguments);
+  TrainProgress progress(arguments);
   const Interrupt interrupt;
   const train::LoopEnd end =
       train::run_training(config, arguments.out, progress, interrupt.token());

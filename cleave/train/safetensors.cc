@@ -65,7 +65,7 @@ template <typename... Args>
 
 std::shared_ptr<const std::byte> map_file(const std::filesystem::path& path, uint64_t& size) {
   check_regular_file(path.string());
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) throw_user("cannot read '{}': {}", path.string(), std::strerror(errno));
   struct stat status = {};
   if (fstat(file, &status) != 0) {

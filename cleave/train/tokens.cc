@@ -23,7 +23,7 @@ class TokenFile::Mapping {
  public:
   explicit Mapping(const std::string& path) {
     check_regular_file(path);
-    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     struct stat status = {};
     if (file < 0 || fstat(file, &status) != 0) {
       const int error = errno;
