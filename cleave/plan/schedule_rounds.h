@@ -28,6 +28,8 @@ struct ScheduledChoice {
 // is merged with the best choice so far: two choices differ in parts that do not touch each other
 // (the weights of a product, a norm), and each part is tried by itself.
 //
+// Solves look among choices that messages rank first, so that they are small (keep_choices).
+//
 // Searches and trials do not depend on each other, so that the result does not depend on threads.
 // All that this is given must outlive it.
 class ScheduleRounds {
