@@ -26,13 +26,14 @@ ChoiceSchedules::ChoiceSchedules(const Graph& flat, const std::string& entry,
       copies_before_(flat.num_nodes()),
       copies_after_(flat.num_nodes()),
       collectives_(layouts.mesh(), layouts.profile(), groups_) {
+  bool has_flow = false;
   for (size_t o = 0; o < formulation.ops.size(); ++o) {
     const FormulatedOp& op = formulation.ops[o];
     op_of_[op.node.index] = static_cast<int>(o);
     for (int version : op.operands) waits_of_[o].push_back({version, -1});
     const Node& node = flat.node(op.node);
     const bool is_flow = flow_of(node) == Flow::Loop || flow_of(node) == Flow::Branches;
-    has_flow_ = has_flow_ || is_flow;
+    has_flow = has_flow || is_flow;
     is_exact_ = is_exact_ && flow_of(node) != Flow::Manual &&
                 (is_flow || captured_values(flat, node.regions).empty());
   }
@@ -40,11 +41,11 @@ ChoiceSchedules::ChoiceSchedules(const Graph& flat, const std::string& entry,
   find_seconds();
   find_silent();
   // After a loop, everything before it is there. All values count as early then, which is safe.
-  is_early_.assign(flat.num_values(), has_flow_);
+  is_early_.assign(flat.num_values(), has_flow);
   for (ValueId arg : flat.region(body_).args) is_early_[arg.index] = true;
   for (const FormulatedOp& op : formulation.ops) {
     const Node& node = flat.node(op.node);
-    if (has_flow_) break;
+    if (has_flow) break;
     const bool is_early = std::all_of(node.operands.begin(), node.operands.end(),
                                       [&](ValueId operand) { return is_early_[operand.index]; });
     for (ValueId result : node.results) is_early_[result.index] = is_early;
@@ -344,64 +345,6 @@ Work ChoiceSchedules::work(const std::vector<int>& choice) {
   const std::lock_guard lock(mutex_);
   work.like = groups_.like;
   return work;
-}
-
-ChoiceSchedules::Chain ChoiceSchedules::longest_chain(const std::vector<int>& choice) {
-  Chain chain;
-  if (has_flow_ || !is_exact_) return chain;
-  // By version: the longest chain to it, the op that ends it or the demand of a copy, and the
-  // demand before that op.
-  struct Link {
-    double seconds = 0;
-    int op = -1, demand = -1, before = -1;  // before: a version
-  };
-  std::vector<Link> links(formulation_.versions.size());
-  const auto resharded = [&](int demand) {
-    const Demand& d = formulation_.demands[demand];
-    const SpecId from = formulation_.spec(d.version, choice);
-    const SpecId to = formulation_.list(d.list)[choice[d.decision]];
-    if (from == to || from == kNoSpec || to == kNoSpec) return 0.0;
-    double seconds = spill(d.version, choice);
-    for (const Task& task : steps(from, to, d.version)) seconds += task.seconds;
-    return seconds;
-  };
-  const auto copy = [&](const std::vector<int>& demands) {
-    for (int id : demands) {
-      const Demand& d = formulation_.demands[id];
-      links[d.copy] = {links[d.version].seconds + resharded(id), -1, id, d.version};
-    }
-  };
-  if (const auto it = at_start_.find(body_.index); it != at_start_.end()) copy(it->second);
-  std::vector<std::vector<int>> demand_of(formulation_.ops.size());
-  for (size_t o = 0; o < demand_of.size(); ++o)
-    demand_of[o].assign(formulation_.ops[o].operands.size(), -1);
-  for (size_t d = 0; d < formulation_.demands.size(); ++d)
-    if (const Demand& demand = formulation_.demands[d]; demand.op >= 0)
-      demand_of[demand.op][demand.operand] = static_cast<int>(d);
-  Link longest;
-  for (size_t o = 0; o < formulation_.ops.size(); ++o) {
-    const FormulatedOp& op = formulation_.ops[o];
-    copy(copies_before_[op.node.index]);
-    Link link;
-    for (size_t i = 0; i < op.operands.size(); ++i) {
-      const int demand = demand_of[o][i];
-      const double until = links[op.operands[i]].seconds + (demand >= 0 ? resharded(demand) : 0);
-      if (until > link.seconds || link.before < 0) link = {until, -1, demand, op.operands[i]};
-    }
-    link.op = static_cast<int>(o);
-    link.seconds += seconds_of(o, choice);
-    for (ValueId result : flat_.node(op.node).results)
-      if (const int version = formulation_.definitions[result.index]; version >= 0)
-        links[version] = link;
-    if (link.seconds > longest.seconds) longest = link;
-    copy(copies_after_[op.node.index]);
-  }
-  for (Link link = longest; link.op >= 0 || link.demand >= 0; link = links[link.before]) {
-    if (link.op >= 0) chain.ops.push_back(link.op);
-    if (link.demand >= 0) chain.demands.push_back(link.demand);
-    if (link.before < 0) break;
-  }
-  return chain;
 }
 
 std::vector<double> ChoiceSchedules::compute_shares(double aside) const {

@@ -42,14 +42,6 @@ class ChoiceSchedules {
   // code of an op sees values from outside, for which it is not made to wait.
   bool is_exact() const { return is_exact_; }
 
-  // A chain of ops and demands, each of which waits for the one before: the longest under a choice.
-  // In any other choice, they wait for each other as well. Empty if the module has loops or
-  // conditions, whose stretches are laid out apart.
-  struct Chain {
-    std::vector<int> ops, demands;
-  };
-  Chain longest_chain(const std::vector<int>& choice);
-
   // By op: 1 if it is computed on the stream of kernels in every schedule, or `aside` if it may run
   // on a stream of collectives (StreamOptions::prepares_aside). Empty: 1 for all.
   std::vector<double> compute_shares(double aside) const;
@@ -91,7 +83,6 @@ class ChoiceSchedules {
   const int64_t trips_;
   const analyze::StreamOptions options_;
   bool is_exact_ = true;
-  bool has_flow_ = false;
   std::vector<int> op_of_;  // by node; -1: none, or one that no schedule shows
   // What an op waits for: a version, as it is or as a demand wants it.
   struct Wait {

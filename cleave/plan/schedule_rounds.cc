@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -225,82 +224,22 @@ ScheduleRounds::BoundSum ScheduleRounds::work_of_streams() const {
   sum.by_demand.assign(formulation_.demands.size(), {0, 1, share, share});
   for (size_t d = 0; d < sum.by_demand.size() && !sum.by_op.empty(); ++d)
     sum.by_demand[d].local = schedules_.is_early(formulation_.demands[d].version) ? share : 1;
-  if (sum.by_op.empty()) sum.by_op.assign(formulation_.ops.size(), 1.0);
   return sum;
 }
 
-// Nor is a step shorter than any of its streams, nor than a chain of ops and reshards that wait for
-// each other: they do so in every choice. Which chain is looked at is free: the longest of the
-// plan. Collectives that run as one take at least as long as each of them.
-std::vector<ScheduleRounds::BoundSum> ScheduleRounds::bound_sums(
-    const ScheduledChoice& best) const {
+// Nor is a step shorter than any of its streams, nor than a mean of those sums.
+std::vector<ScheduleRounds::BoundSum> ScheduleRounds::bound_sums(const StreamSchedule& laid) const {
+  constexpr double kWeight = 4;  // of the busiest stream, beside the rest
   std::vector<BoundSum> sums{work_of_streams()};
-  const size_t demands = formulation_.demands.size(), ops = formulation_.ops.size();
-  const std::vector<double> none(ops, 0.0);
-  if (busy(best.schedule, Stream::Inside) > 0)
-    sums.push_back({std::vector<ReshardWeights>(demands, {0, 0, 1, 0}), none});
-  if (busy(best.schedule, Stream::Across) > 0)
-    sums.push_back({std::vector<ReshardWeights>(demands, {0, 0, 0, 1}), none});
-  const ChoiceSchedules::Chain chain = schedules_.longest_chain(best.choice);
-  if (chain.ops.empty()) return sums;
-  BoundSum along{std::vector<ReshardWeights>(demands, {0, 0, 0, 0}), none};
-  for (int op : chain.ops) along.by_op[op] = 1;
-  for (int demand : chain.demands) along.by_demand[demand].seconds = 1;
-  sums.push_back(std::move(along));
+  const bool is_inside = busy(laid, Stream::Inside) > busy(laid, Stream::Across);
+  if (busy(laid, is_inside ? Stream::Inside : Stream::Across) <= busy(laid, Stream::Compute))
+    return sums;
+  BoundSum mean = sums[0];
+  for (ReshardWeights& weights : mean.by_demand)
+    (is_inside ? weights.inside : weights.across) += kWeight;
+  mean.divisor = 1 + kWeight;
+  sums.push_back(std::move(mean));
   return sums;
-}
-
-// A mean of sums that no step is shorter than is another one, and its least over all choices is
-// larger than that of each: what is cheap in one of them is dear in another. Weights move to those
-// that are large where the mean is least.
-TableWeights ScheduleRounds::best_mean(const std::vector<BoundSum>& sums,
-                                       const std::vector<int>& choice) {
-  constexpr int kRounds = 4;
-  constexpr double kStep = 5;
-  std::vector<TableWeights> each;
-  for (const BoundSum& sum : sums) each.push_back(tables_.weigh(sum.by_demand, sum.by_op));
-  const auto mean_of = [&](const std::vector<double>& shares) {
-    BoundSum mean{std::vector<ReshardWeights>(sums[0].by_demand.size(), {0, 0, 0, 0}),
-                  std::vector<double>(sums[0].by_op.size(), 0.0)};
-    for (size_t k = 0; k < sums.size(); ++k) {
-      for (size_t o = 0; o < mean.by_op.size(); ++o) mean.by_op[o] += shares[k] * sums[k].by_op[o];
-      for (size_t d = 0; d < mean.by_demand.size(); ++d) {
-        const ReshardWeights& more = sums[k].by_demand[d];
-        ReshardWeights& own = mean.by_demand[d];
-        own.seconds += shares[k] * more.seconds;
-        own.local += shares[k] * more.local;
-        own.inside += shares[k] * more.inside;
-        own.across += shares[k] * more.across;
-      }
-    }
-    return tables_.weigh(mean.by_demand, mean.by_op);
-  };
-  std::vector<double> shares(sums.size(), 1.0);
-  const auto move_to_largest = [&](const std::vector<int>& at) {
-    std::vector<double> values;
-    for (const TableWeights& one : each) values.push_back(tables_.seconds(at, one));
-    const double largest = *std::max_element(values.begin(), values.end());
-    double total = 0;
-    for (size_t k = 0; k < sums.size(); ++k)
-      total += shares[k] *= std::exp(kStep * (values[k] / largest - 1));
-    for (double& share : shares) share /= total;
-  };
-  move_to_largest(choice);
-  Solve solve{choice};
-  TableWeights best;
-  double most = 0;
-  for (int round = 0; round < kRounds && !is_late(); ++round) {
-    solve.weights = round == 0 ? each[0] : mean_of(shares);  // the work of all streams is one, too
-    run(solve, std::nullopt, false);
-    const double least = static_cast<double>(solve.solution.lower_bound) * kCostUnit;
-    if (least > most) {
-      most = least;
-      best = solve.weights;
-    }
-    if (round > 0) move_to_largest(solve.choice);
-    note(solve, false);
-  }
-  return best;
 }
 
 TableWeights ScheduleRounds::settle(ScheduledChoice& best) {
@@ -333,16 +272,20 @@ TableWeights ScheduleRounds::settle(ScheduledChoice& best) {
 
 double ScheduleRounds::finish(ScheduledChoice& best, double slack) {
   if (is_late()) return 0;
-  std::vector<Solve> solves(2, {best.choice});
-  solves[0].weights = settle(best);
-  solves[1].weights = best_mean(bound_sums(best), best.choice);
-  solves[0].choice = solves[1].choice = best.choice;
+  TableWeights weights = settle(best);
+  const std::vector<BoundSum> sums = bound_sums(best.schedule);
+  std::vector<Solve> solves{{best.choice, std::move(weights)}};
+  for (const BoundSum& sum : sums)
+    solves.push_back({best.choice, tables_.weigh(sum.by_demand, sum.by_op)});
   // A bound for all memory is one for less.
-  run_parallel(2, options_.threads,
+  run_parallel(static_cast<int>(solves.size()), options_.threads,
                [&](int i) { run(solves[i], i == 0 ? options_.memory : std::nullopt, true); });
   for (Solve& solve : solves) note(solve, true);
-  const double bound =
-      std::max(0.0, static_cast<double>(solves[1].solution.lower_bound) * kCostUnit - slack);
+  double bound = 0;
+  for (size_t i = 0; i < sums.size(); ++i)
+    bound = std::max(bound,
+                     (static_cast<double>(solves[i + 1].solution.lower_bound) * kCostUnit - slack) /
+                         sums[i].divisor);
   trace(fmt::format("no step takes less than {:.6g} s", bound));
   if (!solves[0].solution.feasible || solves[0].choice == best.choice) return bound;
   const ScheduledChoice other{solves[0].choice, schedules_.lay_out(solves[0].choice), 0, false};

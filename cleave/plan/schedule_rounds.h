@@ -28,6 +28,8 @@ struct ScheduledChoice {
 // is merged with the best choice so far: two choices differ in parts that do not touch each other
 // (the weights of a product, a norm), and each part is tried by itself.
 //
+// Solves look among choices that messages rank first, so that they are small (keep_choices).
+//
 // Searches and trials do not depend on each other, so that the result does not depend on threads.
 // All that this is given must outlive it.
 class ScheduleRounds {
@@ -65,10 +67,11 @@ class ScheduleRounds {
     std::set<std::vector<int>> tried = {};
     Solve solve = {};
   };
-  // A sum that no schedule is shorter than, for every choice.
+  // A sum that no schedule is shorter than, for every choice, once it is divided.
   struct BoundSum {
     std::vector<ReshardWeights> by_demand;
-    std::vector<double> by_op;
+    std::vector<double> by_op;  // empty: once each
+    double divisor = 1;
   };
 
   std::vector<Line> first_lines(const ScheduledChoice& first) const;
@@ -90,9 +93,7 @@ class ScheduleRounds {
   // Solves for the bounds, and for the weights at which it settles: another choice to merge.
   double finish(ScheduledChoice& best, double slack);
   BoundSum work_of_streams() const;
-  std::vector<BoundSum> bound_sums(const ScheduledChoice& best) const;
-  // Of all means of those sums, the one whose least seems to be the largest.
-  TableWeights best_mean(const std::vector<BoundSum>& sums, const std::vector<int>& choice);
+  std::vector<BoundSum> bound_sums(const analyze::StreamSchedule& laid) const;
   // Choices by class with their schedules, which may be a little too long; an endless one if they
   // do not fit.
   std::vector<ScheduledChoice> lay_out(const std::vector<std::vector<int>>& choices);
