@@ -193,6 +193,19 @@ TEST(Autoshard, LoopsBatchesAndOwnDerivativesInside) {
   }
 }
 
+TEST(Autoshard, OwnDerivatives) {
+  const Tensor x = ramp({6, 8}), w = ramp({8, 8}, 0.2);
+  // Twice the derivative of a tanh, so that it shows which one was taken.
+  const auto own = custom_vjp(
+      [](const Tensor& a) { return tanh(a); },
+      [](const Tensor& a) { return std::make_pair(tanh(a), a); },
+      [](const Tensor& a, const Tensor& g) { return g * 2.0 * (1.0 - square(tanh(a))); });
+  const auto loss = [&](const Tensor& b) { return sum(own(matmul(x, b))); };
+  expect_near(autoshard(grad(loss), kMesh)(w), grad(loss)(w));
+  expect_near(grad(loss)(w),
+              grad([&](const Tensor& b) { return sum(tanh(matmul(x, b))); })(w) * 2.0);
+}
+
 TEST(Autoshard, EverySolver) {
   const Tensor x = ramp({16, 8}), w = ramp({8, 16}, 0.2), v = ramp({16, 8}, 0.3);
   for (const char* solver : {"cleave", "mip", "heuristic", "propagation"})

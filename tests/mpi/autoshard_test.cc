@@ -26,33 +26,75 @@ TEST(Ranks, PlannedFunctionsAreThoseOfOneDevice) {
     expect_near(autoshard(f, parse_mesh(mesh))(x, w, v), expected);
 }
 
-TEST(Ranks, PlannedTrainStepsAreThoseOfOneDevice) {
+// Ten steps of SGD on one device and as planned over the ranks.
+template <typename T, typename Loss>
+void expect_same_steps(T one, const Loss& loss, const Tensor& batch) {
+  const auto step = [loss](const T& p, const Tensor& x) {
+    auto [value, grads] = value_and_grad([&](const T& q) { return loss(q, x); })(p);
+    return std::make_pair(value, models::sgd(p, grads, 0.1));
+  };
+  const auto planned =
+      autoshard(step, Mesh{{"data", 2}, {"model", 4}}, {.machine = "h100", .donate = {0}});
+  T many = map_leaves([](const Tensor& p) { return p * 1.0; }, one);
+  for (int i = 0; i < 10; ++i) {
+    const auto [value, next] = step(one, batch);
+    const auto [planned_value, planned_next] = planned(place(planned, many), batch);
+    one = next;
+    many = planned_next;
+    ASSERT_NEAR(planned_value.item(), value.item(), 2e-4 * std::abs(value.item())) << i;
+  }
+}
+
+TEST(Ranks, PlannedStepsOfAGptAreThoseOfOneDevice) {
   models::GptConfig config;
   config.layers = 1;
   config.d = 32;
   config.hidden = 48;
   config.vocab = 50;
-  config.batch = 8;
   config.length = 16;
   models::Init init(1);
-  models::Gpt one = models::init_gpt(config, init);
-  const Tensor tokens = init.integers({8, 16}, 50);
-  const auto step = [config](const models::Gpt& p, const Tensor& t) {
-    auto [loss, grads] = value_and_grad([&](const models::Gpt& q) {
-      return models::next_token_loss(models::gpt(config, q, t), t);
-    })(p);
-    return std::make_pair(loss, models::sgd(p, grads, 0.1));
-  };
-  const Mesh mesh{{"data", 2}, {"model", 4}};
-  const auto planned = autoshard(step, mesh, {.machine = "h100", .donate = {0}});
-  models::Gpt many = map_leaves([](const Tensor& p) { return p * 1.0; }, one);
-  for (int i = 0; i < 10; ++i) {
-    const auto [loss, next] = step(one, tokens);
-    const auto [planned_loss, planned_next] = planned(place(planned, many), tokens);
-    one = next;
-    many = planned_next;
-    ASSERT_NEAR(planned_loss.item(), loss.item(), 1e-4 * std::abs(loss.item()));
-  }
+  const models::Gpt params = models::init_gpt(config, init);
+  expect_same_steps(
+      params,
+      [config](const models::Gpt& p, const Tensor& t) {
+        return models::next_token_loss(models::gpt(config, p, t), t);
+      },
+      init.integers({config.batch, config.length}, config.vocab));
+}
+
+TEST(Ranks, PlannedStepsOfExpertsAreThoseOfOneDevice) {
+  models::MoeConfig config;
+  config.layers = 1;
+  config.d = 32;
+  config.hidden = 48;
+  config.vocab = 40;
+  config.batch = 4;
+  config.length = 16;
+  models::Init init(2);
+  const models::Moe params = models::init_moe(config, init);
+  expect_same_steps(
+      params,
+      [config](const models::Moe& p, const Tensor& t) {
+        const models::MoeOutput out = models::moe(config, p, t);
+        return models::next_token_loss(out.value, t) + out.balance * 0.01;
+      },
+      init.integers({config.batch, config.length}, config.vocab));
+}
+
+TEST(Ranks, PlannedStepsOfAResNetAreThoseOfOneDevice) {
+  models::ResNetConfig config;
+  config.blocks = {1, 1};
+  config.channels = 8;
+  config.batch = 4;
+  config.size = 8;
+  models::Init init(3);
+  const models::ResNet params = models::init_resnet(config, init);
+  expect_same_steps(
+      params,
+      [config](const models::ResNet& p, const Tensor& x) {
+        return mean(square(models::resnet(config, p, x)));
+      },
+      init.normal({4, 8, 8, 3}, 1));
 }
 
 }  // namespace
