@@ -9,6 +9,7 @@
 #include "cleave/analyze/kernels.h"
 #include "cleave/core/error.h"
 #include "cleave/core/units.h"
+#include "cleave/graph/location.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/machine/collective.h"
 #include "cleave/ops/collective/process_groups.h"
@@ -369,7 +370,7 @@ std::string to_string(const ProgramCost& cost, const Program& program, size_t mo
     if (node.is_transfer && op.attrs.has("cleave.for"))
       what += " for " + std::string(op.attrs.get_string("cleave.for"));
     if (!op.results.empty()) what += "  " + to_string(program.graph.result_type(op));
-    if (!op.location.empty()) what += "  " + op.location;
+    if (const std::string line = source_line(op.location); !line.empty()) what += "  " + line;
     text += fmt::format("  {:>10} {:>5.1f}%  x{:<4.0f} {}\n", seconds_text(node.seconds),
                         100 * node.seconds / total, node.executions, what);
   }

@@ -5,6 +5,7 @@
 #include "cleave/analyze/kernel_memory.h"
 #include "cleave/analyze/kernels.h"
 #include "cleave/core/units.h"
+#include "cleave/graph/location.h"
 #include "cleave/runtime/dry_run.h"
 
 namespace cleave::analyze {
@@ -36,7 +37,7 @@ class Description {
       if (origin.valid()) {
         const Node& node = program_.graph.node(origin);
         alive.what = label(program_.graph, node);
-        alive.where = node.location;
+        alive.where = source_line(node.location);
         alive.memory_class = classes_.nodes[origin.index];
       }
     } else {
@@ -99,7 +100,7 @@ std::string to_string(const ProgramMemory& memory, const Program& program, size_
   if (memory.peak_at.valid()) {
     const Node& node = program.graph.node(memory.peak_at);
     text += " at " + label(program.graph, node);
-    if (!node.location.empty()) text += " " + node.location;
+    if (const std::string line = source_line(node.location); !line.empty()) text += " " + line;
   }
   text += fmt::format("; arguments {}\n", bytes_text(memory.arguments));
   const double total = memory.peak > 0 ? static_cast<double>(memory.peak) : 1;

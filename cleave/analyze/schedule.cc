@@ -8,6 +8,7 @@
 #include "cleave/core/shard_layout.h"
 #include "cleave/core/units.h"
 #include "cleave/graph/flow.h"
+#include "cleave/graph/location.h"
 #include "cleave/machine/overlap.h"
 #include "cleave/ops/control/trip_count.h"
 #include "cleave/runtime/chrome_trace.h"
@@ -323,7 +324,8 @@ std::string timeline(const Schedule& schedule, const Program& program) {
       drawn.args.emplace_back("exposed", seconds_text(event.exposed));
     if (event.executions != 1)
       drawn.args.emplace_back("executions", fmt::format("{:.0f}", event.executions));
-    if (!node.location.empty()) drawn.args.emplace_back("location", node.location);
+    if (std::string line = source_line(node.location); !line.empty())
+      drawn.args.emplace_back("location", std::move(line));
     trace.events.push_back(std::move(drawn));
   }
   for (const MoreTrips& more : schedule.more_trips)

@@ -15,10 +15,10 @@
 #include "cleave/plan/bound_plan.h"
 #include "cleave/plan/explain_plan.h"
 #include "cleave/plan/figures.h"
-#include "cleave/plan/heuristic.h"
 #include "cleave/plan/infeasible.h"
 #include "cleave/plan/mesh_search.h"
 #include "cleave/plan/planner.h"
+#include "cleave/plan/solvers.h"
 #include "cleave/plan/verify_on_xla.h"
 #include "cleave/plan/verify_plan.h"
 #include "cleave/runtime/record.h"
@@ -219,19 +219,9 @@ plan::PlannerOptions PlannedFunction::planner_options() const {
     how.effort = solver::default_effort(options_.time_limit);
     how.time_limit = 1e6;
   }
-  if (options_.solver == "mip") how.solver = plan::PlanSolver::Mip;
   if (options_.debug || options_.trace)
     how.trace = [this](const std::string& line) { say("  solver: " + line); };
   return how;
-}
-
-plan::PlannerResult PlannedFunction::solve(const plan::PlannerOptions& how) const {
-  if (options_.solver == "heuristic") return plan::plan_by_heuristic(graph_, how);
-  if (options_.solver == "propagation") return plan::plan_by_propagation(graph_, how);
-  if (options_.solver != "cleave" && options_.solver != "mip")
-    throw_user("autoshard: solver '{}': there are cleave, mip, heuristic and propagation",
-               options_.solver);
-  return plan::make_plan(graph_, how);
 }
 
 // The fastest plan of all meshes of so many devices.
@@ -260,7 +250,8 @@ void PlannedFunction::make_plan(int64_t devices) {
     profile_ = load_profile(plan_.machine);
   } else {
     say(fmt::format("Phase 2: plan by {} for {}", options_.solver, options_.machine));
-    plan::PlannerResult result = mesh_ ? solve(how) : solve_for_any_mesh(how, devices);
+    plan::PlannerResult result =
+        mesh_ ? plan::plan_by(options_.solver, graph_, how) : solve_for_any_mesh(how, devices);
     if (!result.plan) {
       const bool knows_why = mesh_ && options_.solver == "cleave" && !result.cut;
       throw_user(

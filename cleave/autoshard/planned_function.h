@@ -111,7 +111,6 @@ class PlannedFunction {
   void annotate(const GivenSpecs& specs);
   std::vector<plan::Pin> value_pins() const;
   plan::PlannerOptions planner_options() const;
-  plan::PlannerResult solve(const plan::PlannerOptions& how) const;
   plan::PlannerResult solve_for_any_mesh(const plan::PlannerOptions& how, int64_t devices) const;
   void make_plan(int64_t devices);
   ShardingSpec layout(size_t argument) const;

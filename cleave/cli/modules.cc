@@ -1,34 +1,18 @@
 #include "cleave/cli/modules.h"
 
 #include "cleave/cli/files.h"
-#include "cleave/graph/json.h"
-#include "cleave/graph/text/text.h"
+#include "cleave/models/module_source.h"
 #include "cleave/models/registry.h"
 
 namespace cleave::cli {
-namespace {
-
-bool is_json(std::string_view text) {
-  constexpr const char* kSpace = " \t\r\n";
-  const size_t brace = text.find_first_not_of(kSpace);
-  if (brace == std::string_view::npos || text[brace] != '{') return false;
-  const size_t next = text.find_first_not_of(kSpace, brace + 1);
-  return next != std::string_view::npos && text[next] == '"';
-}
-
-}  // namespace
 
 Graph module_of_text(std::string_view text, const std::string& path, size_t first_line,
                      bool verify) {
-  if (is_json(text) || path.ends_with(".json"))
-    return verify ? graph_from_json(text) : graph_from_json_unverified(text);
-  const std::string name = path == "-" ? "<stdin>" : path;
-  return verify ? parse_module(text, name, first_line)
-                : parse_module_unverified(text, name, first_line);
+  return models::module_of_text(text, path == "-" ? "<stdin>" : path, first_line, verify);
 }
 
 Graph read_module(const std::string& path) {
-  if (models::is_model_name(path)) return models::build_model(path).graph;
+  if (models::is_model_name(path)) return models::load_module(path);
   return module_of_text(read_text(path), path);
 }
 

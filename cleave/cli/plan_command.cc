@@ -14,18 +14,15 @@
 #include "cleave/core/error.h"
 #include "cleave/core/output_file.h"
 #include "cleave/core/units.h"
-#include "cleave/graph/text/text.h"
 #include "cleave/models/registry.h"
 #include "cleave/plan/apply.h"
-#include "cleave/plan/constraints.h"
 #include "cleave/plan/export.h"
 #include "cleave/plan/figures.h"
-#include "cleave/plan/heuristic.h"
 #include "cleave/plan/infeasible.h"
 #include "cleave/plan/jax_forecast.h"
 #include "cleave/plan/mesh_search.h"
 #include "cleave/plan/planner.h"
-#include "cleave/spmd/program_module.h"
+#include "cleave/plan/solvers.h"
 
 namespace cleave::cli {
 namespace {
@@ -116,28 +113,9 @@ void print_jax(const plan::Plan& plan, const Graph& graph) {
   if (!forecast.is_the_plan()) fmt::print(stderr, "warning: {}", said);
 }
 
-// The plan's program, the same for all devices, as a module that XLA takes.
-void print_program(const std::string& format, const plan::Plan& plan, const Graph& graph) {
-  const MachineProfile profile = shared_by(load_profile(plan.machine), plan.mesh->num_devices());
-  const SingleProgram program = single_program(plan::partition_planned(plan, graph, profile));
-  require_same_numbers(program.graph);
-  fmt::print("{}",
-             print_module(format == "manual" ? manual_module(program) : spmd_module(program)));
-}
-
 void print_as(const std::string& format, const plan::Plan& plan, const Graph& graph) {
-  if (format == "manual" || format == "spmd")
-    print_program(format, plan, graph);
-  else if (format == "sdy")
-    fmt::print("{}", print_module(plan::apply(plan, graph)));
-  else if (format == "constraints")
-    fmt::print("{}", print_module(plan::with_constraints(plan, graph)));
-  else if (format == "jax")
-    print_jax(plan, graph);
-  else if (format == "dtensor")
-    fmt::print("{}", plan::to_dtensor(plan));
-  else
-    throw_user("--export {}: there are manual, constraints, spmd, sdy, jax and dtensor", format);
+  if (format == "jax") return print_jax(plan, graph);
+  fmt::print("{}", plan::export_as(format, plan, graph, load_profile(plan.machine)));
 }
 
 std::vector<int64_t> limits_of(const std::string& text) {
@@ -247,17 +225,6 @@ plan::PlannerOptions options_of(const PlanArguments& arguments, const Graph& gra
   return options;
 }
 
-plan::PlannerResult plan_once(const Graph& graph, const std::string& solver,
-                              plan::PlannerOptions options) {
-  if (solver == "heuristic") return plan::plan_by_heuristic(graph, options);
-  if (solver == "propagation") return plan::plan_by_propagation(graph, options);
-  if (solver == "mip")
-    options.solver = plan::PlanSolver::Mip;
-  else if (solver != "cleave")
-    throw_user("--solver {}: there are cleave, mip, heuristic and propagation", solver);
-  return plan::make_plan(graph, options);
-}
-
 void print_why_not(const Graph& graph, const PlanArguments& arguments,
                    const plan::PlannerOptions& options, const plan::PlannerResult& result) {
   if (options.stop.stop_requested())
@@ -297,7 +264,7 @@ void plan_module(const Graph& graph, const PlanArguments& arguments) {
                  arguments.timeline);
     return search_shapes(graph, arguments, options, limits);
   }
-  plan::PlannerResult result = plan_once(graph, arguments.solver, options);
+  plan::PlannerResult result = plan::plan_by(arguments.solver, graph, options);
   if (!result.plan) {
     print_why_not(graph, arguments, options, result);
     throw CLI::RuntimeError(3);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cleave/graph/location.h"
 #include "cleave/graph/value_sharding.h"
 
 namespace cleave::plan {
@@ -18,9 +19,9 @@ bool fixes_something(const ShardingSpec& spec) {
 }
 
 std::string place_of(const Node& node) {
-  if (node.location.empty()) return node.name();
-  const bool is_long = node.location.size() > kLongestLocation;
-  return "at " + node.location.substr(0, kLongestLocation) + (is_long ? "..." : "");
+  const std::string line = source_line(node.location);
+  if (line.empty()) return node.name();
+  return "at " + line.substr(0, kLongestLocation) + (line.size() > kLongestLocation ? "..." : "");
 }
 
 }  // namespace

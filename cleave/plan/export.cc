@@ -7,9 +7,13 @@
 
 #include "cleave/core/error.h"
 #include "cleave/core/placement.h"
+#include "cleave/graph/text/text.h"
+#include "cleave/plan/apply.h"
 #include "cleave/plan/bound_plan.h"
+#include "cleave/plan/constraints.h"
 #include "cleave/plan/names.h"
 #include "cleave/spmd/cut_mesh.h"
+#include "cleave/spmd/program_module.h"
 
 namespace cleave::plan {
 namespace {
@@ -30,8 +34,7 @@ std::vector<Named> arguments(const Plan& plan) {
   for (const PlannedOp& op : plan.ops) ops.push_back(op.name);
   std::sort(ops.begin(), ops.end());
   for (const PlannedValue& value : plan.values) {
-    const std::string op = value.name.substr(0, value.name.find('#'));
-    if (value.name.find('/') != std::string::npos) continue;
+    const std::string op = value.name.substr(0, value.name.find_first_of("#/"));
     if (std::binary_search(ops.begin(), ops.end(), op)) continue;
     list.push_back({value.name, &value.spec});
   }
@@ -55,20 +58,27 @@ CutMesh cut_mesh_of(const Plan& plan) {
   return CutMesh(plan.mesh, specs);
 }
 
-// The spec in JAX's words; `left_out` says what it has no words for.
-std::string partition_spec(const ShardingSpec& spec, const Shape& shape, std::string& left_out) {
+// The spec without axes that do not divide their dimension.
+BorderLayout border_layout(std::string name, ShardingSpec spec, const Shape& shape) {
+  BorderLayout border{std::move(name), std::move(spec), {}};
+  if (!border.spec.mesh) return border;
+  for (size_t d = 0; d < border.spec.rank(); ++d) {
+    AxisList& axes = border.spec.dims[d].axes;
+    if (shape[d] % total_size(axes) == 0) continue;
+    border.uneven += fmt::format("; dimension {} is planned as {{{}}}, {} over {} is uneven", d,
+                                 to_string(axes, *border.spec.mesh), shape[d], total_size(axes));
+    axes.clear();
+  }
+  return border;
+}
+
+std::string partition_spec(const ShardingSpec& spec) {
   if (!spec.mesh) return "P()";
   std::vector<std::string> dims;
-  for (size_t d = 0; d < spec.rank(); ++d) {
-    const AxisList& axes = spec.dims[d].axes;
+  for (const DimSpec& dim : spec.dims) {
     std::vector<std::string> names;
-    for (const AxisRef& ref : axes)
+    for (const AxisRef& ref : dim.axes)
       names.push_back(fmt::format("\"{}\"", spec.mesh->axes[ref.axis].name));
-    if (shape[d] % total_size(axes) != 0) {
-      left_out += fmt::format("; dimension {} is planned as {{{}}}, {} over {} is uneven", d,
-                              to_string(axes, *spec.mesh), shape[d], total_size(axes));
-      names.clear();
-    }
     dims.push_back(names.empty()       ? "None"
                    : names.size() == 1 ? names[0]
                                        : "(" + joined(names) + ")");
@@ -112,33 +122,42 @@ void mesh_words(const Mesh& mesh, std::string& sizes, std::string& names) {
 
 }  // namespace
 
-std::string to_jax(const Plan& plan, const Graph& graph) {
+BorderLayouts border_layouts(const Plan& plan, const Graph& graph) {
   const Function* function = graph.find_function(plan.entry);
   if (!function) throw_user("the module has no function @{}, which was planned", plan.entry);
   bind(plan, flatten(graph, plan.entry));  // to check that it fits
-  std::string sizes, names;
   const CutMesh cut = cut_mesh_of(plan);
-  mesh_words(*cut.mesh(), sizes, names);
-  std::string text = "import jax\nfrom jax.sharding import AxisType, PartitionSpec as P\n\n";
-  text += fmt::format("mesh = jax.make_mesh(({}), ({}), axis_types=(AxisType.Auto,) * {})\n", sizes,
-                      names, cut.mesh()->axes.size());
-  for (const std::string& note : cut.notes()) text += "# " + note + "\n";
-  auto list = [&](const char* what, const std::vector<Named>& entries,
-                  const std::vector<Type>& types) {
+  BorderLayouts borders{cut.mesh(), cut.notes(), {}, {}};
+  auto take = [&](const char* what, const std::vector<Named>& entries,
+                  const std::vector<Type>& types, std::vector<BorderLayout>& list) {
     if (entries.size() != types.size())
       throw_user("the plan has {} {}, the module has {}: it is another one", entries.size(), what,
                  types.size());
+    for (size_t i = 0; i < entries.size(); ++i)
+      list.push_back(border_layout(entries[i].name, cut.refined(*entries[i].spec), types[i].shape));
+  };
+  take("arguments", arguments(plan), function->arg_types, borders.arguments);
+  take("results", results(plan), function->result_types, borders.results);
+  return borders;
+}
+
+std::string to_jax(const Plan& plan, const Graph& graph) {
+  const BorderLayouts borders = border_layouts(plan, graph);
+  std::string sizes, names;
+  mesh_words(*borders.mesh, sizes, names);
+  std::string text = "import jax\nfrom jax.sharding import AxisType, PartitionSpec as P\n\n";
+  text += fmt::format("mesh = jax.make_mesh(({}), ({}), axis_types=(AxisType.Auto,) * {})\n", sizes,
+                      names, borders.mesh->axes.size());
+  for (const std::string& note : borders.notes) text += "# " + note + "\n";
+  auto list = [&](const char* what, const std::vector<BorderLayout>& entries) {
     text += fmt::format("{} = (\n", what);
-    for (size_t i = 0; i < entries.size(); ++i) {
-      std::string left_out;
-      const std::string spec =
-          partition_spec(cut.refined(*entries[i].spec), types[i].shape, left_out);
-      text += fmt::format("    {},  # {}{}\n", spec, entries[i].name, left_out);
-    }
+    for (const BorderLayout& entry : entries)
+      text +=
+          fmt::format("    {},  # {}{}\n", partition_spec(entry.spec), entry.name, entry.uneven);
     text += ")\n";
   };
-  list("in_specs", arguments(plan), function->arg_types);
-  list("out_specs", results(plan), function->result_types);
+  list("in_specs", borders.arguments);
+  list("out_specs", borders.results);
   return text;
 }
 
@@ -161,6 +180,21 @@ std::string to_dtensor(const Plan& plan) {
     text += "}\n";
   }
   return text;
+}
+
+std::string export_as(std::string_view form, const Plan& plan, const Graph& graph,
+                      const MachineProfile& profile) {
+  if (form == "manual" || form == "spmd") {
+    const MachineProfile shared = shared_by(profile, plan.mesh->num_devices());
+    const SingleProgram program = single_program(partition_planned(plan, graph, shared));
+    require_same_numbers(program.graph);
+    return print_module(form == "manual" ? manual_module(program) : spmd_module(program));
+  }
+  if (form == "sdy") return print_module(apply(plan, graph));
+  if (form == "constraints") return print_module(with_constraints(plan, graph));
+  if (form == "jax") return to_jax(plan, graph);
+  if (form == "dtensor") return to_dtensor(plan);
+  throw_user("the form {}: there are manual, constraints, spmd, sdy, jax and dtensor", form);
 }
 
 }  // namespace cleave::plan

@@ -98,7 +98,8 @@ struct FormulationOptions {
   std::vector<Pin> pins;
   std::vector<std::string> ignored = {};  // annotations that do not count, by name (annotations.h)
   int threads = 1;
-  int64_t trips = 1;  // of loops whose number of trips is not known
+  int64_t trips = 1;          // of loops whose number of trips is not known
+  bool even_borders = false;  // arguments and results in even shards alone
 };
 
 class Formulation {

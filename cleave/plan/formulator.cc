@@ -136,7 +136,7 @@ void Formulator::arguments() {
     ListId list = intern({kNoSpec});
     if (is_ranked(arg)) {
       std::vector<std::string> pins;
-      const std::vector<SpecId> specs = candidates(arg, pins);
+      const std::vector<SpecId> specs = at_border(arg, candidates(arg, pins));
       decision = new_decision(static_cast<int>(specs.size()), names_.values[arg.index]);
       free_[decision] = pins.empty() && use_count_[arg.index] == 1 && !captured_[arg.index];
       out_.decisions[decision].pins = std::move(pins);

@@ -231,6 +231,11 @@ void Formulator::finish_function(NodeId id) {
     } else if (taken_from[i] >= 0) {
       const Version& arg = out_.versions[out_.argument_versions[taken_from[i]]];
       if (graph_.type(arg.value) == graph_.operand_type(node, i)) want = {arg.decision, arg.list};
+    } else if (options_.even_borders && is_ranked(node.operands[i])) {
+      const std::vector<SpecId>& all = layouts_.candidates(graph_.operand_type(node, i).shape);
+      const std::vector<SpecId> even = at_border(node.operands[i], all);
+      if (even.size() < all.size())
+        want = {new_decision(static_cast<int>(even.size()), result_name(i)), intern(even)};
     }
     wants.push_back(want);
   }
@@ -311,6 +316,23 @@ std::vector<SpecId> Formulator::candidates(ValueId value, std::vector<std::strin
   const Type& type = graph_.type(value);
   if (captured_[value.index]) return {layouts_.replicated(type.rank())};
   return allowed(value, layouts_.candidates(type.shape), used);
+}
+
+std::vector<SpecId> Formulator::at_border(ValueId value, std::vector<SpecId> specs) const {
+  if (!options_.even_borders) return specs;
+  const Shape& shape = graph_.type(value).shape;
+  const SpecId any = specs.front();
+  std::erase_if(specs, [&](SpecId id) {
+    const ShardingSpec& spec = layouts_.spec(id);
+    for (size_t d = 0; d < shape.size(); ++d)
+      if (shape[d] % total_size(spec.dims[d].axes) != 0) return true;
+    return false;
+  });
+  if (specs.empty())
+    throw_user("{}: {} does not divide {}, and arguments and results are to lie in even shards",
+               names_.values[value.index], to_string(layouts_.spec(any)),
+               to_string(graph_.type(value)));
+  return specs;
 }
 
 void Formulator::settle(ValueId value) {

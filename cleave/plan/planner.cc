@@ -37,9 +37,9 @@ class Planning {
         options_(options),
         layouts_(options.mesh, *options.profile, {options.every_layout, parts}),
         book_(module.flat, layouts_),
-        formulation_(
-            module.flat, module.names, layouts_, book_,
-            {module.entry, options.pins, options.ignored, options.threads, options.trips}) {
+        formulation_(module.flat, module.names, layouts_, book_,
+                     {module.entry, options.pins, options.ignored, options.threads, options.trips,
+                      options.even_borders}) {
     stats().ops = formulation_.ops.size();
     stats().different_ops = book_.size();
     stats().decisions = formulation_.decisions.size();

@@ -32,6 +32,8 @@ struct PlannerOptions {
   bool sub_axes = false;
   bool apart = false;  // every layer for itself, instead of one choice for all that look alike
   int64_t trips = 1;   // of loops whose number of trips is not known
+  // Arguments and results only in layouts that divide their dimensions: JAX takes no others.
+  bool even_borders = false;
   // The shortest schedule, if the machine's executor overlaps; false: the least sum of all costs.
   bool overlap = true;
   PlanSolver solver = PlanSolver::Cleave;

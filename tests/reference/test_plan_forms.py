@@ -92,7 +92,7 @@ def test_constraints_of_uneven_shards(tmp_path):
 def test_an_unknown_form_is_named(tmp_path):
     step = mlp_step(tmp_path)
     file, _ = step.plan(MESH, "any")
-    with pytest.raises(exports.Refused, match="--export everything: there are manual, constraints"):
+    with pytest.raises(exports.Refused, match="the form everything: there are manual, constraints"):
         step.export(file, "everything")
 
 

@@ -26,7 +26,16 @@ Graph ModuleParser::parse() {
     else
       lex_.fail("unexpected text after the module");
   }
+  shorten_locations();
   return std::move(graph_);
+}
+
+void ModuleParser::shorten_locations() {
+  for (uint32_t i = 0; i < graph_.num_nodes(); ++i)
+    if (std::string& location = graph_.node({i}).location; !location.empty())
+      location = locations_.shortened(location);
+  for (Function& function : graph_.functions)
+    if (!function.location.empty()) function.location = locations_.shortened(function.location);
 }
 
 void ModuleParser::alias_definition() {
@@ -36,7 +45,9 @@ void ModuleParser::alias_definition() {
   std::string name(lex_.word());
   if (name.find('.') != std::string::npos) lex_.fail_at(pos, "an alias may not contain '.'");
   lex_.expect("=");
-  if (is_type)
+  if (lex_.peek_word() == "loc")
+    locations_.define(std::move(name), attrs_.optional_location());
+  else if (is_type)
     attrs_.define_type_alias(std::move(name), attrs_.type());
   else
     attrs_.define_attribute_alias(std::move(name), attrs_.attribute());

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cleave/graph/graph.h"
+#include "cleave/graph/location.h"
 #include "cleave/graph/text/attribute_parser.h"
 #include "cleave/graph/text/op_syntax.h"
 
@@ -81,6 +82,7 @@ class ModuleParser {
   void generic_top_level_op();
   void generic_module();
   void alias_definition();
+  void shorten_locations();
   void resources();
 
   void op(RegionId parent);
@@ -91,6 +93,7 @@ class ModuleParser {
 
   Lexer lex_;
   AttributeParser attrs_;
+  LocationAliases locations_;
   Graph graph_;
   Names names_;
   std::vector<std::string_view> defined_;  // in order, to undo at the end of a region

@@ -1,0 +1,14 @@
+#include "bindings.h"
+
+#include "cleave/core/error.h"
+
+NB_MODULE(_core, m) {
+  namespace nb = nanobind;
+  using namespace cleave::python;
+  m.doc() = "Cleave's C++ library.";
+  nb::exception<cleave::UserError>(m, "UserError", PyExc_ValueError);
+  nb::exception<cleave::InternalError>(m, "InternalError", PyExc_RuntimeError);
+  bind_modules(m);
+  bind_planning(m);
+  bind_compiled(m);
+}

@@ -1,0 +1,270 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "bindings.h"
+#include "cleave/core/error.h"
+#include "cleave/core/units.h"
+#include "cleave/plan/explain_plan.h"
+#include "cleave/plan/export.h"
+#include "cleave/plan/figures.h"
+#include "cleave/plan/infeasible.h"
+#include "cleave/plan/jax_forecast.h"
+#include "cleave/plan/mesh_search.h"
+#include "cleave/plan/solvers.h"
+#include "cleave/plan/verify_on_xla.h"
+#include "cleave/plan/verify_plan.h"
+#include "cleave/solve/solve.h"
+
+namespace cleave::python {
+namespace {
+
+using namespace nb::literals;
+
+// A plan with the module that it is of, and the machine that it is for.
+struct PyPlan {
+  plan::Plan plan;
+  std::shared_ptr<const Graph> graph;
+  MachineProfile profile;
+  double seconds = 0;  // that planning took; 0 if it was read from a file
+
+  MachineProfile shared() const { return shared_by(profile, plan.mesh->num_devices()); }
+};
+
+MeshPtr mesh_of(const std::string& text) {
+  Mesh mesh = parse_mesh(text);
+  normalize_and_verify(mesh);
+  return std::make_shared<const Mesh>(std::move(mesh));
+}
+
+struct PlanArguments {
+  std::string mesh;
+  int64_t devices;
+  std::string machine, memory;
+  std::optional<double> memory_share;
+  std::vector<std::string> pins;
+  std::string entry, solver;
+  double time_limit, gap;
+  int64_t trips;
+  bool every_layout, sub_axes, apart, even_borders, by_effort;
+  uint64_t seed;
+};
+
+plan::PlannerOptions options_of(const PlanArguments& given, const MachineProfile& profile) {
+  plan::PlannerOptions how;
+  if (!given.mesh.empty()) how.mesh = mesh_of(given.mesh);
+  how.profile = &profile;
+  how.machine = given.machine;
+  how.memory_share = given.memory_share.value_or(profile.executor.memory_share);
+  if (!(how.memory_share > 0 && how.memory_share <= 1))
+    throw_user("memory_share {}: it must be above 0 and at most 1", how.memory_share);
+  const double bytes =
+      given.memory.empty() ? profile.memory_bytes : static_cast<double>(parse_bytes(given.memory));
+  how.memory = static_cast<int64_t>(how.memory_share * bytes);
+  for (const std::string& pin : given.pins) {
+    if (!how.mesh) throw_user("pins speak of axes of a mesh; give a mesh instead of devices");
+    how.pins.push_back(plan::parse_pin(pin, how.mesh));
+  }
+  how.entry = given.entry;
+  how.every_layout = given.every_layout;
+  how.sub_axes = given.sub_axes;
+  how.apart = given.apart;
+  how.even_borders = given.even_borders;
+  if (!(given.time_limit > 0))
+    throw_user("time_limit {}: it must be more than 0 s", given.time_limit);
+  if (!(given.gap >= 0)) throw_user("gap {}: it must be 0 or more", given.gap);
+  how.time_limit = given.time_limit;
+  how.gap = given.gap;
+  // Processes that plan for themselves must find the same plan: no clock may end the search.
+  if (given.by_effort) {
+    how.effort = solver::default_effort(given.time_limit);
+    how.time_limit = 1e6;
+  }
+  how.trips = given.trips;
+  how.seed = given.seed;
+  return how;
+}
+
+// The fastest plan over all meshes of so many devices.
+plan::PlannerResult plan_for_any_mesh(const Graph& graph, const plan::PlannerOptions& how,
+                                      int64_t devices) {
+  const std::vector<int64_t> limits{*how.memory};
+  std::vector<plan::MeshCandidate> candidates = plan::search_meshes(
+      graph, plan::mesh_shapes(devices, 2), limits, how,
+      [&](const plan::MeshCandidate& c, size_t done, size_t all) {
+        if (how.trace) how.trace(fmt::format("{} of {} meshes: {}", done, all, to_string(*c.mesh)));
+      });
+  const int best = plan::fastest_by_limit(candidates, limits)[0];
+  if (best >= 0) return std::move(candidates[best].result);
+  plan::PlannerResult none;
+  none.reason = fmt::format("no mesh of {} devices has a plan within {}", devices,
+                            bytes_text(static_cast<double>(limits[0]), BytesStyle::Table));
+  return none;
+}
+
+[[noreturn]] void throw_why_not(const Graph& graph, const plan::PlannerOptions& how,
+                                const std::string& solver, const plan::PlannerResult& result) {
+  if (result.cut)
+    throw_user(
+        "{}; the clock ended the search after {} s, without a proof that there is none: "
+        "give it more time_limit",
+        result.reason, how.time_limit);
+  if (how.mesh && solver == "cleave") throw_user("{}", plan::explain_infeasible(graph, how).text());
+  throw_user("{}", result.reason);
+}
+
+PyPlan make_plan(const PyModule& module, PlanArguments given, nb::object trace) {
+  auto tell = line_callback(std::move(trace));
+  return interruptible([&](std::stop_token stop) {
+    PyPlan made{{}, module.graph, load_profile(given.machine)};
+    plan::PlannerOptions how = options_of(given, made.profile);
+    how.stop = stop;
+    how.trace = tell;
+    plan::PlannerResult result = given.devices > 0
+                                     ? plan_for_any_mesh(*module.graph, how, given.devices)
+                                     : plan::plan_by(given.solver, *module.graph, how);
+    if (!result.plan) throw_why_not(*module.graph, how, given.solver, result);
+    made.plan = std::move(*result.plan);
+    made.seconds = result.stats.total_seconds;
+    if (!stop.stop_requested())
+      made.plan.figures = plan::plan_figures(made.plan, *module.graph, made.profile);
+    return made;
+  });
+}
+
+PyPlan plan_of(plan::Plan plan, const PyModule& module) {
+  PyPlan made{std::move(plan), module.graph, {}};
+  made.profile = load_profile(made.plan.machine);
+  plan::border_layouts(made.plan, *module.graph);  // refuses a plan of another module
+  return made;
+}
+
+std::string exported(const PyPlan& self, const std::string& form) {
+  nb::gil_scoped_release released;
+  return plan::export_as(form, self.plan, *self.graph, self.profile);
+}
+
+using Dims = std::vector<std::vector<std::string>>;
+Dims dims_of(const ShardingSpec& spec) {
+  Dims dims;
+  for (const DimSpec& dim : spec.dims) {
+    dims.emplace_back();
+    for (const AxisRef& ref : dim.axes) dims.back().push_back(spec.mesh->axes[ref.axis].name);
+  }
+  return dims;
+}
+
+// The mesh, and for arguments and results: name, axes of each dimension, what is uneven.
+using Border = std::tuple<std::string, Dims, std::string>;
+std::tuple<std::vector<std::pair<std::string, int64_t>>, std::vector<Border>, std::vector<Border>>
+borders(const PyPlan& self) {
+  const plan::BorderLayouts all = plan::border_layouts(self.plan, *self.graph);
+  std::vector<std::pair<std::string, int64_t>> mesh;
+  for (const MeshAxis& axis : all.mesh->axes) mesh.emplace_back(axis.name, axis.size);
+  auto list = [](const std::vector<plan::BorderLayout>& layouts) {
+    std::vector<Border> made;
+    for (const plan::BorderLayout& b : layouts)
+      made.emplace_back(b.name, dims_of(b.spec), b.uneven);
+    return made;
+  };
+  return {mesh, list(all.arguments), list(all.results)};
+}
+
+// The report, and whether all is well.
+std::pair<std::string, bool> verify(const PyPlan& self, const std::string& engine, uint64_t seed,
+                                    bool as_is) {
+  return interruptible([&](std::stop_token) {
+    plan::VerifyPlanOptions options;
+    options.keep_sizes = as_is;
+    options.seed = seed;
+    auto told = [](const auto& result) { return std::pair(to_string(result), result.good()); };
+    if (engine == "cleave")
+      return told(plan::verify_plan(self.plan, *self.graph, self.shared(), options));
+    return told(plan::verify_on_xla(self.plan, *self.graph, self.shared(), engine, options));
+  });
+}
+
+void bind_plan_class(nb::module_& m) {
+  nb::class_<PyPlan>(m, "Plan", "The layouts of a module, what they cost and what bounds it.")
+      .def("json", [](const PyPlan& self) { return to_json(self.plan); })
+      .def(
+          "save",
+          [](const PyPlan& self, const std::string& path) { plan::write_plan(self.plan, path); },
+          "path"_a)
+      .def_prop_ro(
+          "seconds", [](const PyPlan& self) { return self.seconds; },
+          "What planning took; 0 if the plan was read.")
+      .def_prop_ro("machine", [](const PyPlan& self) { return self.plan.machine; })
+      .def_prop_ro("fingerprint", [](const PyPlan& self) { return self.plan.fingerprint; })
+      .def("summary", [](const PyPlan& self) { return plan::explain_totals(self.plan); })
+      .def("figures",
+           [](const PyPlan& self) {
+             return self.plan.figures ? to_string(*self.plan.figures) : std::string();
+           })
+      .def("explain",
+           [](const PyPlan& self) {
+             nb::gil_scoped_release released;
+             return plan::explain_plan(self.plan, *self.graph, self.profile);
+           })
+      .def(
+          "explain_op",
+          [](const PyPlan& self, const std::string& op, size_t most) {
+            nb::gil_scoped_release released;
+            return plan::explain_op(self.plan, *self.graph, self.profile, op, most);
+          },
+          "op"_a, "most"_a = 8)
+      .def("export", &exported, "form"_a = "manual")
+      .def("forecast",
+           [](const PyPlan& self) {
+             nb::gil_scoped_release released;
+             const auto forecast = plan::forecast_of_jax(self.plan, *self.graph, self.shared());
+             return std::pair(to_string(forecast), forecast.is_the_plan());
+           })
+      .def("borders", &borders)
+      .def("verify", &verify, "engine"_a = "cleave", "seed"_a = 1, "as_is"_a = false)
+      .def(
+          "diff",
+          [](const PyPlan& self, const PyPlan& other) { return plan::diff(self.plan, other.plan); },
+          "other"_a);
+}
+
+}  // namespace
+
+void bind_planning(nb::module_& m) {
+  bind_plan_class(m);
+  m.def(
+      "make_plan",
+      [](const PyModule& module, std::string mesh, int64_t devices, std::string machine,
+         std::string memory, std::optional<double> memory_share, std::vector<std::string> pins,
+         std::string entry, std::string solver, double time_limit, double gap, int64_t trips,
+         bool every_layout, bool sub_axes, bool apart, bool even_borders, bool by_effort,
+         uint64_t seed, nb::object trace) {
+        return make_plan(
+            module,
+            {std::move(mesh), devices, std::move(machine), std::move(memory), memory_share,
+             std::move(pins), std::move(entry), std::move(solver), time_limit, gap, trips,
+             every_layout, sub_axes, apart, even_borders, by_effort, seed},
+            std::move(trace));
+      },
+      "module"_a, nb::kw_only(), "mesh"_a = "", "devices"_a = 0, "machine"_a = "default",
+      "memory"_a = "", "memory_share"_a = nb::none(), "pins"_a = std::vector<std::string>(),
+      "entry"_a = "main", "solver"_a = "cleave", "time_limit"_a = 10.0, "gap"_a = 0.01,
+      "trips"_a = 1, "every_layout"_a = false, "sub_axes"_a = false, "apart"_a = false,
+      "even_borders"_a = false, "by_effort"_a = false, "seed"_a = 0, "trace"_a = nb::none());
+  m.def(
+      "plan_from_json",
+      [](const std::string& text, const PyModule& module) {
+        return plan_of(plan::plan_from_json(text), module);
+      },
+      "text"_a, "module"_a);
+  m.def(
+      "read_plan",
+      [](const std::string& path, const PyModule& module) {
+        return plan_of(plan::read_plan(path), module);
+      },
+      "path"_a, "module"_a);
+}
+
+}  // namespace cleave::python

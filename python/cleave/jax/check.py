@@ -1,0 +1,230 @@
+"""What was planned beside what XLA compiled, and results beside those of the unsharded function."""
+
+import dataclasses
+import json
+
+import jax
+import numpy as np
+
+from cleave import _core
+
+# What XLA calls the collectives of plans. Others move nothing between devices.
+KINDS = {"all_gather": "all-gather", "all_reduce": "all-reduce", "reduce_scatter": "reduce-scatter", "all_to_all": "all-to-all",
+         "collective_permute": "collective-permute", "halo": "collective-permute"}
+SAME_BYTES = 1e-3  # of all bytes
+
+
+@dataclasses.dataclass
+class CollectiveRow:
+    kind: str
+    planned_bytes: float = 0.0
+    compiled_bytes: float = 0.0
+    planned_count: float = 0.0
+    compiled_count: float = 0.0
+
+
+@dataclasses.dataclass
+class Memory:
+    """Bytes of one device."""
+
+    planned_arguments: int
+    compiled_arguments: int
+    planned: int  # the peak
+    compiled: int  # arguments + results - aliased + temporaries
+    executor: str  # whose memory was planned
+
+
+@dataclasses.dataclass
+class Check:
+    form: str
+    rows: list
+    memory: Memory
+    differences: list  # results that are not those of the unsharded function, in words
+    num_results: int
+    largest: float  # difference, relative to the largest number of its array
+
+    @property
+    def planned_bytes(self):
+        return sum(row.planned_bytes for row in self.rows)
+
+    @property
+    def compiled_bytes(self):
+        return sum(row.compiled_bytes for row in self.rows)
+
+    @property
+    def results_good(self):
+        return not self.differences
+
+    @property
+    def bytes_good(self):
+        """XLA moves what was planned, kind by kind."""
+        limit = SAME_BYTES * max(self.planned_bytes, 1.0)
+        return all(abs(row.compiled_bytes - row.planned_bytes) <= limit for row in self.rows)
+
+    @property
+    def arguments_good(self):
+        return self.memory.compiled_arguments == self.memory.planned_arguments
+
+    @property
+    def ok(self):
+        return self.results_good and self.arguments_good and (self.bytes_good or self.form != "manual")
+
+    def __str__(self):
+        said = lambda good: "ok  " if good else "BAD "
+        lines = [f"{said(self.results_good)} {self.num_results} results are those of the unsharded function; largest difference "
+                 f"{self.largest:.2g} of the largest number" if self.results_good else
+                 f"BAD  {len(self.differences)} of {self.num_results} results differ: {'; '.join(self.differences[:4])}"]
+        bytes_said = said(self.bytes_good) if self.form == "manual" else "     "
+        lines.append(f"{bytes_said} a device receives {size(self.compiled_bytes)} as compiled, {size(self.planned_bytes)} planned")
+        for row in self.rows:
+            lines.append(f"       {row.kind:<20} planned {size(row.planned_bytes):>10} x{row.planned_count:<6.0f} "
+                         f"compiled {size(row.compiled_bytes):>10} x{row.compiled_count:.0f}")
+        if self.form != "manual":
+            lines.append(f"       form {self.form}: XLA takes the plan for hints")
+        memory = self.memory
+        lines.append(f"{said(self.arguments_good)} arguments of a device: {size(memory.compiled_arguments)} compiled, "
+                     f"{size(memory.planned_arguments)} planned")
+        lines.append(f"     memory of a device: {size(memory.compiled)} compiled here ({jax.default_backend()}), "
+                     f"{size(memory.planned)} planned for {memory.executor}")
+        return "\n".join(lines)
+
+
+def size(number):
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if number < 1024 or unit == "GiB":
+            return f"{number:.0f} bytes" if unit == "bytes" else f"{number:.1f} {unit}"
+        number /= 1024
+
+
+def check_step(entry, args, kwargs):
+    values = entry.arguments(args, kwargs) if args or kwargs else draw(entry.types)
+    rows = collective_rows(entry.plan, entry.compiled)
+    differences, count, largest = compare(entry, values)
+    made = Check(entry.options.form, rows, memory_of(entry), differences, count, largest)
+    if not made.ok:
+        raise _core.InternalError(str(made))
+    return made
+
+
+def collective_rows(plan, compiled):
+    rows = {}
+
+    def row(kind):
+        return rows.setdefault(kind, CollectiveRow(kind))
+    for total in plan.collectives:
+        if total["bytes"] > 0:
+            of_kind = row(KINDS.get(total["kind"], total["kind"]))
+            of_kind.planned_bytes += total["bytes"]
+            of_kind.planned_count += total["count"]
+    for total in json.loads(_core.read_compiled(compiled.as_text()).json())["totals"]:
+        if total["received_bytes"] > 0:
+            of_kind = row(total["kind"])
+            of_kind.compiled_bytes += total["received_bytes"]
+            of_kind.compiled_count += total["executions"]
+    return sorted(rows.values(), key=lambda r: -max(r.planned_bytes, r.compiled_bytes))
+
+
+def memory_of(entry):
+    found = entry.compiled.memory_analysis()
+    memory = entry.plan.data["memory"]
+    arguments = found.argument_size_in_bytes
+    compiled = arguments + found.output_size_in_bytes - found.alias_size_in_bytes + found.temp_size_in_bytes
+    return Memory(memory["arguments"], arguments, memory["peak"], compiled, entry.plan.data["machine"])
+
+
+# ---- results
+
+
+def draw(types, seed=1):
+    """Random arguments: small positive floats (moments of optimizers are), integers that can be indices of anything."""
+    random = np.random.default_rng(seed)
+
+    def one(leaf):
+        if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            keys = jax.random.split(jax.random.key(seed, impl=jax.random.key_impl(jax.ShapeDtypeStruct(leaf.shape, leaf.dtype))),
+                                    max(1, int(np.prod(leaf.shape))))
+            return keys[: int(np.prod(leaf.shape))].reshape(leaf.shape)
+        if jax.dtypes.issubdtype(leaf.dtype, np.integer):
+            return random.integers(0, 4, leaf.shape).astype(leaf.dtype)
+        if leaf.dtype == bool:
+            return random.integers(0, 2, leaf.shape).astype(bool)
+        return np.asarray(np.abs(random.normal(size=leaf.shape) * 0.1) + 0.01).astype(leaf.dtype)
+    parts, keywords = jax.tree.map(one, types)
+    return [*parts, *(keywords[name] for name in sorted(keywords))]
+
+
+def on_one_device(entry, values):
+    """The unsharded function."""
+    statics, named = entry.static_values
+    args, rest = [], iter(values)
+    for i in range(len(entry.positions) + len(statics)):
+        args.append(statics[i] if i in statics else next(rest))
+    kwargs = dict(zip(entry.keywords, rest)) | named
+    jitted = jax.jit(entry.signature.fn, **{k: v for k, v in entry.signature.jit_options.items() if k.startswith("static")})
+    return jitted(*args, **kwargs)
+
+
+def host(leaf):
+    """The part of an array that this process has, as numbers; whole, if it has all of it."""
+    if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.extended):
+        leaf = jax.random.key_data(leaf)
+    return leaf
+
+
+def numbers(array):
+    """As numbers that can be subtracted."""
+    array = np.asarray(array)
+    if array.dtype.kind in "c":
+        return array.astype(np.complex128)
+    return array.astype(np.float64)
+
+
+def compare(entry, values):
+    """Results that differ, how many there are, and the largest difference."""
+    whole = jax.tree.map(lambda v: v if not isinstance(v, jax.Array) or jax.dtypes.issubdtype(v.dtype, jax.dtypes.extended)
+                         else np.asarray(v) if v.is_fully_addressable else v, values)
+    local = jax.local_devices()[0]
+    with jax.default_device(local):
+        expected = jax.tree.leaves(on_one_device(entry, whole))
+        expected = [np.asarray(host(leaf)) for leaf in expected]
+    results = jax.tree.leaves(entry.jitted(*entry.moved(whole)))
+    noise, worst, differences = None, 0.0, []
+    for i, (reference, result, leaf) in enumerate(zip(expected, results, entry.traced.results)):
+        scale = max(float(np.max(np.abs(numbers(reference)[np.isfinite(numbers(reference))]), initial=0.0)), 1e-30)
+        limit = tolerance(reference.dtype) * scale
+        for shard in host(result).addressable_shards:
+            wanted, found = numbers(reference[shard.index]), numbers(shard.data)
+            off = np.where((wanted == found) | (np.isnan(wanted) & np.isnan(found)), 0.0, np.abs(found - wanted))
+            if not np.all(off <= limit):
+                noise = noise or rounding_noise(entry, whole, expected)
+                if not np.all(off <= limit + 10 * noise[i][shard.index]):
+                    differences.append(f"{leaf.path or f'result {i}'} by {np.nanmax(off):.3g}, largest number {scale:.3g}")
+                    break
+            worst = max(worst, float(np.max(off, initial=0.0)) / scale)
+    return differences, len(expected), worst
+
+
+def tolerance(dtype):
+    """Relative to the largest number: sums are in another order."""
+    if dtype.kind in "iub":
+        return 0.0
+    return max(1e-5, 64 * float(jax.numpy.finfo(dtype).eps)) * 10
+
+
+def rounding_noise(entry, values, expected):
+    """How far each number moves if the arguments are rounded otherwise: by so much a result may differ."""
+    random = np.random.default_rng(0)
+    noise = [np.zeros(reference.shape) for reference in expected]
+    for _ in range(3):
+        def nudge(leaf):
+            if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.extended) or not jax.dtypes.issubdtype(leaf.dtype, np.inexact):
+                return leaf
+            array = np.asarray(leaf)
+            step = 4 * float(jax.numpy.finfo(array.dtype).eps)
+            return (numbers(array) * (1 + step * random.uniform(-1, 1, array.shape))).astype(array.dtype)
+        with jax.default_device(jax.local_devices()[0]):
+            moved = jax.tree.leaves(on_one_device(entry, jax.tree.map(nudge, values)))
+        for i, leaf in enumerate(moved):
+            off = np.abs(numbers(np.asarray(host(leaf))) - numbers(expected[i]))
+            noise[i] = np.maximum(noise[i], np.nan_to_num(off, nan=0.0))
+    return noise

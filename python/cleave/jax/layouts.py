@@ -1,0 +1,113 @@
+"""Meshes and layouts in JAX's words and in Cleave's."""
+
+import fnmatch
+import math
+
+import jax
+from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
+
+from cleave._core import UserError
+
+UNCONSTRAINED = PartitionSpec.UNCONSTRAINED
+
+
+def mesh_text(mesh):
+    """<["data"=2, "model"=4]>"""
+    axes = ", ".join(f'"{name}"={size}' for name, size in zip(mesh.axis_names, mesh.axis_sizes))
+    return f"<[{axes}]>"
+
+
+def check_mesh(mesh):
+    if not isinstance(mesh, (Mesh, AbstractMesh)):
+        raise UserError(f"autoshard: a jax.sharding.Mesh or a number of devices is needed, not {type(mesh).__name__}; "
+                        "jax.make_mesh((2, 4), ('data', 'model')) makes one")
+    if mesh.empty:
+        raise UserError("autoshard: the mesh is empty; jax.make_mesh((2, 4), ('data', 'model')) makes one")
+    manual = [name for name, kind in zip(mesh.axis_names, mesh.axis_types) if kind == jax.sharding.AxisType.Manual]
+    if manual:
+        raise UserError(f"autoshard: axis '{manual[0]}' of the mesh is manual; inside shard_map nothing is left to plan")
+    return mesh
+
+
+def mesh_of_plan(mesh, axes):
+    """The mesh of a plan over the same devices: the caller's own, or one whose axes are parts of its axes."""
+    names, sizes = tuple(name for name, _ in axes), tuple(size for _, size in axes)
+    if names == tuple(mesh.axis_names) and sizes == tuple(mesh.axis_sizes):
+        return mesh
+    if math.prod(sizes) != mesh.size:
+        raise UserError(f"the plan is for {dict(axes)}, and the mesh has {mesh.size} devices")
+    kinds = (jax.sharding.AxisType.Auto,) * len(names)
+    if isinstance(mesh, AbstractMesh):
+        return AbstractMesh(sizes, names, axis_types=kinds)
+    return Mesh(mesh.devices.reshape(sizes), names, axis_types=kinds)
+
+
+def spec_of_dims(dims):
+    """A PartitionSpec of the axes of each dimension."""
+    entries = [None if not axes else axes[0] if len(axes) == 1 else tuple(axes) for axes in dims]
+    while entries and entries[-1] is None:
+        entries.pop()
+    return PartitionSpec(*entries)
+
+
+def spec_text(spec, rank, what, trailing=0):
+    """A PartitionSpec (or what jax.jit takes for one) as Cleave writes it: [{"data"}, {?}]. `trailing` dimensions that only
+    the module knows, those of a random key, stay whole."""
+    if isinstance(spec, NamedSharding):
+        spec = spec.spec
+    if isinstance(spec, str):
+        raise UserError(f'{what}: "{spec}" is no PartitionSpec; P("{spec}") splits the first dimension over that axis')
+    if not isinstance(spec, PartitionSpec):
+        raise UserError(f"{what}: a PartitionSpec is needed, not {spec!r}")
+    if len(spec) > rank:
+        raise UserError(f"{what}: {spec} is for {len(spec)} dimensions or more, and there are {rank}")
+    dims = []
+    for entry in list(spec) + [None] * (rank - len(spec)):
+        if entry is UNCONSTRAINED:
+            dims.append("{?}")
+        else:
+            names = () if entry is None else (entry,) if isinstance(entry, str) else tuple(entry)
+            dims.append("{" + ", ".join(f'"{name}"' for name in names) + "}")
+    return "[" + ", ".join(dims + ["{}"] * trailing) + "]"
+
+
+class Pins:
+    """Layouts that the caller fixes, by the paths of leaves: {"params/layers/*/attn/q": P(None, "model")}.
+
+    A star stands for any characters. A pattern is for whole paths, which begin with the name of a parameter of the function;
+    one that matches no whole path is tried without that name.
+    """
+
+    def __init__(self, pins):
+        self.pins = dict(pins or {})
+
+    def texts(self, leaves):
+        """For the planner: a list of NAME=SPEC."""
+        texts = []
+        for pattern, spec in self.pins.items():
+            found = self._matching(pattern, leaves)
+            if not found:
+                raise UserError(f"pin '{pattern}': no argument has such a path; there are {_some([leaf.path for leaf in leaves])}")
+            for leaf in found:
+                texts.append(f"{leaf.path}={spec_text(spec, leaf.rank, f'pin {pattern!r} of {leaf.path}', leaf.trailing)}")
+        return texts
+
+    @staticmethod
+    def _matching(pattern, leaves):
+        whole = [leaf for leaf in leaves if fnmatch.fnmatchcase(leaf.path, pattern)]
+        return whole or [leaf for leaf in leaves if fnmatch.fnmatchcase(leaf.path.partition("/")[2], pattern)]
+
+
+def _some(names, most=6):
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def given_spec(leaf, mesh):
+    """The layout that an argument has already on this mesh, if the caller gave it one."""
+    sharding = getattr(leaf, "sharding", None)
+    if not isinstance(sharding, NamedSharding) or sharding.mesh.empty:
+        return None
+    if isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer) and not leaf.committed:
+        return None
+    same = (tuple(sharding.mesh.axis_names), tuple(sharding.mesh.axis_sizes)) == (tuple(mesh.axis_names), tuple(mesh.axis_sizes))
+    return sharding.spec if same else None
