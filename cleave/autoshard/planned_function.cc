@@ -45,19 +45,6 @@ constexpr size_t kMostShown = 4;
 // A size that every axis divides, for layouts of values that are not known yet.
 constexpr int64_t kAnySize = int64_t{1} << 40;
 
-// Lines of a text as one, for an error.
-std::string in_one_line(std::string text) {
-  std::string line;
-  for (char c : text) {
-    if (c != '\n')
-      line += c;
-    else if (!line.empty())
-      line += "; ";
-  }
-  while (line.ends_with("; ")) line.resize(line.size() - 2);
-  return line;
-}
-
 // A donated argument gives its memory to the next result of its type: state that a step takes and
 // gives back stands in the same order on both sides.
 void mark_donated(Function& function, std::span<const size_t> donated) {
@@ -256,7 +243,7 @@ void PlannedFunction::make_plan(int64_t devices) {
       const bool knows_why = mesh_ && options_.solver == "cleave" && !result.cut;
       throw_user(
           "autoshard: {}",
-          in_one_line(knows_why ? plan::explain_infeasible(graph_, how).text() : result.reason));
+          knows_why ? plan::explain_infeasible(graph_, how).line() : result.reason);
     }
     plan_ = std::move(*result.plan);
     plan_.source = "autoshard";

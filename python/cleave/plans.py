@@ -72,5 +72,5 @@ class Plan:
         return self._core.summary() + self._core.figures()
 
     def __repr__(self):
-        totals = self.data["totals"]
-        return f"<Plan of {self.data['module'] or 'a module'}: step {totals['step_seconds'] * 1e3:.3f} ms>"
+        name = self.data["module"]["name"] or self.data["module"]["source"] or "a module"
+        return f"<Plan of {name} on {self.data['mesh']} of {self.data['machine']}: step {self.step_seconds * 1e3:.3f} ms>"

@@ -140,10 +140,8 @@ def draw(types, seed=1):
     random = np.random.default_rng(seed)
 
     def one(leaf):
-        if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-            keys = jax.random.split(jax.random.key(seed, impl=jax.random.key_impl(jax.ShapeDtypeStruct(leaf.shape, leaf.dtype))),
-                                    max(1, int(np.prod(leaf.shape))))
-            return keys[: int(np.prod(leaf.shape))].reshape(leaf.shape)
+        if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.extended):
+            return draw_keys(leaf, random)
         if jax.dtypes.issubdtype(leaf.dtype, np.integer):
             return random.integers(0, 4, leaf.shape).astype(leaf.dtype)
         if leaf.dtype == bool:
@@ -151,6 +149,17 @@ def draw(types, seed=1):
         return np.asarray(np.abs(random.normal(size=leaf.shape) * 0.1) + 0.01).astype(leaf.dtype)
     parts, keywords = jax.tree.map(one, types)
     return [*parts, *(keywords[name] for name in sorted(keywords))]
+
+
+def draw_keys(leaf, random):
+    """Random keys of the implementation that the dtype names, such as key<fry>."""
+    data = jax.eval_shape(jax.random.key_data, leaf)
+    for impl in ("threefry2x32", "rbg", "unsafe_rbg"):
+        keys = jax.random.wrap_key_data(random.integers(0, 1 << 32, data.shape, np.uint64).astype(np.uint32), impl=impl) \
+            if data.shape[-1] == {"threefry2x32": 2}.get(impl, 4) else None
+        if keys is not None and keys.dtype == leaf.dtype:
+            return keys
+    raise _core.UserError(f"check: random keys of dtype {leaf.dtype} cannot be drawn; give the arguments: check(*args)")
 
 
 def on_one_device(entry, values):
