@@ -158,7 +158,7 @@ def find_callback(jaxpr):
     for equation in jaxpr.eqns:
         if any(word in equation.primitive.name for word in CALLBACKS):
             return equation
-        for inner in jax.core.jaxprs_in_params(equation.params) if hasattr(jax.core, "jaxprs_in_params") else inner_jaxprs(equation):
+        for inner in inner_jaxprs(equation):
             found = find_callback(inner)
             if found is not None:
                 return found
