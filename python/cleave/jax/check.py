@@ -98,7 +98,7 @@ def size(number):
 
 def check_step(entry, args, kwargs):
     values = entry.arguments(args, kwargs) if args or kwargs else draw(entry.types)
-    rows = collective_rows(entry.plan, entry.compiled)
+    rows = collective_rows(entry.plan.collectives, entry.compiled)
     differences, count, largest = compare(entry, values)
     made = Check(entry.options.form, rows, memory_of(entry), differences, count, largest)
     if not made.ok:
@@ -106,12 +106,13 @@ def check_step(entry, args, kwargs):
     return made
 
 
-def collective_rows(plan, compiled):
+def collective_rows(planned, compiled):
+    """By kind: the collectives of a plan beside those of a compiled module."""
     rows = {}
 
     def row(kind):
         return rows.setdefault(kind, CollectiveRow(kind))
-    for total in plan.collectives:
+    for total in planned:
         if total["bytes"] > 0:
             of_kind = row(KINDS.get(total["kind"], total["kind"]))
             of_kind.planned_bytes += total["bytes"]
@@ -124,12 +125,16 @@ def collective_rows(plan, compiled):
     return sorted(rows.values(), key=lambda r: -max(r.planned_bytes, r.compiled_bytes))
 
 
+def compiled_memory(compiled):
+    """What a device holds, in bytes."""
+    found = compiled.memory_analysis()
+    return found.argument_size_in_bytes + found.output_size_in_bytes - found.alias_size_in_bytes + found.temp_size_in_bytes
+
+
 def memory_of(entry):
-    found = entry.compiled.memory_analysis()
     memory = entry.plan.data["memory"]
-    arguments = found.argument_size_in_bytes
-    compiled = arguments + found.output_size_in_bytes - found.alias_size_in_bytes + found.temp_size_in_bytes
-    return Memory(memory["arguments"], arguments, memory["peak"], compiled, entry.plan.data["machine"])
+    return Memory(memory["arguments"], entry.compiled.memory_analysis().argument_size_in_bytes, memory["peak"],
+                  compiled_memory(entry.compiled), entry.plan.data["machine"])
 
 
 # ---- results
