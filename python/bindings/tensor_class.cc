@@ -69,9 +69,12 @@ void bind_places(nb::module_& m) {
       .def("max", &changed<&TensorAt::max>, "values"_a)
       .def("__repr__", &written);
   nb::class_<TensorPlaces>(m, "TensorPlaces", "x.at[...]")
-      .def("__getitem__", [](const TensorPlaces& self, nb::handle key) {
-        return TensorAt(self.x, to_indices(key));
-      });
+      .def(
+          "__getitem__",
+          [](const TensorPlaces& self, nb::handle key) {
+            return TensorAt(self.x, to_indices(key));
+          },
+          "key"_a.none());
 }
 
 Tensor item_of(const Tensor& x, nb::handle key) {
@@ -110,7 +113,7 @@ What is done with tensors is recorded, and computed when a value is read: by np.
           "at", [](const Tensor& x) { return TensorPlaces{x}; },
           "x.at[index].set(v): a tensor like x with other elements.")
       .def("is_same", &Tensor::is_same, "other"_a, "Whether both are the same value.")
-      .def("__getitem__", &item_of, "key"_a)
+      .def("__getitem__", &item_of, "key"_a.none())
       .def("__len__",
            [](const Tensor& x) {
              if (x.rank() == 0) throw nb::type_error("len() of a Tensor of no dimensions");

@@ -34,8 +34,8 @@ nb::object backward(const Tensor& b, nb::handle a) {
 
 template <Binary f>
 void both_ways(nb::class_<Tensor>& cls, const std::string& name) {
-  cls.def(("__" + name + "__").c_str(), &forward<f>);
-  cls.def(("__r" + name + "__").c_str(), &backward<f>);
+  cls.def(("__" + name + "__").c_str(), &forward<f>, nb::is_operator());
+  cls.def(("__r" + name + "__").c_str(), &backward<f>, nb::is_operator());
 }
 
 nb::object power(const Tensor& a, nb::handle b, nb::handle modulus) {
@@ -63,12 +63,12 @@ void bind_tensor_operators(nb::class_<Tensor>& cls) {
       "__rpow__",
       [](const Tensor& b, nb::handle a, nb::handle) { return backward<cleave::pow>(b, a); },
       nb::arg("base"), nb::arg("modulus") = nb::none());
-  cls.def("__eq__", &forward<equal>);
-  cls.def("__ne__", &forward<not_equal>);
-  cls.def("__lt__", &forward<less>);
-  cls.def("__le__", &forward<less_equal>);
-  cls.def("__gt__", &forward<greater>);
-  cls.def("__ge__", &forward<greater_equal>);
+  cls.def("__eq__", &forward<equal>, nb::is_operator());
+  cls.def("__ne__", &forward<not_equal>, nb::is_operator());
+  cls.def("__lt__", &forward<less>, nb::is_operator());
+  cls.def("__le__", &forward<less_equal>, nb::is_operator());
+  cls.def("__gt__", &forward<greater>, nb::is_operator());
+  cls.def("__ge__", &forward<greater_equal>, nb::is_operator());
   cls.def("__neg__", [](const Tensor& x) { return neg(x); });
   cls.def("__pos__", [](const Tensor& x) { return x; });
   cls.def("__abs__", [](const Tensor& x) { return cleave::abs(x); });

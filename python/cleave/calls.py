@@ -24,9 +24,9 @@ def _is_tensor(value):
 class Parts:
     """A tree as a list of Tensors, and what is needed to put it together again."""
 
-    def __init__(self, value, what="argument", names=None):
+    def __init__(self, value, what="argument"):
         leaves, self.structure = tree.flatten(value)
-        self.tensors, self.fixed, self._names = [], [], names
+        self.tensors, self.fixed = [], []
         for place, leaf in enumerate(leaves):
             if isinstance(leaf, Tensor):
                 self.tensors.append(leaf)
@@ -35,7 +35,7 @@ class Parts:
             elif _is_tensor(leaf):
                 self.tensors.append(asarray(leaf))
             else:
-                path = tree.paths_of(self.structure)[place]
+                path = self._paths()[place]
                 raise UserError(f"the {what} '{path}' is a {type(leaf).__name__}, neither a Tensor nor a tree; register its "
                                 "class with cleave.tree.register, or name the argument in static_argnums")
 
@@ -47,8 +47,10 @@ class Parts:
     @property
     def names(self):
         places = {place for place, _ in self.fixed}
-        names = self._names or tree.paths_of(self.structure)
-        return [name for place, name in enumerate(names) if place not in places]
+        return [name for place, name in enumerate(self._paths()) if place not in places]
+
+    def _paths(self):
+        return tree.paths_of(self.structure)
 
     def rebuild(self, tensors, fixed=True):
         """The value with other Tensors; without `fixed`, None stands for what is no Tensor."""
@@ -77,12 +79,16 @@ class Call(Parts):
         self.num_args = len(args)
         positional, named = self.structure.children
         self.roots = [*positional.children, *named.children]
-        only = len(self.roots) == 1 and not kwargs
-        self._names = []
+
+    def _paths(self):
+        positional, named = self.structure.children
+        only = len(positional.children) == 1 and not named.children
+        paths = []
         for i, part in enumerate(positional.children):
-            self._names += tree.paths_of(part, "" if only else f"[{i}]")
+            paths += tree.paths_of(part, "" if only else f"[{i}]")
         for name, part in zip(named.rest, named.children):
-            self._names += tree.paths_of(part, name)
+            paths += tree.paths_of(part, name)
+        return paths
 
     @property
     def counts(self):
@@ -132,10 +138,7 @@ class Body:
 
 def named_like(f, wrapper):
     """The wrapper with the name and the text of f, which may be any callable."""
-    try:
-        return functools.update_wrapper(wrapper, f)
-    except (AttributeError, TypeError):
-        return wrapper
+    return functools.update_wrapper(wrapper, f, updated=())
 
 
 def inside_another(tensors):

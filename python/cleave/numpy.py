@@ -106,6 +106,21 @@ def pad(array, pad_width, mode="constant", *, constant_values=0):
     return _np._pad(array, [low for low, _ in pairs], [high for _, high in pairs], mode, constant_values)
 
 
+def take_along_axis(arr, indices, axis=-1):
+    """One element for every index; other dimensions broadcast. Indices beyond the ends take the nearest."""
+    arr, indices = asarray(arr), asarray(indices)
+    if arr.ndim != indices.ndim:
+        raise UserError(f"take_along_axis: a tensor of {arr.ndim} dimensions, and indices of {indices.ndim}")
+    axis %= arr.ndim
+    sizes = [builtins.max(a, b) if d != axis else 0 for d, (a, b) in enumerate(zip(arr.shape, indices.shape))]
+
+    def spread(x):
+        shape = [size if d == axis else sizes[d] for d, size in enumerate(x.shape)]
+        return x if list(x.shape) == shape else _np.broadcast_to(x, shape)
+
+    return _np.take_along_axis(spread(arr), spread(indices), axis)
+
+
 def round(a, decimals=0):
     """Halves go to the even neighbour."""
     a = asarray(a)

@@ -146,7 +146,8 @@ class P(tuple):
 
 def is_spec(value):
     """Whether a value is a spec: of this class, or of JAX's (which is not imported for it)."""
-    return isinstance(value, P) or (type(value).__name__ == "PartitionSpec" and type(value).__module__.startswith("jax"))
+    cls = type(value)
+    return isinstance(value, P) or (cls.__module__.partition(".")[0] == "jax" and cls.__name__ in ("P", "PartitionSpec"))
 
 
 def spec_of(value):

@@ -46,7 +46,7 @@ def grad(f, argnums=0, has_aux=False):
 def jvp(f, primals, tangents):
     """(f(*primals), its derivative in the direction of the tangents). A tangent of None is zero."""
     call = Call(tuple(primals), {})
-    directions = tree.flatten_like(call.structure, (tuple(tangents), {}), "jvp: tangents")
+    directions = tree.flatten_like(call.structure, (tuple(tangents), {}), "jvp: tangents", holes=True)
     body = Body(f, call)
     values, made = _core.jvp(body, call.tensors, call.select(directions), call.names)
     return body.result.rebuild(values), body.result.rebuild(made, fixed=False)
@@ -70,7 +70,7 @@ def vjp(f, *primals, has_aux=False):
     shape = tree.structure(value)
 
     def pull(cotangent):
-        given = tree.flatten_like(shape, cotangent, "vjp: the cotangent")
+        given = tree.flatten_like(shape, cotangent, "vjp: the cotangent", holes=True)
         places = {place for place, _ in body.result.fixed}
         given = [item for place, item in enumerate(given) if place not in places]
         given += [None] * (len(values) - len(given))
@@ -222,7 +222,7 @@ class custom_vjp:
             made = self.bwd(residuals.rebuild(tensors[:count]), value.rebuild(tensors[count:]))
             if not (isinstance(made, tuple) and len(made) == call.num_args):
                 raise UserError(f"custom_vjp: the backward function returns a tuple of {call.num_args} cotangents")
-            given = call.select(tree.flatten_like(call.structure, (made, {}), "custom_vjp: cotangents"))
+            given = call.select(tree.flatten_like(call.structure, (made, {}), "custom_vjp: cotangents", holes=True))
             return [item for item, x in zip(given, call.tensors) if item is not None and _is_smooth(x)]
 
         values = _core.custom_vjp(body, forward, backward, call.tensors, call.names)

@@ -1,4 +1,4 @@
-"""Trees: tuples, lists, dicts (by sorted keys), named tuples, None, dataclasses and registered classes, of anything.
+"""Trees: tuples, lists, dicts (by sorted keys; an OrderedDict in its order), named tuples, None, dataclasses and registered classes, of anything.
 
     leaves, structure = tree.flatten({"w": w, "b": [b, None]})
     tree.unflatten(structure, leaves)
@@ -9,6 +9,7 @@ A field of a dataclass with `field(metadata={"static": True})` is part of the st
 """
 
 import builtins
+import collections
 import dataclasses
 from typing import NamedTuple
 
@@ -110,6 +111,14 @@ def _dict(value):
 _REGISTERED[tuple] = Node(_sequence, lambda rest, children: tuple(children))
 _REGISTERED[list] = Node(_sequence, lambda rest, children: list(children))
 _REGISTERED[dict] = Node(_dict, lambda keys, children: dict(zip(keys, children)))
+_REGISTERED[collections.OrderedDict] = Node(
+    lambda value: (tuple(f".{key}" for key in value), tuple(value.values()), tuple(value)),
+    lambda keys, children: collections.OrderedDict(zip(keys, children)),
+)
+_REGISTERED[collections.defaultdict] = Node(
+    lambda value: (*_dict(value)[:2], (value.default_factory, _dict(value)[2])),
+    lambda rest, children: collections.defaultdict(rest[0], zip(rest[1], children)),
+)
 _REGISTERED[type(None)] = Node(lambda value: ((), (), None), lambda rest, children: None)
 
 
@@ -188,10 +197,13 @@ def paths(tree, is_leaf=None, root=""):
     return list(zip(paths_of(parts, root), found))
 
 
-def flatten_like(structure, tree, what="a tree", root=""):
-    """What stands at the leaves of a structure, in a tree that has at least this structure."""
+def flatten_like(structure, tree, what="a tree", root="", holes=False):
+    """What stands at the leaves of a structure, in a tree that has at least this structure. With `holes`, None may stand for
+    a whole part of it."""
     if structure.cls is None:
         return [tree]
+    if holes and tree is None:
+        return [None] * structure.num_leaves
     node = _node_of(type(tree))
     if type(tree) is not structure.cls or node is None:
         raise UserError(f"{what}: at '{root}' there is a {type(tree).__name__}, not a {structure.cls.__name__}")
@@ -199,7 +211,7 @@ def flatten_like(structure, tree, what="a tree", root=""):
     if names != structure.names or rest != structure.rest:
         raise UserError(f"{what}: at '{root}' there are {len(children)} children {list(names)}, not {list(structure.names)}")
     return [leaf for name, part, child in zip(names, structure.children, children)
-            for leaf in flatten_like(part, child, what, root + name)]
+            for leaf in flatten_like(part, child, what, root + name, holes)]
 
 
 def broadcast_prefix(prefix, structure, is_leaf=None, what="a prefix", root=""):
