@@ -178,7 +178,8 @@ void bind_comm_log(nb::module_& m) {
                      return list;
                    })
       .def("__str__", [](const PyCommLog& self) {
-        const std::string text = to_string(*self.log);
+        std::string text = to_string(*self.log);
+        if (!text.empty()) text.pop_back();  // the end of its last line
         return text.empty() ? "no communication" : text;
       });
 }

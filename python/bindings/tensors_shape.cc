@@ -67,7 +67,7 @@ void bind_moves(nb::module_& m) {
   define(m, "diff", diff, "a"_a, "n"_a = 1, "axis"_a = -1);
   define(m, "unfold", unfold, "x"_a, "axis"_a, "size"_a, "step"_a = 1,
          "Windows along a dimension; their elements are a new last one.");
-  define(m, "array_chunks", chunk, "x"_a, "parts"_a, "axis"_a = 0,
+  define(m, "chunk", chunk, "x"_a, "parts"_a, "axis"_a = 0,
          "At most so many parts, all of one size but the last.");
   define(m, "_move_axis", move_dim, "a"_a, "source"_a, "destination"_a);
   m.def(

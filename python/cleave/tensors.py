@@ -1,7 +1,7 @@
 """Tensors from and to the arrays of Python: NumPy, and all that speak DLPack."""
 
+import collections
 import sys
-from typing import NamedTuple
 
 from cleave import _core, dtypes
 from cleave._core import Tensor, UserError
@@ -126,12 +126,10 @@ def _from_numbers(flat, shape, dtype):
     return made if made.dtype_name == name else _core.numpy.astype(made, name)
 
 
-class Shard(NamedTuple):
+class Shard(collections.namedtuple("Shard", "device index data")):
     """What one device holds: the part of the whole as slices, and its elements (of a pending sum, its share)."""
 
-    device: int
-    index: tuple
-    data: object
+    __slots__ = ()
 
 
 def _viewed(array, dtype_name):

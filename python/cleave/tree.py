@@ -23,7 +23,7 @@ class Node(NamedTuple):
     unflatten: object  # rest, children -> value
 
 
-_REGISTERED = {}
+_REGISTERED = {}  # None for classes of leaves
 
 
 class Structure:
@@ -123,9 +123,11 @@ _REGISTERED[type(None)] = Node(lambda value: ((), (), None), lambda rest, childr
 
 
 def _node_of(cls):
-    node = _REGISTERED.get(cls)
-    if node is not None:
-        return node
+    """None for the class of a leaf."""
+    try:
+        return _REGISTERED[cls]
+    except KeyError:
+        pass
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
         names = tuple(f".{name}" for name in cls._fields)
         node = Node(lambda value: (names, tuple(value), None), lambda rest, children: cls(*children))
@@ -134,7 +136,7 @@ def _node_of(cls):
     elif dataclasses.is_dataclass(cls):
         node = _dataclass_node(cls)
     else:
-        return None
+        node = None
     _REGISTERED[cls] = node
     return node
 

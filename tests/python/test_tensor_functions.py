@@ -151,6 +151,9 @@ MATRICES = {
     "norm_axis": lambda m, a: m.linalg.norm(a, ord=1, axis=1),
     "vector_norm": lambda m, a: m.linalg.vector_norm(a, axis=0),
     "fft": lambda m, a: m.fft.fft(a, axis=0),
+    "fft_longer": lambda m, a: m.fft.fft(a, 9),
+    "rfft_shorter": lambda m, a: m.fft.rfft(a, 4, 0),
+    "irfft_odd": lambda m, a: m.fft.irfft(m.fft.rfft(a), 5),
     "irfft": lambda m, a: m.fft.irfft(m.fft.rfft(a)),
 }
 V6 = normal(6)
