@@ -132,14 +132,46 @@ What is done with tensors is recorded, and computed when a value is read: by np.
   cls.attr("__array_ufunc__") = nb::none();  // NumPy leaves its operators to this class
 }
 
-// What tensors of a thread communicate between `start` and `stop`.
-struct PyCommLog {
-  std::unique_ptr<CommLog> log = std::make_unique<CommLog>(CommLog::Unheard{});
-
-  void restart(std::unique_ptr<CommLog> next) {
-    for (const CommEvent& event : log->events()) next->add(event);
-    log = std::move(next);
+// What tensors of a thread communicate from `enter` to `exit`.
+class PyCommLog {
+ public:
+  PyCommLog() = default;
+  PyCommLog(const PyCommLog&) = delete;
+  PyCommLog& operator=(const PyCommLog&) = delete;
+  ~PyCommLog() {
+    // The log is in a list of its thread, from which no other thread can take it.
+    if (open_ && std::this_thread::get_id() != thread_) static_cast<void>(open_.release());
   }
+
+  void enter() {
+    if (open_) throw_user("CommLog: it is open already");
+    thread_ = std::this_thread::get_id();
+    open_ = std::make_unique<CommLog>();
+  }
+  void exit() {
+    if (!open_) return;
+    if (std::this_thread::get_id() != thread_)
+      throw_user("CommLog: it was opened by another thread, which has to close it");
+    for (const CommEvent& event : open_->events()) heard_.add(event);
+    open_.reset();
+  }
+  void clear() {
+    heard_.clear();
+    if (open_) open_->clear();
+  }
+  // All events so far.
+  std::unique_ptr<CommLog> log() const {
+    auto all = std::make_unique<CommLog>(CommLog::Unheard{});
+    for (const CommEvent& event : heard_.events()) all->add(event);
+    if (open_)
+      for (const CommEvent& event : open_->events()) all->add(event);
+    return all;
+  }
+
+ private:
+  std::thread::id thread_;
+  std::unique_ptr<CommLog> open_;
+  CommLog heard_{CommLog::Unheard{}};
 };
 
 void bind_comm_log(nb::module_& m) {
@@ -152,33 +184,31 @@ void bind_comm_log(nb::module_& m) {
       .def(nb::init<>())
       .def("__enter__",
            [](nb::object self) {
-             nb::cast<PyCommLog&>(self).restart(std::make_unique<CommLog>());
+             nb::cast<PyCommLog&>(self).enter();
              return self;
            })
-      .def("__exit__",
-           [](PyCommLog& self, nb::args) {
-             self.restart(std::make_unique<CommLog>(CommLog::Unheard{}));
-           })
+      .def("__exit__", [](PyCommLog& self, nb::args) { self.exit(); })
       .def(
           "count",
           [](const PyCommLog& self, std::optional<std::string> kind) {
-            return kind ? self.log->count(*kind) : self.log->count();
+            return kind ? self.log()->count(*kind) : self.log()->count();
           },
           "kind"_a = nb::none(), "Collectives that moved bytes: all, or those of a kind.")
       .def_prop_ro(
-          "bytes", [](const PyCommLog& self) { return self.log->bytes(); },
+          "bytes", [](const PyCommLog& self) { return self.log()->bytes(); },
           "Received by one device, at most.")
-      .def_prop_ro("total_bytes", [](const PyCommLog& self) { return self.log->total_bytes(); })
-      .def("clear", [](PyCommLog& self) { self.log->clear(); })
+      .def_prop_ro("total_bytes", [](const PyCommLog& self) { return self.log()->total_bytes(); })
+      .def("clear", [](PyCommLog& self) { self.clear(); })
       .def_prop_ro("events",
                    [](const PyCommLog& self) {
                      nb::list list;
-                     for (const CommEvent& e : self.log->events())
+                     const auto log = self.log();
+                     for (const CommEvent& e : log->events())
                        list.append(nb::make_tuple(e.kind, e.axes, e.asked_by, e.bytes));
                      return list;
                    })
       .def("__str__", [](const PyCommLog& self) {
-        std::string text = to_string(*self.log);
+        std::string text = to_string(*self.log());
         if (!text.empty()) text.pop_back();  // the end of its last line
         return text.empty() ? "no communication" : text;
       });

@@ -23,27 +23,19 @@ nb::list named_of(const std::string& name, const nb::callable& f, const nb::list
   return list_of(flow_detail::record_named(name, trace, leaves, {}));
 }
 
-Tensors zeros_like_all(const Tensors& tensors) {
-  Tensors all;
-  for (const Tensor& x : tensors) all.push_back(zeros(x.shape(), x.dtype()));
-  return all;
-}
-
 // fwd gives the results and then the residuals, which `bwd` takes first, before cotangents.
 nb::list custom_vjp_of(const nb::callable& f, const nb::callable& fwd, const nb::callable& bwd,
                        const nb::list& args, const Names& names) {
   const Tensors leaves = leaves_of(args);
   const Trace call = traced(f, leaves, names);
-  Tensors made;  // placeholders' types outlive the trace in these
   const Trace forward = traced(fwd, leaves, names);
   const size_t results = call.graph.functions[0].result_types.size();
-  Tensors values, residuals;
+  Tensors cotangents, taken;  // their values do not matter
   const std::vector<Type>& types = forward.graph.functions[0].result_types;
   for (size_t i = 0; i < types.size(); ++i)
-    (i < results ? values : residuals).push_back(zeros(types[i].shape, types[i].dtype));
-  made = residuals;
-  made.insert(made.end(), values.begin(), values.end());
-  const Trace backward = traced(bwd, zeros_like_all(made), numbered(made.size()));
+    (i < results ? cotangents : taken).push_back(zeros(types[i].shape, types[i].dtype));
+  taken.insert(taken.end(), cotangents.begin(), cotangents.end());
+  const Trace backward = traced(bwd, taken, numbered(taken.size()));
   flow_detail::check_rules(call, forward, backward);
   return list_of(flow_detail::record_named("cleave.custom_vjp", call, leaves,
                                            flow_detail::rules_text(forward, backward)));

@@ -96,10 +96,12 @@ PyPlanned plan_of(const nb::callable& f, const nb::list& args, Names names,
   autoshard_detail::GivenSpecs specs{to_specs(in), to_specs(out_specs)};
   std::vector<autoshard_detail::ArgumentTree> arguments;
   for (size_t count : counts) arguments.push_back({&typeid(nb::object), count});
-  nb::gil_scoped_release released;
-  return {std::make_shared<PlannedFunction>(std::move(trace), mesh,
-                                            mesh ? mesh->num_devices() : devices,
-                                            std::move(arguments), std::move(specs), options)};
+  return interruptible([&](std::stop_token stop) {
+    options.stop = stop;
+    return PyPlanned{std::make_shared<PlannedFunction>(
+        std::move(trace), mesh, mesh ? mesh->num_devices() : devices, std::move(arguments),
+        std::move(specs), options)};
+  });
 }
 
 template <typename F>

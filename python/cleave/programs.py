@@ -216,7 +216,7 @@ class AutoshardedFunction:
         planned = _core.plan_function(body, call.tensors, call.names, call.counts, self.mesh, self.devices,
                                       _in_specs(self.in_specs, call, "autoshard: in_specs"), out, self.options)
         body.result.tensors = []
-        return planned, body.result, call.roots
+        return planned, body.result, (call.roots, call.counts)
 
     def _planned(self):
         if self.last is None:
@@ -236,9 +236,8 @@ class AutoshardedFunction:
         first call nothing is planned, and the tree is returned as it is: the call lays it out."""
         if self.last is None:
             return value
-        planned, _, roots = self.last
+        planned, _, (roots, counts) = self.last
         parts = Parts(value)
-        counts = [root.num_leaves for root in roots]
         if argnum is None:
             alike = [i for i, root in enumerate(roots) if root == parts.structure]
             argnum = next((i for i in alike if planned.takes(sum(counts[:i]), parts.tensors)), None)

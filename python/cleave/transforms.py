@@ -56,14 +56,12 @@ def vjp(f, *primals, has_aux=False):
     """(f(*primals), pull), or with has_aux (value, pull, aux): pull(cotangent of the value) gives a tuple of the cotangents
     of all primals. The forward part is done once."""
     call = Call(primals, {})
-    aux = []
 
-    def value_of(*args):
-        value, more = f(*args)
-        aux.append(more)
-        return value, more
+    def check(result):
+        if has_aux and not (isinstance(result, tuple) and len(result) == 2):
+            raise UserError("vjp: with has_aux the function returns a pair, (value, aux)")
 
-    body = Body(value_of if has_aux else f, call)
+    body = Body(f, call, check)
     values, pullback = _core.vjp(body, call.tensors, call.names)
     result = body.result.rebuild(values)
     value = result[0] if has_aux else result

@@ -45,6 +45,21 @@ class TestImport:
         code = "import sys, cleave; print([m for m in ('numpy', 'jax', 'torch', 'ml_dtypes') if m in sys.modules])"
         assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
+    def test_without_ml_dtypes(self):
+        code = """
+import sys
+sys.modules["ml_dtypes"] = None
+import cleave, numpy as np
+t = cleave.tensor([1.0, 2.0], dtype="bfloat16") * 1.5
+assert t.dtype == "bfloat16" and t.astype("float32").tolist() == [1.5, 3.0]
+try:
+    np.asarray(t)
+except cleave.UserError as error:
+    print(error)
+"""
+        out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        assert out == "NumPy has no bfloat16 without the package ml_dtypes; install it, or cast the tensor\n"
+
     def test_names(self):
         for name in cleave.__all__:
             assert getattr(cleave, name) is not None
@@ -104,6 +119,12 @@ class TestCreation:
         a[:] = 0
         np.testing.assert_array_equal(np.asarray(t), before)
 
+    def test_read_only_arrays(self):
+        a = normal(3, 4)
+        a.flags.writeable = False
+        close(cleave.tensor(a), a)
+        assert np.asarray(cleave.from_dlpack(a)).ctypes.data == a.ctypes.data
+
     def test_view_is_not_writable(self):
         t = cleave.tensor(normal(4))
         with pytest.raises(ValueError, match="read-only"):
@@ -152,7 +173,7 @@ class TestDlpack:
         assert np.asarray(shared).ctypes.data == x.unsafe_buffer_pointer()
         back = jnp.from_dlpack(cleave.tensor(normal(64)))
         assert back.shape == (64,)
-        for name in ("bfloat16", "float8_e4m3fn", "int4", "bool", "int64"):
+        for name in ("bfloat16", "float8_e4m3fn", "int4", "bool", "uint8"):
             y = jnp.array([1, 0, 1]).astype(name)
             assert cleave.tensor(y).astype("float32").tolist() == [1, 0, 1]
         close(x + cleave.tensor(x), 2 * np.arange(64))
@@ -388,6 +409,28 @@ class TestLayouts:
         assert quiet.count() == 0 and str(quiet) == "no communication"
         close(y + 1, np.asarray(x) @ np.asarray(w) + 1)
         assert log.count() == 1  # what comes after is not heard
+
+    def test_log_belongs_to_a_thread(self):
+        log = cleave.CommLog()
+        errors = []
+
+        def close_it():
+            try:
+                log.__exit__(None, None, None)
+            except UserError as error:
+                errors.append(str(error))
+
+        with log:
+            with pytest.raises(UserError, match="it is open already"):
+                log.__enter__()
+            other = threading.Thread(target=close_it)
+            other.start()
+            other.join()
+            np.asarray(cleave.tensor(normal(4)).shard("x=2", P("x")).reshard(P()))
+            assert log.count("all_gather") == 1  # while it is open, too
+        assert errors == ["CommLog: it was opened by another thread, which has to close it"]
+        log.clear()
+        assert log.count() == 0 and log.events == []
 
     def test_changes_of_layout(self):
         a = normal(6, 4)

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import signal
 
 import cleave
 import cleave.numpy as cnp
@@ -454,6 +455,23 @@ class TestAutoshard:
             cleave.autoshard(loss, 4, in_specs=(P("x"),))
         with pytest.raises(UserError):
             cleave.autoshard(loss, "x=2", memory="10B")(PARAMS, X)
+
+
+    def test_place_by_number(self):
+        def f(config, p, m):
+            return p * 2, m @ m
+
+        mapped = cleave.autoshard(f, "x=2", in_specs=(None, P("x"), P(None, "x")))
+        a = normal(4, 4)
+        mapped.prepare({"name": "f"}, a, a)
+        assert mapped.place(a).sharding == P("x", None)
+        assert mapped.place(a, argnum=2).sharding == P(None, "x")
+        with pytest.raises(UserError, match="other types"):
+            mapped.place(normal(2), argnum=2)
+
+    def test_interrupted(self):
+        with pytest.raises(KeyboardInterrupt):
+            cleave.autoshard(loss, "x=2", trace=lambda line: signal.raise_signal(signal.SIGINT)).prepare(PARAMS, X)
 
 
 def test_trace():
