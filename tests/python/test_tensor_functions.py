@@ -266,3 +266,48 @@ def test_namespaces():
         assert callable(getattr(t, name))
     assert t.reshape(3, 2).shape == t.reshape((3, -1)).shape == (3, 2)
     assert t.transpose(1, 0).shape == t.transpose().shape == (3, 2)
+
+
+NOT_SMOOTH = {"searchsorted", "bincount", "isclose", "round", "nan_to_num"}
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case not in NOT_SMOOTH])
+def test_gradients_like_jax(case):
+    jax = pytest.importorskip("jax")
+    weights = normal(*np.shape(CASES[case](np, A)))
+
+    def f(a, np):
+        return np.sum(CASES[case](np, a) * weights)
+
+    expected = jax.grad(lambda a: f(a, jax.numpy))(A)
+    for t in list(placed(A))[::3]:
+        close(cleave.grad(lambda a: f(a, cnp))(t), expected, 5e-5)
+
+
+@pytest.mark.parametrize("case", MATRICES)
+def test_gradients_of_matrices_like_jax(case):
+    jax = pytest.importorskip("jax")
+    if case in ("svd", "qr"):
+        pytest.skip("signs of vectors are a choice, and full matrices have no derivative")
+
+    def f(a, np):
+        return np.sum(np.abs(MATRICES[case](np, a)) ** 2)
+
+    a = C.astype(np.float64)
+    with jax.enable_x64(True):
+        expected = np.asarray(jax.grad(lambda a: f(a, jax.numpy))(a))
+    close(cleave.grad(lambda a: f(a, cnp))(a), expected, 1e-5)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_gradients_of_layers_like_jax(name):
+    jax = pytest.importorskip("jax")
+    a, weights = normal(7, 5), normal(7, 5)
+    more = LAYERS[name]
+
+    def f(a, nn, np):
+        return np.sum(nn(a, *more) * (1 if name == "logsumexp" else weights))
+
+    expected = jax.grad(lambda a: f(a, getattr(jax.nn, name), jax.numpy))(a)
+    for t in list(placed(a))[::3]:
+        close(cleave.grad(lambda a: f(a, getattr(cleave.nn, name), cnp))(t), expected)
