@@ -9,17 +9,15 @@ from cleave.specs import P, mesh_of, mesh_text, spec_text
 
 
 def tensor(x, dtype=None):
-    """A Tensor of a number, nested lists, a NumPy array, or anything with `__dlpack__` (JAX, PyTorch).
+    """A Tensor of a number, nested lists, a NumPy array, or anything with `__dlpack__` (JAX, PyTorch); a Tensor itself.
 
     Elements are copied, except for those of arrays that nobody writes to (JAX's), which are shared. Python's numbers are
     bool, int32, float32 or complex64 without a dtype.
     """
-    return _made(x, dtype, share=False)
+    return _made(x, dtype)
 
 
-def asarray(x, dtype=None):
-    """As `tensor`; a Tensor is returned as it is."""
-    return _made(x, dtype, share=False)
+asarray = tensor  # NumPy's name: a Tensor is returned as it is
 
 
 def from_dlpack(x):
@@ -30,7 +28,7 @@ def from_dlpack(x):
     return _from_dlpack(x, share=True)
 
 
-def _made(x, dtype, share):
+def _made(x, dtype):
     if isinstance(x, Tensor):
         made = x
     elif isinstance(x, (bool, int, float, complex)) and type(x).__module__ == "builtins":
@@ -38,7 +36,7 @@ def _made(x, dtype, share):
     elif _is_numpy(x):
         made = _from_numpy(x)
     elif hasattr(x, "__dlpack__"):
-        made = _from_dlpack(x, share)
+        made = _from_dlpack(x, share=False)
     elif hasattr(x, "__array__"):
         made = _from_numpy(x.__array__())
     elif isinstance(x, (list, tuple, range)):
@@ -107,7 +105,7 @@ def _from_list(x, dtype):
         raise UserError("numbers and lists side by side")
     if all(type(item) in (bool, int, float, complex) for item in flat):
         return _from_numbers(flat, shape, dtype)
-    rows = _core.numpy.stack([_made(item, dtype, share=False) for item in flat])
+    rows = _core.numpy.stack([_made(item, dtype) for item in flat])
     return _core.numpy.reshape(rows, (*shape, *rows.shape[1:]))
 
 

@@ -1,4 +1,5 @@
-"""Trees: tuples, lists, dicts (by sorted keys; an OrderedDict in its order), named tuples, None, dataclasses and registered classes, of anything.
+"""Trees: tuples, lists, dicts (by sorted keys; an OrderedDict in its order), named tuples, None, dataclasses and registered
+classes, of anything.
 
     leaves, structure = tree.flatten({"w": w, "b": [b, None]})
     tree.unflatten(structure, leaves)
