@@ -72,7 +72,12 @@ def _from_numpy(x):
 
 
 def _from_dlpack(x, share):
-    kind, _ = x.__dlpack_device__()
+    try:
+        kind, _ = x.__dlpack_device__()
+    except BufferError:  # an array of JAX that lies on several devices
+        if share or not hasattr(x, "__array__"):
+            raise
+        return _from_numpy(x.__array__())
     if kind not in (1, 3, 11, 13):  # the host's memory, and what it can read
         raise UserError(f"an array on a device of DLPack's type {kind} is not in host memory; copy it there first")
     if getattr(x, "requires_grad", False):

@@ -178,6 +178,19 @@ class TestDlpack:
             assert cleave.tensor(y).astype("float32").tolist() == [1, 0, 1]
         close(x + cleave.tensor(x), 2 * np.arange(64))
 
+    def test_jax_on_several_devices(self):
+        pytest.importorskip("jax")
+        code = """
+import os
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+import cleave, jax, numpy as np
+mesh = jax.make_mesh((2,), ("x",))
+a = jax.device_put(np.arange(4.0), jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x")))
+print(cleave.tensor(a).tolist(), (cleave.tensor([1.0]) + jax.device_put(a, jax.devices()[1])).tolist())
+"""
+        made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert made.stdout == "[0.0, 1.0, 2.0, 3.0] [1.0, 2.0, 3.0, 4.0]\n"
+
     def test_numpy(self):
         t = cleave.tensor(normal(3, 4))
         view = np.from_dlpack(t)
