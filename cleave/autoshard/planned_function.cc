@@ -201,6 +201,7 @@ plan::PlannerOptions PlannedFunction::planner_options() const {
   how.sub_axes = options_.sub_axes;
   how.time_limit = options_.time_limit;
   how.gap = options_.gap;
+  how.stop = options_.stop;
   // All ranks must find the same plan, so that the clock of none of them may end the search.
   if (World::of_process()) {
     how.effort = solver::default_effort(options_.time_limit);

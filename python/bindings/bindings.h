@@ -25,6 +25,10 @@ namespace nb = nanobind;
 void bind_modules(nb::module_& m);
 void bind_planning(nb::module_& m);
 void bind_compiled(nb::module_& m);
+void bind_tensors(nb::module_& m);
+void bind_transforms(nb::module_& m);
+void bind_flow(nb::module_& m);
+void bind_programs(nb::module_& m);
 
 // A module of Python: a graph that nobody changes.
 struct PyModule {

@@ -11,4 +11,8 @@ NB_MODULE(_core, m) {
   bind_modules(m);
   bind_planning(m);
   bind_compiled(m);
+  bind_tensors(m);
+  bind_transforms(m);
+  bind_flow(m);
+  bind_programs(m);
 }
