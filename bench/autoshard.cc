@@ -124,8 +124,14 @@ Contender contender(std::string layout, const AutoshardOptions& options, const S
   auto copied = [](const Tensor& x) { return x * 1.0; };
   auto kept = std::make_shared<std::pair<T, AdamState<T>>>(map_leaves(copied, params),
                                                            map_leaves(copied, state));
-  auto next = [f, kept, batch] {
-    auto [x, y, value] = f(kept->first, kept->second, batch);
+  f.prepare(kept->first, kept->second, batch);
+  // Arguments are computed and laid out before: a batch that is recorded would be drawn in every
+  // step, by every device that holds a copy.
+  *kept = {place(f, kept->first), place(f, kept->second)};
+  const Tensor input = place(f, batch);
+  evaluate({&input, 1});
+  auto next = [f, kept, input] {
+    auto [x, y, value] = f(kept->first, kept->second, input);
     *kept = {x, y};
     value.item();
   };
