@@ -75,7 +75,7 @@ class Entry:
         self.positions = [i for i in range(len(args)) if i not in positions]
         self.is_plain = not kwargs and not positions
         self.reference = jax.jit(signature.fn, keep_unused=True, **signature.jit_options)
-        self.traced = trace(self.reference, signature.fn, args, kwargs, self.static)
+        self.traced = trace(self.reference, signature.fn, args, kwargs, self.static, layouts.other_platform(mesh))
         self.types = abstract((tuple(args[i] for i in self.positions), {name: kwargs[name] for name in self.keywords}))
         self.static_values = ({i: args[i] for i in positions}, {name: kwargs[name] for name in kwargs if name in names})
         core = self._planned(mesh, args, kwargs)

@@ -29,6 +29,18 @@ def check_mesh(mesh):
     return mesh
 
 
+def other_platform(mesh):
+    """Where the devices of a mesh are, as jax.export names it, if that is not JAX's default backend."""
+    if not isinstance(mesh, Mesh):
+        return None
+    device = mesh.devices.flat[0]
+    if device.platform == jax.default_backend():
+        return None
+    if device.platform == "gpu":
+        return "rocm" if "rocm" in getattr(device.client, "platform_version", "") else "cuda"
+    return device.platform
+
+
 def mesh_of_plan(mesh, axes):
     """The mesh of a plan over the same devices: the caller's own, or one whose axes are parts of its axes."""
     names, sizes = tuple(name for name, _ in axes), tuple(size for _, size in axes)

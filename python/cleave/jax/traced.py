@@ -93,9 +93,10 @@ def trailing_dimensions(leaf):
     return len(data.shape) - len(leaf.shape)
 
 
-def trace(jitted, fn, args, kwargs, static):
+def trace(jitted, fn, args, kwargs, static, platform=None):
     """`jitted` is fn under jax.jit with its static and donated arguments; args and kwargs are as the caller has them, with
-    static arguments in place; `static` has the positions and names of those."""
+    static arguments in place; `static` has the positions and names of those. `platform` is that of the devices, if they are not
+    JAX's default ones."""
     positions, names = static
     given = args, kwargs
 
@@ -119,7 +120,7 @@ def trace(jitted, fn, args, kwargs, static):
         args, kwargs = laid_out
         traced = jitted.trace(*args, **kwargs)
     refuse_callbacks(traced.jaxpr)
-    exported = export.export(jitted)(*args, **kwargs)
+    exported = export.export(jitted, platforms=[platform] if platform else None)(*args, **kwargs)
     if exported.ordered_effects or exported.unordered_effects:
         raise UserError(f"autoshard: the function has effects ({exported.ordered_effects + exported.unordered_effects}), which "
                         "a planned program has no order for; move them out of the function")
