@@ -6,6 +6,7 @@ NB_MODULE(_core, m) {
   namespace nb = nanobind;
   using namespace cleave::python;
   m.doc() = "Cleave's C++ library.";
+  m.attr("__version__") = CLEAVE_VERSION;
   nb::exception<cleave::UserError>(m, "UserError", PyExc_ValueError);
   nb::exception<cleave::InternalError>(m, "InternalError", PyExc_RuntimeError);
   bind_modules(m);

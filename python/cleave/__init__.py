@@ -8,10 +8,9 @@ from cleave._core import (
     InternalError,
     Module,
     UserError,
+    __version__,
     read_compiled,
 )
-
-__version__ = "0.1.0"
 
 __all__ = [
     "CompiledProgram",
