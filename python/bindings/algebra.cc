@@ -38,9 +38,7 @@ void make_mesh(PyMesh* self, const nb::args& args, const nb::kwargs& kwargs) {
   new (self) PyMesh{verified_mesh(parse_mesh(text))};
 }
 
-nb::tuple tuple_of(const std::vector<int64_t>& numbers) {
-  return nb::tuple(nb::cast(numbers));
-}
+nb::tuple tuple_of(const std::vector<int64_t>& numbers) { return nb::tuple(nb::cast(numbers)); }
 
 std::vector<int64_t> all_device_ids(const Mesh& mesh) {
   std::vector<int64_t> ids;
@@ -56,7 +54,8 @@ nb::tuple slices_of(const ShardingSpec& spec, const Shape& shape, int64_t device
   const ShardSlice slice = shard_slice(spec, shape, mesh.position_of(device));
   nb::list list;
   for (size_t d = 0; d < shape.size(); ++d)
-    list.append(nb::slice(slice.offset[d], slice.offset[d] + slice.size[d], 1));
+    list.append(nb::slice(nb::cast(slice.offset[d]), nb::cast(slice.offset[d] + slice.size[d]),
+                          nb::none()));
   return nb::tuple(list);
 }
 
@@ -199,9 +198,10 @@ void bind_sharding_parts(nb::class_<ShardingSpec>& type) {
             return nb::tuple(list);
           },
           "One for each axis of the mesh, as DTensor says it: ('S(0)', 'R', 'P(sum)').")
-      .def("torch_placements", [](nb::handle self) {
-        return helper("cleave.layouts", "torch_placements")(self);
-      }, "The same as objects of torch.distributed.tensor.");
+      .def(
+          "torch_placements",
+          [](nb::handle self) { return helper("cleave.layouts", "torch_placements")(self); },
+          "The same as objects of torch.distributed.tensor.");
 }
 
 void bind_sharding_shapes(nb::class_<ShardingSpec>& type) {
@@ -230,6 +230,12 @@ void bind_sharding_shapes(nb::class_<ShardingSpec>& type) {
             return map;
           },
           "global_shape"_a, "By device: what it holds, as an index for the whole array.")
+      .def(
+          "part_of",
+          [](const ShardingSpec& self, int64_t device) {
+            return coordinate(self.partial, *self.mesh, self.mesh->position_of(device));
+          },
+          "device"_a, "Which part of a pending reduction a device holds; 0 if nothing is pending.")
       .def(
           "is_even",
           [](const ShardingSpec& self, nb::handle shape) {
@@ -290,8 +296,7 @@ void bind_sharding(nb::module_& m) {
              return std::hash<std::string>()(to_string_with_mesh(self));
            })
       .def("__reduce__", [](nb::handle self) {
-        return nb::make_tuple(self.type(),
-                              nb::make_tuple(self.attr("mesh"), self.attr("text")()));
+        return nb::make_tuple(self.type(), nb::make_tuple(self.attr("mesh"), self.attr("text")()));
       });
 }
 
@@ -316,8 +321,7 @@ ShardingSpec sharding_of_object(nb::handle object, const MeshPtr& mesh, size_t r
 }
 
 Shape shape_of_object(nb::handle object) {
-  const nb::object sizes =
-      nb::hasattr(object, "shape") ? object.attr("shape") : nb::borrow(object);
+  const nb::object sizes = nb::hasattr(object, "shape") ? object.attr("shape") : nb::borrow(object);
   Shape shape;
   try {
     for (nb::handle size : sizes) shape.push_back(nb::cast<int64_t>(size));

@@ -24,6 +24,10 @@ ShardingSpec sharding_of_object(nb::handle object, const MeshPtr& mesh, size_t r
 Shape shape_of_object(nb::handle object);
 // "f32", "float32", numpy.float32, jax.numpy.bfloat16, torch.float32
 DType dtype_of_object(nb::handle object);
+// A copy of the graph with a mesh, and with shardings on arguments of a function ("": @main or the
+// only one): a dict by number or name, or a list with None for arguments that get none.
+Graph with_shardings(const Graph& graph, const std::string& function, nb::handle mesh,
+                     nb::handle shardings);
 // str(object), of a str itself.
 std::string text_of_object(nb::handle object);
 

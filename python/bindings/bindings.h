@@ -25,6 +25,11 @@ namespace nb = nanobind;
 void bind_modules(nb::module_& m);
 void bind_planning(nb::module_& m);
 void bind_compiled(nb::module_& m);
+void bind_algebra(nb::module_& m);
+void bind_rules(nb::module_& m);
+void bind_machines(nb::module_& m);
+void bind_running(nb::module_& m);
+void bind_discovery(nb::module_& m);
 
 // A module of Python: a graph that nobody changes.
 struct PyModule {
