@@ -2,6 +2,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
@@ -30,16 +31,24 @@ using namespace nb::literals;
 // A report with the operator that it is about, which later questions run again.
 struct PyDiscovery {
   Operator op;
+  nb::object function;  // that `op` calls, if it is one of Python
   DiscoverOptions options;
   Discovery found;
 };
 
-std::shared_ptr<nb::object> held(nb::object object) {
-  return {new nb::object(std::move(object)), [](nb::object* kept) {
-            nb::gil_scoped_acquire locked;
-            delete kept;
-          }};
+// The function may lead back to the report: the garbage collector must see it.
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (nb::inst_ready(self)) Py_VISIT(nb::inst_ptr<PyDiscovery>(self)->function.ptr());
+  return 0;
 }
+int clear(PyObject* self) {
+  nb::inst_ptr<PyDiscovery>(self)->function.reset();
+  return 0;
+}
+PyType_Slot collected[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+                           {Py_tp_clear, reinterpret_cast<void*>(clear)},
+                           {0, nullptr}};
 
 AttrValue attr_of_object(nb::handle value) {
   if (nb::isinstance<nb::bool_>(value)) return nb::cast<bool>(value);
@@ -76,13 +85,13 @@ std::vector<Array> call_function(const nb::object& function, const AttrMap& attr
   }
 }
 
-Operator operator_of_function(const std::string& name, nb::object function,
+// `self` outlives the operator.
+Operator operator_of_function(const std::string& name, const PyDiscovery& self,
                               const std::vector<std::string>& dims) {
   Operator op;
   op.name = name;
-  op.run = [function = held(std::move(function))](const AttrMap& attrs,
-                                                  std::span<const Array> operands) {
-    return call_function(*function, attrs, operands);
+  op.run = [&self](const AttrMap& attrs, std::span<const Array> operands) {
+    return call_function(self.function, attrs, operands);
   };
   op.dim_attrs = dims;
   return op;
@@ -169,10 +178,11 @@ std::unique_ptr<PyDiscovery> run_discovery(
     nb::object progress) {
   auto made = std::make_unique<PyDiscovery>();
   const bool is_function = PyCallable_Check(what.ptr());
+  if (is_function) made->function = what;
   if (nb::isinstance<PyModule>(what))
     made->op = operator_of_module(name, *nb::cast<const PyModule&>(what).graph);
   else if (is_function)
-    made->op = operator_of_function(name, what, dims);
+    made->op = operator_of_function(name, *made, dims);
   else
     made->op = known_operator(name);
   apply_calls(made->op, calls);
@@ -232,8 +242,19 @@ std::string on_mesh(const PyDiscovery& self, const std::vector<int>& sizes) {
   });
 }
 
+// S(0) -> P(sum), and S(0) -> result 1: P(sum) of an operator with several results.
+template <typename R>
+std::string rule_text(const Discovery& found, const R& rule) {
+  std::string text = to_string(rule);
+  const size_t arrow = text.find("-> ");
+  if (found.num_results > 1 && arrow != std::string::npos &&
+      text.find("result ") == std::string::npos)
+    text.insert(arrow + 3, fmt::format("result {}: ", rule.result));
+  return text;
+}
+
 void bind_report(nb::module_& m) {
-  nb::class_<PyDiscovery>(m, "DiscoveryCore")
+  nb::class_<PyDiscovery>(m, "DiscoveryCore", nb::type_slots(collected))
       .def_prop_ro("op", [](const PyDiscovery& self) { return self.found.op; })
       .def("table", [](const PyDiscovery& self) { return report_table(self.found); })
       .def("yaml", [](const PyDiscovery& self) { return report_yaml(self.found); })
@@ -242,7 +263,7 @@ void bind_report(nb::module_& m) {
            [](const PyDiscovery& self) {
              nb::list rules;
              for (const DiscoveredRule& rule : self.found.rules)
-               rules.append(nb::make_tuple(to_string(rule), rule.condition,
+               rules.append(nb::make_tuple(rule_text(self.found, rule), rule.condition,
                                            std::string(name(rule.kind)), rule.tests,
                                            rule.justification, rule.implied));
              return rules;
@@ -252,7 +273,7 @@ void bind_report(nb::module_& m) {
              nb::list rules;
              for (const RefutedRule& rule : self.found.refuted)
                rules.append(nb::make_tuple(
-                   to_string(rule), rule.reason,
+                   rule_text(self.found, rule), rule.reason,
                    rule.witness ? nb::cast(to_string(self.found.op, *rule.witness))
                                 : nb::object(nb::none()),
                    rule.witness ? nb::cast(short_text(*rule.witness)) : nb::object(nb::none())));

@@ -135,8 +135,8 @@ std::tuple<std::vector<StepTuple>, double, int64_t, int64_t, ShardingSpec> resha
 
 void bind_machines(nb::module_& m) {
   bind_machine(m);
-  m.def("reshard", &reshard, "mesh"_a, "shape"_a, "dtype"_a, "source"_a, "target"_a, "machine"_a,
-        "memory"_a, "to_mesh"_a.none(), "via"_a);
+  m.def("reshard", &reshard, "mesh"_a, "shape"_a, "dtype"_a, "source"_a.none(), "target"_a.none(),
+        "machine"_a, "memory"_a, "to_mesh"_a.none(), "via"_a);
   m.def("seconds_text", &seconds_text, "seconds"_a, "decimals"_a = 2, "12.30 us, 4.57 ms, 8.90 s");
   m.def(
       "bytes_text", [](double bytes) { return bytes_text(bytes, BytesStyle::Estimate); }, "bytes"_a,

@@ -71,13 +71,10 @@ def object_text(given, device_ids):
 def jax_text(mesh, device_ids):
     sizes = getattr(mesh, "axis_sizes", None) or tuple(mesh.shape.values())
     if device_ids is None:
-        if hasattr(mesh, "device_ids") and not hasattr(mesh, "devices"):  # of Cleave
-            device_ids = mesh.device_ids
-        else:
-            try:
-                device_ids = order_of(ids_of(flat(mesh.devices)))
-            except (AttributeError, ValueError):  # an abstract mesh has none
-                device_ids = None
+        try:
+            device_ids = order_of(ids_of(flat(mesh.device_ids)))
+        except (AttributeError, ValueError):  # an abstract mesh has none
+            device_ids = None
     return axes_text(zip(mesh.axis_names, sizes), device_ids)
 
 

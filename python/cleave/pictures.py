@@ -126,8 +126,9 @@ class Drawing:
 
     UNIT, LEAST, HEIGHT, GAP = 26, 30, 30, 22
 
-    def __init__(self, sharding, shape):
+    def __init__(self, sharding, shape, tick=None):
         self.sharding, self.shape = sharding, shape
+        self.tick = tick or (lambda dimension, span: self.range_text(span))
         self.sign = SIGNS.get(sharding.reduction, sharding.reduction or "")
         self.boxes = boxes_of(sharding, shape)
         self.ranges = [sorted({ranges[d] for ranges in self.boxes}) for d in range(len(shape))]
@@ -142,12 +143,13 @@ class Drawing:
         ranges = [[(0, 1)]] * (4 - len(self.shape)) + self.ranges
         widths = self.extents(ranges[3], self.wide(), self.shape[-1] if self.shape else 1)
         heights = self.extents(ranges[2], self.HEIGHT, self.shape[-2] if len(self.shape) > 1 else 1)
-        left = 64 if len(self.shape) > 1 else 8
-        step_x, step_y = left + sum(widths) + self.GAP, 40 + sum(heights) + self.GAP
+        left, top = 64 if len(self.shape) > 1 else 8, 36 if len(self.shape) > 2 else 20
+        longest = max(len(self.title((outer, inner))) for outer in ranges[0] for inner in ranges[1])
+        step_x, step_y = left + max(sum(widths), 6 * longest) + self.GAP, top + sum(heights) + self.GAP
         parts = []
         for row, outer in enumerate(ranges[0]):
             for column, inner in enumerate(ranges[1]):
-                x, y = column * step_x + left, row * step_y + 36
+                x, y = column * step_x + left, row * step_y + top
                 parts.append(self.panel(x, y, widths, heights, (outer, inner), ranges))
         width, height = len(ranges[1]) * step_x, len(ranges[0]) * step_y
         return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
@@ -168,22 +170,30 @@ class Drawing:
     def short(label, most=18):
         return label if len(label) <= most else label[: most - 1] + "\u2026"
 
+    def title(self, outer):
+        """Of a grid: where it is in the dimensions before the last two."""
+        rank = len(self.shape)
+        return ", ".join(self.tick(d, span) if self.named(d) else f"dim {d} {self.tick(d, span)}"
+                         for d, span in zip(range(rank - 2), outer[4 - rank:]))
+
+    def named(self, dimension):
+        return not self.tick(dimension, (0, 1)).startswith("[")
+
     def panel(self, x, y, widths, heights, outer, ranges):
         rank, parts = len(self.shape), []
         if rank > 2:
-            said = [f"dimension {d}: {self.range_text(r)}" for d, r in zip(range(rank - 2), outer[4 - rank:])]
-            parts.append(f'<text class="faint" x="{x}" y="{y - 22}">{", ".join(said)}</text>')
+            parts.append(f'<text class="faint" x="{x}" y="{y - 22}">{escape(self.title(outer))}</text>')
         at_x = x
         for span, width in zip(ranges[3], widths):
             if rank > 0:
                 parts.append(f'<text class="faint" x="{at_x + width / 2}" y="{y - 6}" text-anchor="middle">'
-                             f"{self.range_text(span)}</text>")
+                             f"{escape(self.tick(rank - 1, span))}</text>")
             at_x += width
         at_y = y
         for row, height in zip(ranges[2], heights):
             if rank > 1:
                 parts.append(f'<text class="faint" x="{x - 8}" y="{at_y + height / 2 + 4}" text-anchor="end">'
-                             f"{self.range_text(row)}</text>")
+                             f"{escape(self.tick(rank - 2, row))}</text>")
             at_x = x
             for column, width in zip(ranges[3], widths):
                 key = ((*outer, row, column))[4 - rank:]
@@ -257,10 +267,7 @@ def mesh_html(mesh):
         return framed(head)
     names = list(mesh.axis_names)
     each = _core.Sharding(mesh, [(name,) for name in names])
-    drawing = Drawing(each, mesh.axis_sizes).svg()
-    axes = ", ".join(f"{escape(name)} {'across' if i == len(names) - 1 else 'down' if i == len(names) - 2 else 'by grid'}"
-                     for i, name in enumerate(names))
-    return framed(f"{head}<div class='faint'>{axes}</div>{drawing}")
+    return framed(head + Drawing(each, mesh.axis_sizes, lambda axis, span: f"{names[axis]} {span[0]}").svg())
 
 
 def types_text(types):
@@ -297,7 +304,7 @@ def plan_html(plan):
     body.append(memory_bar(memory["peak"], memory["limit"]))
     rows = "".join(
         "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in (
-            row["kind"], row["axes"], row["count"], _core.bytes_text(row["bytes"]), _core.seconds_text(row["seconds"]))) + "</tr>"
+            row["kind"], row["axes"], f"{row['count']:g}", _core.bytes_text(row["bytes"]), _core.seconds_text(row["seconds"]))) + "</tr>"
         for row in plan.collectives)
     if rows:
         heads = "".join(f"<th>{head}</th>" for head in ("collective", "axes", "count", "received", "seconds"))
