@@ -23,6 +23,7 @@ if(EXISTS /etc/debian_version)
   endif()
   if(MISSING)
     list(JOIN MISSING " " MISSING)
-    message(FATAL_ERROR "Debian packages are missing; as root: apt-get install ${MISSING}")
+    # A line that begins with a space is not wrapped.
+    message(FATAL_ERROR " Debian packages are missing; as root: apt-get install ${MISSING}")
   endif()
 endif()
