@@ -98,6 +98,21 @@ def test_progress_of_planning_is_told():
     assert lines and all(isinstance(line, str) for line in lines)
 
 
+def test_a_terminal_gets_a_bar(monkeypatch):
+    import io
+
+    from cleave import progress
+
+    assert progress.with_bar(" 25 % relu") == "[=====               ]  25 % relu"
+    assert progress.with_bar("3 of 8 meshes: 50 % better") == "3 of 8 meshes: 50 % better"
+    monkeypatch.setattr(progress, "QUIET_SECONDS", 0.0)
+    line = progress.TerminalLine(io.StringIO())
+    line("100 % relu")
+    assert line.stream.getvalue().endswith("[====================] 100 % relu")
+    line.close()
+    assert line.stream.getvalue().endswith("\r")
+
+
 def test_the_smoke_test_of_wheels_passes():
     """What scripts/clean-room runs on a bare machine; the command is the one that was built."""
     command = os.environ.get("CLEAVE_COMMAND")
