@@ -124,7 +124,7 @@ class Picture:
 class Drawing:
     """Up to four dimensions: the last two are a grid, those before them rows and columns of grids."""
 
-    UNIT, LEAST, HEIGHT, GAP = 26, 30, 30, 22
+    LEAST, HEIGHT, GAP = 30, 30, 22
 
     def __init__(self, sharding, shape, tick=None):
         self.sharding, self.shape = sharding, shape
@@ -141,8 +141,7 @@ class Drawing:
         if len(self.shape) > 4 or count > MOST_BOXES:
             return None
         ranges = [[(0, 1)]] * (4 - len(self.shape)) + self.ranges
-        widths = self.extents(ranges[3], self.wide(), self.shape[-1] if self.shape else 1)
-        heights = self.extents(ranges[2], self.HEIGHT, self.shape[-2] if len(self.shape) > 1 else 1)
+        widths, heights = self.extents(ranges[3], self.wide()), self.extents(ranges[2], self.HEIGHT)
         left, top = 64 if len(self.shape) > 1 else 8, 36 if len(self.shape) > 2 else 20
         longest = max(len(self.title((outer, inner))) for outer in ranges[0] for inner in ranges[1])
         step_x, step_y = left + max(sum(widths), 6 * longest) + self.GAP, top + sum(heights) + self.GAP
@@ -160,7 +159,8 @@ class Drawing:
         longest = max((len(self.short(box.label(self.sign))) for box in self.boxes.values()), default=1)
         return max(self.LEAST, 14 + 7 * longest)
 
-    def extents(self, ranges, least, whole):
+    @staticmethod
+    def extents(ranges, least):
         """Lengths that show which shards are short, with room for the label in each."""
         largest = max((end - begin for begin, end in ranges), default=1) or 1
         return [max(least, round(least * 1.6 * (end - begin) / largest)) if len(ranges) > 1 else round(least * 1.6)
@@ -211,7 +211,8 @@ class Drawing:
             return ""
         label = box.label(self.sign)
         held = "nothing" if box.is_empty else " x ".join(self.range_text(span) for span in box.ranges) or "the scalar"
-        told = f"{'devices' if len(label) > 1 else 'device'} {label} hold{'' if len(label) > 1 else 's'} {held}"
+        alone = sum(len(devices) for devices in box.parts.values()) == 1
+        told = f"device {label} holds {held}" if alone else f"devices {label} hold {held}"
         parts = [f"<title>{escape(told)}</title>"]
         shift = 3 if box.copies > 1 and not box.is_empty else 0
         hue = f'style="--hue: {self.hues[box.ranges]}"'
