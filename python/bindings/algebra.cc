@@ -120,9 +120,10 @@ void bind_mesh(nb::module_& m) {
           "text", [](const PyMesh& self) { return to_string(*self.mesh); },
           "As Shardy writes it: <[\"data\"=2, \"model\"=4]>.")
       .def("__str__", [](const PyMesh& self) { return to_string(*self.mesh); })
-      .def("__repr__", [](nb::handle self) { return helper("cleave.mesh", "mesh_repr")(self); })
+      .def("__repr__",
+           [](nb::handle self) { return nb::str(helper("cleave.mesh", "mesh_repr")(self)); })
       .def("_repr_html_",
-           [](nb::handle self) { return helper("cleave.pictures", "mesh_html")(self); })
+           [](nb::handle self) { return nb::str(helper("cleave.pictures", "mesh_html")(self)); })
       .def("__eq__",
            [](const PyMesh& self, nb::handle other) {
              return nb::isinstance<PyMesh>(other) &&
@@ -282,10 +283,12 @@ void bind_sharding(nb::module_& m) {
       .def("__str__", [](const ShardingSpec& self) { return to_string(self); })
       .def("__repr__",
            [](nb::handle self) {
-             return nb::str("Sharding({!r}, {!r})").format(self.attr("mesh"), self.attr("text")());
+             return nb::str(
+                 nb::str("Sharding({!r}, {!r})").format(self.attr("mesh"), self.attr("text")()));
            })
-      .def("_repr_html_",
-           [](nb::handle self) { return helper("cleave.pictures", "sharding_html")(self); })
+      .def(
+          "_repr_html_",
+          [](nb::handle self) { return nb::str(helper("cleave.pictures", "sharding_html")(self)); })
       .def("__eq__",
            [](const ShardingSpec& self, nb::handle other) {
              return nb::isinstance<ShardingSpec>(other) &&

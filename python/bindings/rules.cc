@@ -101,7 +101,9 @@ void bind_rule(nb::module_& m) {
           "As Shardy writes it.")
       .def("__str__", [](const OpShardingRule& self) { return to_short_string(self); })
       .def("__repr__",
-           [](nb::handle self) { return nb::str("Rule({!r})").format(self.attr("text")()); })
+           [](nb::handle self) {
+             return nb::str(nb::str("Rule({!r})").format(self.attr("text")()));
+           })
       .def("__eq__",
            [](const OpShardingRule& self, nb::handle other) {
              return nb::isinstance<OpShardingRule>(other) &&
@@ -383,10 +385,10 @@ void bind_rules(nb::module_& m) {
       .def("__str__", [](const PyModule& self) { return print_module(*self.graph, {}); })
       .def("__repr__",
            [](nb::handle self) {
-             return nb::module_::import_("cleave.pictures").attr("module_repr")(self);
+             return nb::str(nb::module_::import_("cleave.pictures").attr("module_repr")(self));
            })
       .def("_repr_html_", [](nb::handle self) {
-        return nb::module_::import_("cleave.pictures").attr("module_html")(self);
+        return nb::str(nb::module_::import_("cleave.pictures").attr("module_html")(self));
       });
   m.def("run_passes", &run_passes, "module"_a, "pipeline"_a, "tell"_a = nb::none());
   m.def(
