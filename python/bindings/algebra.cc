@@ -116,7 +116,7 @@ void bind_mesh(nb::module_& m) {
             return tuple_of(self.mesh->coordinates(self.mesh->position_of(device)));
           },
           "device"_a, "Where a device is, one number for each axis.")
-      .def(
+      .def_prop_ro(
           "text", [](const PyMesh& self) { return to_string(*self.mesh); },
           "As Shardy writes it: <[\"data\"=2, \"model\"=4]>.")
       .def("__str__", [](const PyMesh& self) { return to_string(*self.mesh); })
@@ -132,7 +132,7 @@ void bind_mesh(nb::module_& m) {
       .def("__hash__",
            [](const PyMesh& self) { return std::hash<std::string>()(to_string(*self.mesh)); })
       .def("__reduce__", [](nb::handle self) {
-        return nb::make_tuple(self.type(), nb::make_tuple(self.attr("text")()));
+        return nb::make_tuple(self.type(), nb::make_tuple(self.attr("text")));
       });
 }
 
@@ -277,14 +277,14 @@ void bind_sharding(nb::module_& m) {
             return self.same_layout(other);
           },
           "other"_a, "Whether every device holds the same elements under both.")
-      .def(
+      .def_prop_ro(
           "text", [](const ShardingSpec& self) { return to_string(self); },
           "As Shardy writes it: [{\"data\"}, {?}], unreduced={\"model\"}.")
       .def("__str__", [](const ShardingSpec& self) { return to_string(self); })
       .def("__repr__",
            [](nb::handle self) {
              return nb::str(
-                 nb::str("Sharding({!r}, {!r})").format(self.attr("mesh"), self.attr("text")()));
+                 nb::str("Sharding({!r}, {!r})").format(self.attr("mesh"), self.attr("text")));
            })
       .def(
           "_repr_html_",
@@ -299,7 +299,7 @@ void bind_sharding(nb::module_& m) {
              return std::hash<std::string>()(to_string_with_mesh(self));
            })
       .def("__reduce__", [](nb::handle self) {
-        return nb::make_tuple(self.type(), nb::make_tuple(self.attr("mesh"), self.attr("text")()));
+        return nb::make_tuple(self.type(), nb::make_tuple(self.attr("mesh"), self.attr("text")));
       });
 }
 

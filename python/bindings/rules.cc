@@ -96,14 +96,12 @@ void bind_rule(nb::module_& m) {
           "Of each operand, by dimension: the names of its factors, major to minor.")
       .def_prop_ro("results", [](const OpShardingRule& self) { return tensors_of(self.results); })
       .def_prop_ro("is_custom", [](const OpShardingRule& self) { return self.is_custom; })
-      .def(
+      .def_prop_ro(
           "text", [](const OpShardingRule& self) { return to_string(self); },
           "As Shardy writes it.")
       .def("__str__", [](const OpShardingRule& self) { return to_short_string(self); })
       .def("__repr__",
-           [](nb::handle self) {
-             return nb::str(nb::str("Rule({!r})").format(self.attr("text")()));
-           })
+           [](nb::handle self) { return nb::str(nb::str("Rule({!r})").format(self.attr("text"))); })
       .def("__eq__",
            [](const OpShardingRule& self, nb::handle other) {
              return nb::isinstance<OpShardingRule>(other) &&
@@ -112,7 +110,7 @@ void bind_rule(nb::module_& m) {
       .def("__hash__",
            [](const OpShardingRule& self) { return std::hash<std::string>()(to_string(self)); })
       .def("__reduce__", [](nb::handle self) {
-        return nb::make_tuple(self.type(), nb::make_tuple(self.attr("text")()));
+        return nb::make_tuple(self.type(), nb::make_tuple(self.attr("text")));
       });
 }
 

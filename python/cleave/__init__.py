@@ -9,7 +9,7 @@
 `cleave.jax` plans, applies and checks the sharding of JAX functions. docs/guide/python.md is the guide.
 """
 
-TYPE_CHECKING = False  # of typing, which takes a while to import
+import importlib
 
 from cleave._core import (
     CompiledProgram,
@@ -26,24 +26,21 @@ from cleave._core import (
     read_compiled,
 )
 
-# Imported when they are first used: what is written in Python waits, so that `import cleave` takes the time of its library.
-_WHERE = {
-    "Discovery": "discovery",
-    "Plan": "plans",
-    "Reshard": "resharding",
-    "discover": "discovery",
-    "explain": "plans",
-    "machine": "profiles",
-    "machines": "profiles",
-    "operators": "discovery",
-    "plan": "plans",
-    "read_plan": "plans",
-    "reshard": "resharding",
-    "run": "running",
-    "show": "pictures",
-    "verify": "plans",
+# Names that are imported when they are asked for, by the module that has them: `import cleave` takes the time of its library.
+_LAZY = {
+    name: module
+    for module, names in {
+        "discovery": "Discovery discover operators",
+        "pictures": "show",
+        "plans": "Plan explain plan read_plan verify",
+        "profiles": "machine machines",
+        "resharding": "Reshard reshard",
+        "running": "run",
+    }.items()
+    for name in names.split()
 }
 
+TYPE_CHECKING = False  # as in typing, which takes a while to import
 if TYPE_CHECKING:
     from cleave.discovery import Discovery, discover, operators
     from cleave.pictures import show
@@ -54,17 +51,14 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name):
-    if name not in _WHERE:
-        raise AttributeError(f"module 'cleave' has no attribute '{name}'")
-    from importlib import import_module
-
-    found = getattr(import_module(f"cleave.{_WHERE[name]}"), name)
-    globals()[name] = found
-    return found
+    if name in _LAZY:
+        value = globals()[name] = getattr(importlib.import_module(f"cleave.{_LAZY[name]}"), name)
+        return value
+    raise AttributeError(f"module 'cleave' has no attribute {name!r}")
 
 
 def __dir__():
-    return sorted(set(globals()) | set(_WHERE))
+    return sorted(set(globals()) | set(_LAZY))
 
 
 __all__ = [

@@ -18,11 +18,10 @@ def spec_text(spec, rank=None):
     if hasattr(spec, "spec") and hasattr(spec, "mesh"):  # a NamedSharding of JAX
         spec = spec.spec
     text = getattr(spec, "text", None)
+    if isinstance(text, str):  # a P or a Sharding of Cleave
+        return padded_text(text, len(spec) if hasattr(spec, "__len__") else rank, rank)
     if callable(text):
-        try:
-            return text(rank)
-        except TypeError:
-            return text()
+        return text(rank)
     try:
         entries = list(spec)
     except TypeError:
@@ -36,6 +35,20 @@ def spec_text(spec, rank=None):
         raise UserError(f"{spec!r}: reduced axes have no counterpart")
     pending = sorted(getattr(spec, "unreduced", ()) or ())
     return text + (", unreduced={" + ", ".join(f'"{axis}"' for axis in pending) + "}" if pending else "")
+
+
+def padded_text(text, count, rank):
+    """With whole dimensions after the `count` that the text has: [{"x"}], replicated={"y"} -> [{"x"}, {}], replicated={"y"}"""
+    if rank is None or count == rank:
+        return text
+    if count > rank:
+        raise UserError(f"{text} is for {count} dimensions, and there are {rank}")
+    quoted = False
+    for at, letter in enumerate(text):
+        quoted ^= letter == '"'
+        if letter == "]" and not quoted:
+            return text[:at] + ", ".join([""] * (count > 0) + ["{}"] * (rank - count)) + text[at:]
+    return text
 
 
 def entry_text(entry, spec):

@@ -59,8 +59,8 @@ def object_text(given, device_ids):
         return torch_text(given, device_ids)
     elif hasattr(given, "axis_names"):  # of JAX, or of Cleave
         return jax_text(given, device_ids)
-    elif callable(getattr(given, "text", None)):
-        text = given.text()
+    elif isinstance(getattr(given, "text", None), str):
+        text = given.text
     else:
         raise UserError(f"Mesh: {type(given).__name__} is no mesh; {WAYS}")
     if device_ids is not None:
@@ -109,7 +109,7 @@ def order_of(ids):
 def mesh_repr(mesh):
     names, sizes = mesh.axis_names, mesh.axis_sizes
     if not names:
-        return f"Mesh({mesh.text()!r})"
+        return f"Mesh({mesh.text!r})"
     if all(name.isidentifier() and name != "device_ids" for name in names):
         text = ", ".join(f"{name}={size}" for name, size in zip(names, sizes))
     else:

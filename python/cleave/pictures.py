@@ -110,7 +110,7 @@ class Picture:
         sharding, shape = self.sharding, self.shape
         shard = size_text(sharding.shard_shape(shape))
         even = "" if sharding.is_even(shape) else " at most; uneven"
-        head = (f"<div><code>{escape(sharding.text())}</code> <span class='faint'>of {size_text(shape)} on "
+        head = (f"<div><code>{escape(sharding.text)}</code> <span class='faint'>of {size_text(shape)} on "
                 f"{escape(mesh_repr(sharding.mesh))}; a shard is {shard}{even}</span></div>")
         return framed(head + (self.svg() or f"<pre>{escape(str(self))}</pre>"))
 

@@ -87,14 +87,21 @@ def test_specs_of_all_kinds_are_the_same(mesh):
     wanted = Sharding(mesh, '[{"x"}, {}, {"y"}]')
     jax_mesh = jax.make_mesh((2, 4), ("x", "y"))
 
-    class P:  # as cleave.P has it
-        def text(self, rank):
-            return '[{"x"}, {}, {"y"}]'
+    class P(tuple):  # as cleave.P has it
+        text = '[{"x"}, {}, {"y"}]'
 
     for spec in (("x", None, "y"), ["x", (), ("y",)], PartitionSpec("x", None, "y"),
-                 NamedSharding(jax_mesh, PartitionSpec("x", None, "y")), P()):
+                 NamedSharding(jax_mesh, PartitionSpec("x", None, "y")), P(("x", None, "y"))):
         assert Sharding(mesh, spec) == wanted
     assert Sharding(mesh, ("x",), rank=3) == Sharding(mesh, '[{"x"}, {}, {}]')
+
+    class Short(tuple):
+        text = '[{"x"}], replicated={"y"}'
+
+    assert Sharding(mesh, Short(["x"]), rank=3).text == '[{"x"}, {}, {}], replicated={"y"}'
+    assert Sharding(mesh, Sharding(mesh, ("x",)), rank=1).text == '[{"x"}]'
+    with pytest.raises(UserError, match="dimensions"):
+        Sharding(mesh, Short(["x"]), rank=0)
     assert Sharding("x=2,y=4", '[{"x"}, {}, {"y"}]') == wanted
     assert pickle.loads(pickle.dumps(wanted)) == wanted
     assert wanted.dims == (("x",), (), ("y",)) and wanted.rank == 3
@@ -193,12 +200,12 @@ def test_dtensor_has_the_same_uneven_shards(mesh):
 
 def test_rules():
     rule = Rule("m k, k n -> m n", m=6, k=8, n=10)
-    assert rule.text() == "([i, j], [j, k])->([i, k]) {i=6, j=8, k=10} reduction={j}"
+    assert rule.text == "([i, j], [j, k])->([i, k]) {i=6, j=8, k=10} reduction={j}"
     assert str(rule) == "i j, j k -> i k"
     assert rule.factors["j"] == {"size": 8, "kind": "reduction", "blocked": False, "reduction": "sum"}
     assert rule.factors["i"]["kind"] == "pass_through"
     assert rule.operands == ((("i",), ("j",)), (("j",), ("k",)))
-    assert rule == Rule("m k, k n -> m n", [(6, 8), (8, 10), (6, 10)]) == Rule(rule.text()) == eval(repr(rule))
+    assert rule == Rule("m k, k n -> m n", [(6, 8), (8, 10), (6, 10)]) == Rule(rule.text) == eval(repr(rule))
     assert Rule("(h d) -> h d", h=4, d=2).operands == ((("i", "j"),),)
     assert Rule("m k, k n -> m n {k: max}").factors["j"]["reduction"] == "max"
     for text, words in [("m k", "arrow"), ("m -> m {q: max}", "q")]:
@@ -213,8 +220,8 @@ def test_modules_have_rules_and_propagate(mesh):
     assert [str(rule.rule) for rule in module.rules()] == ["i k, k j -> i j", "i j -> i j"]
     assert module.argument_names() == ["x", "w"]
     found = module.propagate({"x": ("x",), 1: PartitionSpec(None, "y")}, mesh=mesh)
-    assert [s.text() for s in found.arguments] == ['[{"x"}, {}]', '[{}, {"y"}]']
-    assert [s.text() for s in found.results] == ['[{"x"}, {"y"}]']
+    assert [s.text for s in found.arguments] == ['[{"x"}, {}]', '[{}, {"y"}]']
+    assert [s.text for s in found.results] == ['[{"x"}, {"y"}]']
     assert "from %arg0 dimension 0 through stablehlo.dot_general" in found.explain("%1")
     assert '%arg0 was annotated [{"x"}, {}]' in found.explain("1")
     assert found.trace().startswith("given\n")
