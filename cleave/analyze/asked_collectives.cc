@@ -91,17 +91,12 @@ class Asker {
       for (const auto& group :
            device_groups(node, global ? global_mode(node) : channel_mode(node), {1, devices_}))
         most = std::max(most, group.size());
-      const auto n = static_cast<double>(most);
-      const double parts = operands * (n - 1) / n;
       one.kind = kind == CollectiveKind::AllGather       ? "all-gather"
                  : kind == CollectiveKind::AllReduce     ? "all-reduce"
                  : kind == CollectiveKind::ReduceScatter ? "reduce-scatter"
                  : kind == CollectiveKind::AllToAll      ? "all-to-all"
                                                          : "collective-broadcast";
-      one.received_bytes = kind == CollectiveKind::AllGather   ? operands * (n - 1)
-                           : kind == CollectiveKind::AllReduce ? 2 * parts
-                           : kind == CollectiveKind::Permute   ? operands
-                                                               : parts;
+      one.received_bytes = received_bytes(kind, operands, static_cast<int64_t>(most));
     }
     add(sums, {{one.kind, one}}, 1);
   }
@@ -111,6 +106,22 @@ class Asker {
 };
 
 }  // namespace
+
+double received_bytes(CollectiveKind kind, double operands, int64_t ranks) {
+  const auto n = static_cast<double>(ranks);
+  switch (kind) {
+    case CollectiveKind::AllGather:
+      return operands * (n - 1);
+    case CollectiveKind::AllReduce:
+      return 2 * operands * (n - 1) / n;
+    case CollectiveKind::ReduceScatter:
+    case CollectiveKind::AllToAll:
+      return operands * (n - 1) / n;
+    case CollectiveKind::Permute:
+      break;
+  }
+  return operands;
+}
 
 std::vector<AskedCollective> asked_collectives(const Graph& graph, const std::string& entry,
                                                int64_t devices, int64_t trips) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cleave/graph/graph.h"
+#include "cleave/machine/profile.h"
 
 namespace cleave::analyze {
 
@@ -16,6 +17,10 @@ struct AskedCollective {
   // as large as the largest shard.
   double received_bytes = 0;
 };
+
+// What one device of `ranks` receives of a collective whose operands have so many bytes on each:
+//   all_gather b (n-1), all_reduce 2 b (n-1)/n, reduce_scatter and all_to_all b (n-1)/n, permute b
+double received_bytes(CollectiveKind kind, double operands, int64_t ranks);
 
 // Loops count as many trips as they say, or `trips`; of the branches of a condition the one that
 // receives most counts.

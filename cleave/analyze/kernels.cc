@@ -21,6 +21,9 @@
 namespace cleave::analyze {
 namespace {
 
+// Marks are multiples of the bytes or elements of a tensor; one without elements takes nothing.
+double share_of(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
 using Role = KernelRole;
 using Reads = KernelReads;
 
@@ -126,7 +129,7 @@ class KernelCounter {
     const ValueId rest = fused_.difference(reduction);
     if (!rest.valid() || fused_.is_written(rest) || fused_.users(rest).size() < 2) return;
     const double wider =
-        std::max(0.0, bytes(rest) - total_bytes(fused_.inside(rest))) / bytes(rest);
+        share_of(std::max(0.0, bytes(rest) - total_bytes(fused_.inside(rest))), bytes(rest));
     KernelUse& use = uses_[graph_.value(rest).producer.index];
     use.reads[0] += 1 + wider * static_cast<double>(fused_.users(rest).size());
   }
@@ -403,8 +406,8 @@ class KernelCounter {
     const NodeId producer = graph_.value(node.operands[0]).producer;
     const bool copies = !producer.valid() && !is_donated_[node.operands[0].index];
     const double first = copies ? 2 : producer.valid() && node_is_free(producer) ? 1 : 0;
-    return first +
-           (scatters ? 2 : 1) * bytes(node.operands[scatters ? 2 : 1]) / bytes(node.results[0]);
+    return first + (scatters ? 2 : 1) *
+                       share_of(bytes(node.operands[scatters ? 2 : 1]), bytes(node.results[0]));
   }
 
   bool computes(NodeId id) const {
@@ -438,7 +441,8 @@ class KernelCounter {
 
   // Rows inside a kernel are held in tiles whose sizes are powers of two.
   double padding(const Node& reduction) const {
-    const auto row = static_cast<uint64_t>(fused_.reduced_elements(reduction));
+    const auto row =
+        static_cast<uint64_t>(std::max<int64_t>(1, fused_.reduced_elements(reduction)));
     return static_cast<double>(std::bit_ceil(row)) / static_cast<double>(row);
   }
 
@@ -503,7 +507,8 @@ class KernelCounter {
     if (works) {
       for (NodeId id : list)
         if (computes(id))
-          uses_[id.index].works += slower * work_of(id, kernel) / elements(node(id).results[0]);
+          uses_[id.index].works +=
+              slower * share_of(work_of(id, kernel), elements(node(id).results[0]));
       return;
     }
     std::unordered_map<uint32_t, bool> done;
@@ -512,7 +517,7 @@ class KernelCounter {
         const ValueId operand = node(id).operands[i];
         const auto read = kernel.reads.find(operand);
         if (read == kernel.reads.end() || !done.try_emplace(operand.index, true).second) continue;
-        uses_[id.index].reads[i] += read->second / bytes(operand) / share;
+        uses_[id.index].reads[i] += share_of(read->second, bytes(operand)) / share;
       }
   }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "cleave/analyze/asked_collectives.h"
 #include "cleave/analyze/kernels.h"
 #include "cleave/core/error.h"
 #include "cleave/core/units.h"
@@ -78,12 +79,14 @@ TransferCost user_collective_cost(const Graph& graph, const Node& node, Collecti
         links = {ranks, ceil_div(ranks, count), count};
     }
   }
-  double bytes = 0;
-  for (size_t i = 0; i < node.operands.size() && i < node.results.size(); ++i)
-    bytes += static_cast<double>(std::max(graph.operand_type(node, i).byte_count(),
-                                          graph.result_type(node, i).byte_count()));
+  double bytes = 0, operands = 0;
+  for (size_t i = 0; i < node.operands.size() && i < node.results.size(); ++i) {
+    const int64_t operand = graph.operand_type(node, i).byte_count();
+    operands += static_cast<double>(operand);
+    bytes += static_cast<double>(std::max(operand, graph.result_type(node, i).byte_count()));
+  }
   cost.axes = fmt::format("groups of {}", links.ranks);
-  cost.bytes = static_cast<int64_t>(bytes);
+  cost.bytes = static_cast<int64_t>(received_bytes(kind, operands, links.ranks));
   cost.seconds = collective_cost(kind, links, profile).seconds(bytes);
   cost.nodes = links.nodes;
   return cost;

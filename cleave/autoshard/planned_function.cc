@@ -45,19 +45,6 @@ constexpr size_t kMostShown = 4;
 // A size that every axis divides, for layouts of values that are not known yet.
 constexpr int64_t kAnySize = int64_t{1} << 40;
 
-// Lines of a text as one, for an error.
-std::string in_one_line(std::string text) {
-  std::string line;
-  for (char c : text) {
-    if (c != '\n')
-      line += c;
-    else if (!line.empty())
-      line += "; ";
-  }
-  while (line.ends_with("; ")) line.resize(line.size() - 2);
-  return line;
-}
-
 // A donated argument gives its memory to the next result of its type: state that a step takes and
 // gives back stands in the same order on both sides.
 void mark_donated(Function& function, std::span<const size_t> donated) {
@@ -214,6 +201,7 @@ plan::PlannerOptions PlannedFunction::planner_options() const {
   how.sub_axes = options_.sub_axes;
   how.time_limit = options_.time_limit;
   how.gap = options_.gap;
+  how.stop = options_.stop;
   // All ranks must find the same plan, so that the clock of none of them may end the search.
   if (World::of_process()) {
     how.effort = solver::default_effort(options_.time_limit);
@@ -256,7 +244,7 @@ void PlannedFunction::make_plan(int64_t devices) {
       const bool knows_why = mesh_ && options_.solver == "cleave" && !result.cut;
       throw_user(
           "autoshard: {}",
-          in_one_line(knows_why ? plan::explain_infeasible(graph_, how).text() : result.reason));
+          knows_why ? plan::explain_infeasible(graph_, how).line() : result.reason);
     }
     plan_ = std::move(*result.plan);
     plan_.source = "autoshard";

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <typeinfo>
 #include <utility>
@@ -48,6 +49,7 @@ struct AutoshardOptions {
   double gap = 0.01;          // a plan this close to its bound is good enough
   bool every_layout = false;  // see PlannerOptions
   bool sub_axes = false;
+  std::stop_token stop = {};  // ends planning with the best plan so far
 };
 
 // f as a graph (`extract`).

@@ -8,9 +8,10 @@ namespace {
 
 volatile std::sig_atomic_t interrupted = 0;
 
+// The launcher repeats SIGUSR1; the others are Ctrl-C and kill.
 extern "C" void note_interrupt(int signal) {
   interrupted = 1;
-  std::signal(signal, SIG_DFL);
+  std::signal(signal, signal == SIGUSR1 ? SIG_IGN : SIG_DFL);
 }
 
 }  // namespace
@@ -22,11 +23,12 @@ Interrupt::Interrupt()
           std::this_thread::sleep_for(std::chrono::milliseconds(20));
         if (interrupted) source_.request_stop();
       }) {
-  for (int signal : {SIGINT, SIGTERM}) std::signal(signal, note_interrupt);
+  for (int signal : {SIGINT, SIGTERM, SIGUSR1}) std::signal(signal, note_interrupt);
 }
 
 Interrupt::~Interrupt() {
   for (int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);
+  std::signal(SIGUSR1, interrupted ? SIG_IGN : SIG_DFL);
 }
 
 }  // namespace cleave::cli

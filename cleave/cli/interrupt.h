@@ -5,8 +5,9 @@
 
 namespace cleave::cli {
 
-// While it lives, the first Ctrl-C (or SIGTERM) asks `token` to stop, so that a search ends with
-// the best that it has; the second one ends the program as usual.
+// While it lives, the first Ctrl-C (or SIGTERM, or SIGUSR1, which is what `cleave launch` sends to
+// ranks, and batch systems before a job's time is up) asks `token` to stop, so that a search ends
+// with the best that it has; the second one ends the program as usual, but for SIGUSR1.
 class Interrupt {
  public:
   Interrupt();

@@ -92,12 +92,20 @@ constexpr int kStopped = 1;  // the status if mpirun had to be killed: that of a
 
 pid_t running = -1;
 volatile std::sig_atomic_t asked_to_end = 0;  // by which signal
+volatile std::sig_atomic_t must_end = 0;      // mpirun has been terminated, or is being
 bool at_terminal = false;  // mpirun reads it, and so is of the same process group
-// mpirun ends its ranks when it is terminated; a second signal would make it leave them. What comes
-// from a terminal it gets as well.
+
+// mpirun ends its ranks within a second when it is terminated; a second signal would make it leave
+// them. It passes SIGUSR1 on to all of them: programs that know it save first, as `cleave train`
+// does, and others end. A second signal, or a terminal that hangs up, lets nothing finish.
 void pass_on(int signal, siginfo_t* from, void*) {
+  const bool gently = asked_to_end == 0 && signal != SIGHUP;
   asked_to_end = signal;
-  if (running > 0 && !(at_terminal && from->si_code == SI_KERNEL)) kill(running, SIGTERM);
+  if (running > 0 && gently) kill(running, SIGUSR1);
+  if (gently || must_end) return;
+  must_end = 1;
+  const bool heard = signal == SIGHUP && at_terminal && from->si_code == SI_KERNEL;
+  if (running > 0 && !heard) kill(running, SIGTERM);
 }
 
 // Until mpirun has ended, whose status it gives. When ranks have failed, the others hear of it and
@@ -106,12 +114,19 @@ int await_mpirun(const std::string& report) {
   constexpr std::chrono::seconds kPatience(6);
   using Clock = std::chrono::steady_clock;
   std::optional<Clock::time_point> failed;
+  Clock::time_point asked = Clock::now();
   while (true) {
     int status = 0;
     const pid_t ended = waitpid(running, &status, WNOHANG);
     if (ended == running) return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (ended < 0 && errno != EINTR) throw_user("mpirun is lost: {}", std::strerror(errno));
-    if (!failed && (asked_to_end || has_outcomes(report))) failed = Clock::now();
+    if (!failed && (must_end || has_outcomes(report))) failed = Clock::now();
+    // What came before there were ranks, mpirun has passed on to none.
+    if (!asked_to_end) asked = Clock::now();
+    if (!must_end && Clock::now() - asked > std::chrono::seconds(1)) {
+      kill(running, SIGUSR1);
+      asked = Clock::now();
+    }
     // Asked to end, it would wait as well.
     if (failed && Clock::now() - *failed > kPatience) {
       kill(running, SIGKILL);
@@ -123,7 +138,9 @@ int await_mpirun(const std::string& report) {
   }
 }
 
-// Starts mpirun, which is terminated when this process is killed and cannot tell it.
+// Starts mpirun, which is terminated when this process is killed and cannot tell it. It does not
+// hear what a terminal sends on Ctrl-C; its ranks, which it starts without the mask, are groups of
+// their own.
 pid_t start_mpirun(const std::vector<char*>& argv) {
   int words[2];  // errno, if the program cannot be run; closed if it can
   if (pipe2(words, O_CLOEXEC) != 0) throw_user("launch: no pipe: {}", std::strerror(errno));
@@ -131,6 +148,10 @@ pid_t start_mpirun(const std::vector<char*>& argv) {
   if (child == 0) {
     if (!at_terminal) setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
+    sigset_t interrupts;
+    sigemptyset(&interrupts);
+    sigaddset(&interrupts, SIGINT);
+    sigprocmask(SIG_BLOCK, &interrupts, nullptr);
     if (getppid() == parent) execvp(argv[0], argv.data());
     const int error = errno;
     if (write(words[1], &error, sizeof error) < 0) _exit(126);
@@ -159,7 +180,8 @@ int run(std::vector<std::string>& line, const std::string& report) {
   action.sa_flags = SA_SIGINFO | SA_RESTART;
   for (int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
   running = start_mpirun(argv);
-  if (asked_to_end) kill(running, SIGTERM);
+  if (asked_to_end && !must_end) kill(running, SIGTERM);
+  if (asked_to_end) must_end = 1;
   return await_mpirun(report);
 }
 
@@ -185,8 +207,9 @@ void launch(const LaunchOptions& options) {
                std::strerror(errno));
   close(file);
   const int status = run(line, report);
-  // What ranks say of each other while all are being ended is not the cause.
-  if (asked_to_end) {
+  // What ranks say of each other while all are being ended is not the cause. If none failed, the
+  // program has ended as it does when it is interrupted.
+  if (asked_to_end && status != 0) {
     std::filesystem::remove(report, error);
     fmt::print(stderr, "error: launch: ended by signal {} ({})\n", int{asked_to_end},
                strsignal(asked_to_end));
@@ -230,7 +253,10 @@ void add_launch_command(CLI::App& app) {
       "the\n"
       "first ranks have one more. A mesh of one device is run by every rank for itself.\n"
       "A rank that dies, and the collective in which the others waited for it, are named, and the\n"
-      "command ends with a status that is not zero.");
+      "command ends with a status that is not zero.\n"
+      "Ctrl-C (or SIGTERM) reaches the ranks as SIGUSR1: cleave train saves and ends, other "
+      "programs\n"
+      "end at once unless they handle it. A second one ends all of them.");
   command->callback([options] { launch(*options); });
 }
 

@@ -48,7 +48,7 @@ Tensor attention_step(const GptConfig& config, const AttentionWeights& w, const 
     if (config.positions != Positions::Rotary) return heads;
     const Shape shape{x.dim(0), 1, x.dim(1), config.head_size() / 2};
     const Tensor at = reshape(cast(step.positions, DType::F32), {x.dim(0), 1, x.dim(1), 1});
-    return rotated(heads, rotary_angle(broadcast_to(at, shape), shape));
+    return rotated(heads, rotary_angle(config, broadcast_to(at, shape), shape));
   };
   const Tensor h = normed(config, x, w.norm, w.norm_bias);
   const Tensor queries = turned(split_heads(linear(config, h, w.q, w.b_q), config.heads));

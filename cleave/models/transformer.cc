@@ -1,6 +1,7 @@
 #include "cleave/models/transformer.h"
 
 #include <cmath>
+#include <numbers>
 
 #include "cleave/core/error.h"
 #include "cleave/models/transformer_parts.h"
@@ -67,8 +68,8 @@ Tensor parts::linear(const GptConfig& config, const Tensor& x, const Tensor& w,
 Tensor parts::normed(const GptConfig& config, const Tensor& x, const Tensor& w,
                      const std::optional<Tensor>& bias) {
   const Tensor weight = in_type(config, w);
-  if (config.norm == NormKind::Rms) return rms_norm(x, weight);
-  return layer_norm(x, weight, in_type(config, *bias));
+  if (config.norm == NormKind::Rms) return rms_norm(x, weight, config.norm_epsilon.value_or(1e-6));
+  return layer_norm(x, weight, in_type(config, *bias), config.norm_epsilon.value_or(1e-5));
 }
 
 Tensor parts::logits_of(const GptConfig& config, const Gpt& params, const Tensor& x) {
@@ -77,10 +78,15 @@ Tensor parts::logits_of(const GptConfig& config, const Gpt& params, const Tensor
   return matmul(h, in_type(config, head));
 }
 
-Tensor parts::rotary_angle(const Tensor& position, const Shape& shape, double base) {
+Tensor parts::rotary_angle(const GptConfig& config, const Tensor& position, const Shape& shape) {
   const auto dim = static_cast<int64_t>(shape.size()) - 1;
-  const Tensor exponent = iota(shape, dim, DType::F32) * (-std::log(base) / shape.back());
-  return position * exp(exponent);
+  const double fall = -std::log(config.rotary_base) / static_cast<double>(shape.back());
+  const Tensor rate = exp(iota(shape, dim, DType::F32) * fall);
+  if (!config.rotary_scaling) return position * rate;
+  const auto [factor, low, high, length] = *config.rotary_scaling;
+  const Tensor turns = rate * (static_cast<double>(length) / (2 * std::numbers::pi));
+  const Tensor left = clip((turns - low) / (high - low), 0, 1);
+  return position * rate * ((1 - left) / factor + left);
 }
 
 Tensor parts::rotated(const Tensor& x, const Tensor& angle) {
@@ -118,6 +124,11 @@ void GptConfig::check() const {
   if (positions == Positions::Rotary && head_size() % 2 != 0)
     throw_user("gpt: heads of size {} can not be turned in pairs; make d / heads even",
                head_size());
+  if (!(rotary_base > 0) || (norm_epsilon && !(*norm_epsilon >= 0)))
+    throw_user("gpt: the base of rotary positions must be positive, and epsilon not negative");
+  if (rotary_scaling && !(rotary_scaling->factor > 0 && rotary_scaling->length > 0 &&
+                          rotary_scaling->low < rotary_scaling->high))
+    throw_user("gpt: rotary scaling takes a positive factor and length, and low below high");
 }
 
 AttentionWeights init_attention(const GptConfig& config, Init& init) {
@@ -162,14 +173,14 @@ Gpt init_gpt(const GptConfig& config, Init& init) {
   return params;
 }
 
-Tensor rotate_by_position(const Tensor& x, double base) {
+Tensor rotate_by_position(const GptConfig& config, const Tensor& x) {
   const Shape shape{x.dim(2), x.dim(3) / 2};
-  return rotated(x, rotary_angle(iota(shape, 0, DType::F32), shape, base));
+  return rotated(x, rotary_angle(config, iota(shape, 0, DType::F32), shape));
 }
 
 Tensor self_attention(const GptConfig& config, const AttentionWeights& w, const Tensor& x) {
   const auto turned = [&](const Tensor& heads) {
-    return config.positions == Positions::Rotary ? rotate_by_position(heads) : heads;
+    return config.positions == Positions::Rotary ? rotate_by_position(config, heads) : heads;
   };
   const auto mix = [](const Tensor& q, const Tensor& k, const Tensor& v) {
     AttentionOptions options;

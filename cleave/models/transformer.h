@@ -1,6 +1,8 @@
 #pragma once
 
+#include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "cleave/models/init.h"
@@ -25,6 +27,14 @@ enum class Positions : uint8_t { Rotary, Learned };
 //   Full        the whole layer; its input is kept
 enum class Remat : uint8_t { None, Selective, Full };
 
+// Longer contexts than a model was first trained for, as Llama 3.1 has it: pairs of features that
+// turn less than `low` times in `length` tokens turn `factor` times as slowly, those that turn more
+// than `high` times are left, and what is between goes over from one to the other.
+struct RotaryScaling {
+  double factor = 8, low = 1, high = 4;
+  int64_t length = 8192;
+};
+
 struct GptConfig {
   int64_t layers = 2;
   int64_t d = 128;       // width
@@ -38,9 +48,12 @@ struct GptConfig {
   NormKind norm = NormKind::Rms;
   FeedForwardKind feed_forward = FeedForwardKind::Gated;
   Positions positions = Positions::Rotary;
-  bool bias = false;                            // of products; layer norms have one too
-  bool tied = false;                            // the head is the embedding
-  std::optional<DType> compute = std::nullopt;  // weights are converted to it before use
+  double rotary_base = 10000;
+  std::optional<RotaryScaling> rotary_scaling = std::nullopt;
+  std::optional<double> norm_epsilon = std::nullopt;  // 1e-6 of RMS norms, 1e-5 of layer norms
+  bool bias = false;                                  // of products; layer norms have one too
+  bool tied = false;                                  // the head is the embedding
+  std::optional<DType> compute = std::nullopt;        // weights are converted to it before use
   Remat remat = Remat::None;
   int64_t remat_every = 1;  // of so many layers the first is subject to `remat`
   // Scores and probabilities of the attention are computed again for the derivative, as flash
@@ -60,6 +73,13 @@ struct GptConfig {
   }
   void check() const;  // throws UserError that names the sizes that do not fit
 };
+
+// A model of Llama's family by its config.json, or by Hugging Face's folder that has it; the batch
+// is 1. Throws UserError, one line with the path and the field, for what `gpt` does not compute:
+// other models, biases, other activations, windows, heads of another size than d / heads, other
+// scalings of positions. `train::llama_names` has the names of the weights.
+GptConfig llama_config(const std::filesystem::path& path);
+GptConfig llama_config_from_json(const std::string& text, const std::string& path);
 
 struct AttentionWeights {
   Tensor norm;                           // [d]
@@ -138,8 +158,9 @@ FeedForwardWeights init_feed_forward(const GptConfig& config, Init& init);
 Tensor self_attention(const GptConfig& config, const AttentionWeights& w, const Tensor& x);
 Tensor feed_forward(const GptConfig& config, const FeedForwardWeights& w, const Tensor& x);
 
-// Turns pairs of features of x [b, h, s, size] by an angle that grows with the position.
-Tensor rotate_by_position(const Tensor& x, double base = 10000);
+// Turns pairs of features of x [b, h, s, size], i and i + size / 2, by an angle that grows with the
+// position.
+Tensor rotate_by_position(const GptConfig& config, const Tensor& x);
 
 struct EncoderBlock {
   Tensor norm1, bias1, qkv, out;  // [d], [d], [d, 3 d], [d, d]

@@ -22,6 +22,6 @@ Tensor logits_of(const GptConfig& config, const Gpt& params, const Tensor& x);
 // Turns pairs of features of x [b, h, s, size] by angles that broadcast to [b, h, s, size / 2].
 Tensor rotated(const Tensor& x, const Tensor& angle);
 // Positions of f32, [..., s, half] along the last dimension -> angles.
-Tensor rotary_angle(const Tensor& position, const Shape& shape, double base = 10000);
+Tensor rotary_angle(const GptConfig& config, const Tensor& position, const Shape& shape);
 
 }  // namespace cleave::models::parts

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <span>
 
 #include "cleave/analyze/memory_classes.h"
 #include "cleave/plan/explain_plan.h"
@@ -59,10 +60,7 @@ class Grouper {
     if (op.seconds <= 0) return;
     CostGroup group{kind_of(op.op), op.name, "", "", 1, op.times, op.seconds * op.times};
     if (!node.results.empty()) group.type = to_string(flat_.result_type(node, 0));
-    for (const PlannedOperand& operand : op.operands)
-      group.layouts += (group.layouts.empty() ? "" : ", ") + spec_text(operand.spec);
-    group.layouts += " ->";
-    for (const ShardingSpec& spec : op.results) group.layouts += " " + spec_text(spec);
+    group.layouts = layouts_text(op);
     add(std::move(group));
   }
 
@@ -156,6 +154,18 @@ std::string words_for(const ShardingSpec& spec) {
 }
 
 }  // namespace
+
+std::string layouts_text(const PlannedOp& op) {
+  constexpr size_t kMostShown = 8;
+  const size_t shown = op.operands.size() > kMostShown ? 3 : op.operands.size();
+  std::string text;
+  for (const PlannedOperand& operand : std::span(op.operands).first(shown))
+    text += (text.empty() ? "" : ", ") + spec_text(operand.spec);
+  if (shown < op.operands.size()) text += fmt::format(", ... ({} in all)", op.operands.size());
+  text += " ->";
+  for (const ShardingSpec& spec : op.results) text += " " + spec_text(spec);
+  return text;
+}
 
 std::vector<CostGroup> cost_groups(const BoundPlan& bound, const MachineProfile& profile) {
   return Grouper(bound, profile).run();

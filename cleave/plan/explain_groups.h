@@ -26,6 +26,11 @@ struct CostGroup {
 // The dearest first; their seconds sum up to the plan's.
 std::vector<CostGroup> cost_groups(const BoundPlan& bound, const MachineProfile& profile);
 
+// In what layouts an op takes its operands and leaves its results; of many operands the first
+// three.
+//   [{"data"}, {}], [{}, {}] -> [{"data"}, {}]
+std::string layouts_text(const PlannedOp& op);
+
 // Arguments of one kind, type and layout that serve alike.
 //
 //   [0].layers[*].attention.q    32 x tensor<4096x4096xbf16>    [{"data"}, {"model"}]

@@ -13,6 +13,7 @@
 #include "cleave/core/near_names.h"
 #include "cleave/core/units.h"
 #include "cleave/graph/flow.h"
+#include "cleave/graph/location.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/plan/apply.h"
 #include "cleave/plan/bound_plan.h"
@@ -198,6 +199,16 @@ std::string reason(const Alternative& chosen, const Alternative& other) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+// " (model.py:41)", if it is known which line of the source an op comes from.
+std::string line_of(const BoundPlan& bound, const std::string& op) {
+  for (size_t i = 0; i < bound.plan.ops.size(); ++i) {
+    if (bound.plan.ops[i].name != op) continue;
+    const std::string line = source_line(bound.flat.node(bound.ops[i].node).location);
+    return line.empty() ? line : " (" + line + ")";
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<Alternative> alternatives(const Plan& plan, const Graph& graph,
@@ -235,13 +246,8 @@ std::string explain_totals(const Plan& plan) {
   if (dearest.size() > 10) dearest.resize(10);
   text += "the dearest ops:\n";
   for (const PlannedOp* op : dearest) {
-    std::string layouts;
-    for (const PlannedOperand& operand : op->operands)
-      layouts += (layouts.empty() ? "" : ", ") + spec_text(operand.spec);
-    layouts += " ->";
-    for (const ShardingSpec& spec : op->results) layouts += " " + spec_text(spec);
     text += fmt::format("  {:>10} {:>5.1f}%  {:<20} {}\n", seconds_text(op->seconds * op->times),
-                        100 * op->seconds * op->times / total, op->name, layouts);
+                        100 * op->seconds * op->times / total, op->name, layouts_text(*op));
   }
   for (const std::string& note : plan.notes) text += "note: " + note + "\n";
   return text;
@@ -265,7 +271,7 @@ std::string explain_plan(const Plan& plan, const Graph& graph, const MachineProf
     text += fmt::format("  {:>10} {:>5.1f}%  x{:<4.0f} {}  {}, {}{}\n{:>28}{}\n",
                         seconds_text(group.seconds), 100 * group.seconds / plan.totals.seconds,
                         group.times, group.what, group.type, group.count > 1 ? "as at " : "at ",
-                        group.example, "", group.layouts);
+                        group.example + line_of(bound, group.example), "", group.layouts);
   }
   text += "\nmemory of a device\n" + to_string(analyze::program_memory(program), program, 10);
   std::string role;
@@ -279,7 +285,7 @@ std::string explain_plan(const Plan& plan, const Graph& graph, const MachineProf
   }
   text += "\nhow matmuls run\n";
   for (const NamedPattern& pattern : named_patterns(bound)) {
-    std::string ops = pattern.ops[0];
+    std::string ops = pattern.ops[0] + line_of(bound, pattern.ops[0]);
     if (pattern.ops.size() > 1) ops += fmt::format(" and {} more", pattern.ops.size() - 1);
     text += fmt::format("  {:<28} {}\n", ops, fmt::join(pattern.names, "; "));
     text += fmt::format("  {:<28} {}{} -> {}\n", "", pattern.types,
@@ -301,8 +307,9 @@ std::string explain_op(const Plan& plan, const Graph& graph, const MachineProfil
   const PlannedOp& planned = plan.ops[place];
   const auto chosen =
       std::find_if(ways.begin(), ways.end(), [](const Alternative& way) { return way.chosen; });
-  std::string text = fmt::format("{}: {}, {} time{} a step, {} ways to run it\n", op, planned.op,
-                                 planned.times, planned.times == 1 ? "" : "s", ways.size());
+  std::string text =
+      fmt::format("{}{}: {}, {} time{} a step, {} ways to run it\n", op, line_of(bound, op),
+                  planned.op, planned.times, planned.times == 1 ? "" : "s", ways.size());
   text += as_planned(bound, profile, place);
   auto describe = [&](const Alternative& way) {
     return fmt::format("{:>10}  {} compute, {} for operands, {} for results, {}\n{:>14}{}\n",

@@ -93,6 +93,10 @@ struct BranchGroup {
   std::vector<double> weights;
 };
 
+// On an argument of the entry: the number of the result that is the same argument of the next step
+// (a state that goes around), so that both have to lie alike. Donated arguments need no such mark.
+inline constexpr const char* kNextAttr = "cleave.next";
+
 struct FormulationOptions {
   std::string entry = "main";
   std::vector<Pin> pins;

@@ -208,7 +208,7 @@ void Formulator::finish_function(NodeId id) {
   const Node& node = graph_.node(id);
   const size_t num_args = out_.argument_versions.size();
   // A donated argument and the result that takes its place lie alike, so that the next step can
-  // begin as this one did.
+  // begin as this one did; so do an argument and the result that the caller says is the next one.
   std::vector<int> taken_from(node.operands.size(), -1);
   donated_.assign(num_args, false);
   for (size_t i = 0; i < num_args && i < function.arg_attrs.size(); ++i) {
@@ -217,6 +217,11 @@ void Formulator::finish_function(NodeId id) {
     if (output >= 0 && output < static_cast<int64_t>(taken_from.size()))
       taken_from[output] = static_cast<int>(i);
     donated_[i] = output >= 0 || attrs.has("jax.buffer_donor");
+  }
+  for (size_t i = 0; i < num_args && i < function.arg_attrs.size(); ++i) {
+    const int64_t next = function.arg_attrs[i].get_int(kNextAttr, -1);
+    if (next >= 0 && next < static_cast<int64_t>(taken_from.size()))
+      taken_from[next] = static_cast<int>(i);
   }
   std::vector<Want> wants;
   for (size_t i = 0; i < node.operands.size(); ++i) {

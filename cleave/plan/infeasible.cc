@@ -172,6 +172,18 @@ Infeasibility explain_infeasible(const Graph& graph, const PlannerOptions& optio
   return why;
 }
 
+std::string Infeasibility::line() const {
+  std::string line;
+  for (char c : text()) {
+    if (c != '\n')
+      line += c;
+    else if (!line.empty())
+      line += "; ";
+  }
+  while (line.ends_with("; ")) line.resize(line.size() - 2);
+  return line;
+}
+
 std::string Infeasibility::text() const {
   std::string text = fmt::format("no plan fits {}\n", limit_text(limit, share, BytesStyle::Limit));
   if (least > limit)

@@ -22,6 +22,7 @@ struct Infeasibility {
   bool has_constraints = false;    // pins or annotations at all
 
   std::string text() const;
+  std::string line() const;  // the same in one, for an error
 };
 Infeasibility explain_infeasible(const Graph& graph, const PlannerOptions& options);
 

@@ -13,6 +13,7 @@
 #include "cleave/runtime/ops_random.h"
 #include "cleave/runtime/ops_reduction.h"
 #include "cleave/runtime/ops_shape.h"
+#include "cleave/runtime/record.h"
 #include "cleave/runtime/stopped.h"
 
 namespace cleave {
@@ -62,6 +63,28 @@ Tensor large_log_gamma(const Tensor& key, const Tensor& a, const Shape& shape, D
     done = done || good;
   }
   return result + log(d);
+}
+
+// The derivative of log z by a, for a sample z of gamma(a) that keeps its place among all samples:
+// -F_a / (z F_z), with F(a, z) the distribution function. With t = z exp(-s) below z, or z exp(s)
+// above it (both integrals add up to 0; the one of the shorter tail is taken), it is the integral
+// of
+//   -+exp(-+a s - z (exp(-+s) - 1)) (log z -+ s - digamma(a))   over s from 0 to infinity,
+// by the double exponential rule s = exp(u - exp(-u)), with u in steps of 0.1: at most 3e-10 of it
+// are left out for a from 1e-4 to 1e6.
+Tensor log_gamma_slope(const Tensor& parameter, const Tensor& log_sample) {
+  constexpr double kStep = 0.1, kFirst = -3.5;
+  constexpr int64_t kPoints = 86;
+  const Tensor u = iota({kPoints}, 0, DType::F64) * kStep + kFirst;
+  const Tensor inner = exp(-u), at = exp(u - inner), weight = at * (inner + 1) * kStep;
+  auto column = [](const Tensor& x) { return expand_dims(cast(x, DType::F64), x.rank()); };
+  const Tensor a = column(parameter), log_z = column(log_sample), z = exp(log_z);
+  const Tensor below = z < maximum(a, 1), sign = where(below, -1.0, 1.0);
+  const Tensor rate = where(below, maximum(a - z, minimum(a, sqrt(a))), maximum(z - a, sqrt(z)));
+  const Tensor s = sign * at / rate;
+  const Tensor density = exp(a * s - z * expm1(minimum(s, 300)));
+  return sum(density * (log_z + s - digamma(a)) * weight, {-1}) *
+         reshape(sign / rate, log_sample.shape());
 }
 
 // Poisson by inversion, for rates up to 10: how many partial sums of probabilities a number
@@ -159,8 +182,12 @@ Tensor log_gamma(const Tensor& key, const Operand& shape_parameter, const Shape&
   // Of a below 1: gamma(a + 1) u^(1 / a).
   const Tensor large = large_log_gamma(select_key(keys, 0), where(small, a + 1, a), shape, drawn);
   const Tensor u = open_unit(select_key(keys, 1), shape, drawn);
-  const Tensor result = where(small, large + log(u) / a, large);
-  return stopped(cast(where(a > 0, result, std::numeric_limits<double>::quiet_NaN()), dtype));
+  const Tensor drawn_log = where(small, large + log(u) / a, large);
+  const Tensor result = stopped(where(a > 0, drawn_log, std::numeric_limits<double>::quiet_NaN()));
+  if (!a.is_traced() && trace_level() == 0) return cast(result, dtype);
+  const Tensor still = stopped(a), slope = cast(log_gamma_slope(still, result), drawn);
+  const Tensor none = (a - still) * stopped(where(is_finite(slope), slope, 0));
+  return cast(result + where(is_finite(none), none, 0), dtype);
 }
 Tensor gamma(const Tensor& key, const Operand& shape_parameter, const Shape& shape, DType dtype) {
   check_real("gamma", dtype);

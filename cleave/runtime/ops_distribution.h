@@ -8,8 +8,9 @@
 
 // Distributions beside those of ops_random.h. Numbers are a function of the key and of the place of
 // an element, whatever the sharding. Parameters are numbers or tensors that broadcast to the shape;
-// derivatives flow to a location and a scale (uniform, normal, gumbel, ... times s plus m), and
-// not through gamma and what is made of it, nor through integers.
+// derivatives flow to a location and a scale (uniform, normal, gumbel, ... times s plus m), and to
+// the parameters of gamma and of what is made of it (implicit reparameterisation, as in JAX: first
+// derivatives only, second ones are 0). None flow through integers.
 namespace cleave {
 
 // Normal, between low and high.

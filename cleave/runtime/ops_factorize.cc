@@ -165,6 +165,40 @@ Tensor parity(const Tensor& swaps, DType dtype) {
 
 std::vector<Tensor> lu_parts(const Tensor& a) { return record(lu_form, {}, {&a, 1}); }
 
+// The value of `exact`, with the derivatives of `smooth`, which differs from it by rounding alone
+// (or is not finite, of a singular matrix).
+Tensor with_derivatives(const Tensor& exact, const Tensor& smooth) {
+  const Tensor none = smooth - stopped(smooth);
+  return exact + where(is_finite(abs(none)), none, 0);
+}
+
+Tensor lu_det(const std::vector<Tensor>& parts) {
+  return prod(diagonal_entries(parts[0]), {-1}) * parity(parts[2], parts[0].dtype());
+}
+
+// The determinant as a function that has derivatives at singular matrices too. With l and the order
+// of rows held still, l^-1 P a is u = [[u1, c], [0, s]], and its determinant is that of u1 times
+// (s - row u1^-1 c), which divides by no s. A matrix with a 0 among the other pivots gets no
+// derivative: adj(a) is 0 if its rank is below n - 1.
+Tensor smooth_det(const Tensor& a, const std::vector<Tensor>& parts) {
+  const int64_t last = a.dim(-1) - 1;
+  const Tensor factors = stopped(parts[0]);
+  const Tensor rows = broadcast_to(expand_dims(parts[1], parts[1].rank()), a.shape());
+  const Tensor permuted = take_along(a, rows, -2);
+  const Tensor u = triangular_solve(factors, permuted, {.unit_diagonal = true});
+  const Tensor pivots = slice_dim(diagonal_entries(factors), -1, 0, last);
+  const Tensor row = all(pivots != 0, {-1}, true);  // [..., 1]
+  const Tensor good = expand_dims(row, row.rank());
+  auto block = [&](int64_t i, int64_t j) {
+    const Tensor from = i == 0 ? slice_dim(u, -2, 0, last) : slice_dim(u, -2, last);
+    return j == 0 ? slice_dim(from, -1, 0, last) : slice_dim(from, -1, last);
+  };
+  const Tensor u1 = where(good, block(0, 0), eye(last, {}, a.dtype()));
+  const Tensor rest = block(1, 1) - matmul(block(1, 0), solve(u1, block(0, 1)));
+  const Tensor whole = lu_det(lu_parts(u1)) * rest(ellipsis, 0, 0);
+  return where(row(ellipsis, 0), whole, 0) * parity(parts[2], a.dtype());
+}
+
 double precision_of(DType dtype) {
   const bool wide = real_part_type(dtype) == DType::F64;
   return wide ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
@@ -230,8 +264,9 @@ Tensor det(const Tensor& a) {
     return at(0, 0) * (at(1, 1) * at(2, 2) - at(1, 2) * at(2, 1)) -
            at(0, 1) * (at(1, 0) * at(2, 2) - at(1, 2) * at(2, 0)) +
            at(0, 2) * (at(1, 0) * at(2, 1) - at(1, 1) * at(2, 0));
-  const std::vector<Tensor> parts = lu_parts(x);
-  return prod(diagonal_entries(parts[0]), {-1}) * parity(parts[2], x.dtype());
+  const bool is_traced = a.size() > 0 && (x.is_traced() || trace_level() != 0);
+  const std::vector<Tensor> parts = lu_parts(is_traced ? stopped(x) : x);
+  return is_traced ? with_derivatives(lu_det(parts), smooth_det(x, parts)) : lu_det(parts);
 }
 
 LogDet slogdet(const Tensor& a) {
@@ -242,13 +277,6 @@ LogDet slogdet(const Tensor& a) {
 }
 
 namespace {
-
-// The value of `exact`, with the derivatives of `smooth`, which differs from it by rounding alone
-// (or is not finite, of a singular matrix).
-Tensor with_derivatives(const Tensor& exact, const Tensor& smooth) {
-  const Tensor none = smooth - stopped(smooth);
-  return exact + where(is_finite(abs(none)), none, 0);
-}
 
 // LAPACK's factors, differentiated in few ops. With r held still, a r^-1 has columns that are
 // orthonormal but for rounding, so Cholesky's factor l of their products is the identity, and

@@ -17,6 +17,8 @@ namespace cleave {
 //   solve([8, 4, 4], [8, 4, 3]) -> [8, 4, 3]     solve([4, 4], [4]) -> [4]
 Tensor solve(const Tensor& a, const Tensor& b);
 Tensor inv(const Tensor& a);
+// Derivatives are the cofactors, of singular matrices too. From 4 x 4 on they are 0, as in JAX, if
+// a pivot before the last one is 0.
 Tensor det(const Tensor& a);
 struct LogDet {
   Tensor sign;    // of complex numbers: sign of absolute value 1

@@ -67,4 +67,16 @@ std::optional<ForeignName> foreign_name(const std::vector<NameRule>& rules,
   return std::nullopt;
 }
 
+std::vector<NameRule> llama_names() {
+  return {
+      {"model.embed_tokens.weight", "embed"},
+      {"model.layers.{i}.input_layernorm.weight", "layers[{i}].attention.norm"},
+      {"model.layers.{i}.self_attn.{m}_proj.weight", "layers[{i}].attention.{m}", true},
+      {"model.layers.{i}.post_attention_layernorm.weight", "layers[{i}].feed_forward.norm"},
+      {"model.layers.{i}.mlp.{m}_proj.weight", "layers[{i}].feed_forward.{m}", true},
+      {"model.norm.weight", "norm"},
+      {"lm_head.weight", "head", true},
+  };
+}
+
 }  // namespace cleave::train

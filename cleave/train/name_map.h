@@ -33,4 +33,13 @@ struct ForeignName {
 std::optional<ForeignName> foreign_name(const std::vector<NameRule>& rules,
                                         const std::string& ours);
 
+// Hugging Face's names of the weights of a Llama (`models::Gpt`). No weights need reordering: both
+// turn the pairs of features i and i + size / 2.
+//
+//   const models::GptConfig config = models::llama_config("Llama-3.2-1B");
+//   models::Init init(0, DType::BF16);
+//   const models::Gpt params = load_safetensors("Llama-3.2-1B", models::init_gpt(config, init),
+//                                               {.names = llama_names(), .convert = true});
+std::vector<NameRule> llama_names();
+
 }  // namespace cleave::train

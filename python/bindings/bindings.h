@@ -30,6 +30,10 @@ void bind_rules(nb::module_& m);
 void bind_machines(nb::module_& m);
 void bind_running(nb::module_& m);
 void bind_discovery(nb::module_& m);
+void bind_tensors(nb::module_& m);
+void bind_transforms(nb::module_& m);
+void bind_flow(nb::module_& m);
+void bind_programs(nb::module_& m);
 
 // A module of Python: a graph that nobody changes.
 struct PyModule {

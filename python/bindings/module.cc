@@ -17,4 +17,8 @@ NB_MODULE(_core, m) {
   bind_machines(m);
   bind_running(m);
   bind_discovery(m);
+  bind_tensors(m);
+  bind_transforms(m);
+  bind_flow(m);
+  bind_programs(m);
 }

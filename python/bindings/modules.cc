@@ -10,6 +10,7 @@
 #include "cleave/graph/text/text.h"
 #include "cleave/graph/value_sharding.h"
 #include "cleave/models/module_source.h"
+#include "cleave/plan/planner.h"
 
 namespace cleave::python {
 namespace {
@@ -23,10 +24,12 @@ PyModule parse(const std::string& text, const std::string& name) {
   return module_of(models::module_of_text(text, name));
 }
 
-// The module with names for the arguments of @main, which plans and messages then use, and layouts
-// that its results are to have: one for each, "" for any.
+// The module with names for the arguments of @main, which plans and messages then use; with layouts
+// that its results are to have, one for each, "" for any; and with the result that is the same
+// argument of the next step, by argument, -1 for none.
 PyModule with_borders(const PyModule& self, const std::vector<std::string>& arguments,
-                      const std::string& mesh, const std::vector<std::string>& results) {
+                      const std::string& mesh, const std::vector<std::string>& results,
+                      const std::vector<int64_t>& next) {
   nb::gil_scoped_release released;
   Graph graph = *self.graph;
   Function* main = graph.find_function("main");
@@ -36,6 +39,10 @@ PyModule with_borders(const PyModule& self, const std::vector<std::string>& argu
   };
   check(arguments.size(), main->arg_types.size(), "arguments");
   check(results.size(), main->result_types.size(), "results");
+  check(next.size(), main->arg_types.size(), "arguments");
+  main->arg_attrs.resize(next.size());
+  for (size_t i = 0; i < next.size(); ++i)
+    if (next[i] >= 0) main->arg_attrs[i].set(plan::kNextAttr, int_attr(next[i], DType::I64));
   const std::vector<ValueId>& values = graph.region(main->body).args;
   for (size_t i = 0; i < arguments.size(); ++i) graph.value(values[i]).name = arguments[i];
   Mesh named = parse_mesh(mesh);
@@ -78,8 +85,9 @@ void bind_modules(nb::module_& m) {
       .def_static("load", &load, "source"_a,
                   "Reads a file of StableHLO text or graph JSON, or a model by name: "
                   "'model:gpt?layers=2'.")
-      .def("with_borders", &with_borders, "arguments"_a, "mesh"_a, "results"_a,
-           "With names for the arguments of @main, and layouts that its results are to have.")
+      .def("with_borders", &with_borders, "arguments"_a, "mesh"_a, "results"_a, "next"_a,
+           "With names for the arguments of @main, layouts that its results are to have, and the "
+           "results that are the same arguments of the next step.")
       .def_prop_ro("meshes",
                    [](const PyModule& self) {
                      std::vector<std::pair<std::string, std::string>> list;

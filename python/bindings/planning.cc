@@ -111,7 +111,7 @@ plan::PlannerResult plan_for_any_mesh(const Graph& graph, const plan::PlannerOpt
         "{}; the clock ended the search after {} s, without a proof that there is none: "
         "give it more time_limit",
         result.reason, how.time_limit);
-  if (how.mesh && solver == "cleave") throw_user("{}", plan::explain_infeasible(graph, how).text());
+  if (how.mesh && solver == "cleave") throw_user("{}", plan::explain_infeasible(graph, how).line());
   throw_user("{}", result.reason);
 }
 

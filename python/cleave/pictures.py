@@ -234,8 +234,15 @@ class Drawing:
 def show(sharding, shape=None, *, mesh=None):
     """A picture of which device holds what: replicas are joined by commas, the parts of a pending sum by its sign.
 
-    `sharding` is a Sharding, or anything that Sharding(mesh, ...) takes. `shape` is that of the tensor, or anything with one.
+    `sharding` is a Sharding, or anything that Sharding(mesh, ...) takes; `shape` is that of the tensor, or anything with one.
+    A Tensor of Cleave and an array of JAX on a mesh have both.
     """
+    if shape is None and hasattr(sharding, "sharding"):
+        layout, shape = sharding.sharding, sharding.shape
+        mesh = getattr(layout, "mesh", None) or getattr(sharding, "mesh", None)
+        if mesh is None:
+            raise _core.UserError("show: it lies on one device, without a mesh")
+        sharding = layout
     if not isinstance(sharding, _core.Sharding):
         if mesh is None:
             raise _core.UserError("show: give a Sharding, or a layout with mesh=")

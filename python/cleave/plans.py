@@ -76,9 +76,8 @@ class Plan:
         return self._core.summary() + self._core.figures()
 
     def __repr__(self):
-        totals = self.data["totals"]
-        module = self.data["module"]
-        return f"<Plan of {module['name'] or module['source'] or 'a module'}: step {totals['step_seconds'] * 1e3:.3f} ms>"
+        name = self.data["module"]["name"] or self.data["module"]["source"] or "a module"
+        return f"<Plan of {name} on {self.data['mesh']} of {self.data['machine']}: step {self.step_seconds * 1e3:.3f} ms>"
 
     def _repr_html_(self):
         from cleave import pictures

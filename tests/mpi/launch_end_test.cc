@@ -1,6 +1,7 @@
 // How `cleave launch` ends when it is asked to, killed, or cannot begin.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pty.h>
 #include <signal.h>
 
 #include <chrono>
@@ -12,11 +13,12 @@ namespace cleave::testing {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Two ranks that sleep under a name of their own.
 struct Sleepers {
-  explicit Sleepers(const std::string& name)
-      : program(write_script(name, "touch \"$0.$OMPI_COMM_WORLD_RANK\"\nsleep 300 & wait")),
+  explicit Sleepers(const std::string& name, const std::string& first = "")
+      : program(write_script(name, first + "touch \"$0.$OMPI_COMM_WORLD_RANK\"\nsleep 300 & wait")),
         log(temp_file(name + "_log")) {
     launcher = fork();
     if (launcher == 0) {
@@ -82,6 +84,69 @@ TEST(LaunchEnd, AKilledLauncherLeavesNoRanks) {
   const Sleepers sleepers("killed");
   kill(sleepers.launcher, SIGKILL);
   EXPECT_TRUE(WIFSIGNALED(sleepers.wait_for_end()));
+  EXPECT_EQ(sleepers.left(), 0);
+}
+
+// A training of two ranks that would go on for long; at a terminal of its own, if it is asked for.
+struct Training {
+  Training(const std::string& name, bool at_terminal)
+      : folder(temp_file(name)), log(temp_file(name + "_log")) {
+    const std::string line =
+        std::string("exec ") + CLEAVE_COMMAND + " launch -n 2 -- cleave train " +
+        "'model:gpt?layers=1&d=16&heads=2&kv_heads=1&hidden=16&length=8' --data " +
+        write_temp(name + "_text", std::string(4096, 'a')) +
+        " --mesh data=2 --plan data --steps 1000000 --batch 4 --keep 1 --out " + folder + " >" +
+        log + " 2>&1";
+    launcher = at_terminal ? forkpty(&terminal, nullptr, nullptr, nullptr) : fork();
+    if (launcher == 0) {
+      if (!at_terminal) setpgid(0, 0);
+      execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
+      _exit(127);
+    }
+    for (int i = 0; i < 2400 && read_file(folder + "/metrics.jsonl").empty(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  ~Training() {
+    if (terminal >= 0) close(terminal);
+    std::filesystem::remove_all(folder);
+    for (const std::string& file : {log, folder + "_text"}) std::filesystem::remove(file);
+  }
+
+  void expect_saved() const {
+    int status = 0;
+    waitpid(launcher, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    EXPECT_THAT(read_file(log), HasSubstr("interrupted and saved at step"));
+    EXPECT_THAT(read_file(log), Not(HasSubstr("error:")));
+    EXPECT_TRUE(std::filesystem::exists(folder + "/checkpoints/latest"));
+  }
+
+  std::string folder, log;
+  int terminal = -1;
+  pid_t launcher = -1;
+};
+
+TEST(LaunchEnd, ATrainingIsSaved) {
+  for (int signal : {SIGINT, SIGTERM}) {
+    const Training training("saved_" + std::to_string(signal), false);
+    kill(training.launcher, signal);
+    training.expect_saved();
+  }
+}
+
+TEST(LaunchEnd, ATrainingAtATerminalIsSaved) {
+  const Training training("saved_at_terminal", true);
+  ASSERT_EQ(write(training.terminal, "\x03", 1), 1);
+  training.expect_saved();
+}
+
+TEST(LaunchEnd, TheSecondSignalEndsWhatIgnoresTheFirst) {
+  const Sleepers sleepers("ignoring", "trap '' USR1\n");
+  kill(sleepers.launcher, SIGINT);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  EXPECT_EQ(waitpid(sleepers.launcher, nullptr, WNOHANG), 0);
+  kill(sleepers.launcher, SIGTERM);
+  EXPECT_EQ(WEXITSTATUS(sleepers.wait_for_end()), 128 + SIGTERM);
   EXPECT_EQ(sleepers.left(), 0);
 }
 

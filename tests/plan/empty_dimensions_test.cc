@@ -35,6 +35,20 @@ TEST(EmptyDimensions, PropagationLeavesThemWhole) {
   EXPECT_EQ(total_size(get_sharding(graph, concatenate.results[0])->dims[0].axes), 4);
 }
 
+// Kernels are priced by the bytes that they read, of which there are none here.
+TEST(EmptyDimensions, AreFusedAndPriced) {
+  const Graph graph = parse_module(R"(
+  func.func @main(%a: tensor<0x3xf32>, %b: tensor<f32>) -> tensor<f32> {
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %0 = stablehlo.reduce(%a init: %zero) applies stablehlo.add across dimensions = [0, 1] : (tensor<0x3xf32>, tensor<f32>) -> tensor<f32>
+    %1 = stablehlo.add %0, %b : tensor<f32>
+    return %1 : tensor<f32>
+  })");
+  PlannerOptions options = options_for("x=4");
+  options.memory = 1 << 20;
+  expect_verified_plans(graph, options);
+}
+
 TEST(EmptyDimensions, PlansAreVerified) {
   const Graph graph = parse_module(kEmpty);
   expect_verified_plans(graph, options_for("x=4"));

@@ -63,6 +63,28 @@ TEST(ManualPlan, TheBodyIsPricedAndVerified) {
   }
 }
 
+// What a device receives of the user's own collectives is counted as of the plan's: an all_reduce is
+// a ring, and of four devices each receives three quarters of it twice.
+TEST(ManualPlan, CollectivesOfTheBodyAreCountedAsRings) {
+  const Graph graph = parse_module(R"(
+  sdy.mesh @mesh = <["x"=4]>
+  func.func @main(%a: tensor<64x32xf32>) -> tensor<16x32xf32> {
+    %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{"x"}, {}]>] out_shardings=[<@mesh, [{}, {}]>] manual_axes={"x"} (%p: tensor<16x32xf32>) {
+      %1 = "stablehlo.all_reduce"(%p) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>, use_global_device_ids}> ({
+      ^bb0(%s: tensor<f32>, %t: tensor<f32>):
+        %2 = stablehlo.add %s, %t : tensor<f32>
+        stablehlo.return %2 : tensor<f32>
+      }) : (tensor<16x32xf32>) -> tensor<16x32xf32>
+      sdy.return %1 : tensor<16x32xf32>
+    } : (tensor<64x32xf32>) -> tensor<16x32xf32>
+    return %0 : tensor<16x32xf32>
+  })");
+  const PlannerResult result = make_plan(graph, options_for("x=4"));
+  ASSERT_TRUE(result.plan);
+  ASSERT_EQ(result.plan->totals.collectives.size(), 1u);
+  EXPECT_EQ(result.plan->totals.collectives[0].bytes, 2 * 16 * 32 * 4 * 3 / 4);
+}
+
 TEST(ManualPlan, AnotherMeshIsRefused) {
   const Graph graph = parse_module(by_hand("\"x\"=2", ""));
   EXPECT_THAT(error_of([&] { make_plan(graph, options_for("x=4")); }),

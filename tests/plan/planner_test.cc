@@ -231,6 +231,35 @@ TEST(Planner, ALoopCarriesOneLayout) {
   expect_priced_alike(setup, plan);
 }
 
+// Of 10 rows over 4 devices the last has one: good for a plan, and not for an argument of JAX.
+TEST(Planner, BordersMayBeAskedToBeEven) {
+  const char* text = R"(
+  func.func @main(%x: tensor<10x4096xf32>, %w: tensor<4096x4096xf32>) -> tensor<10x4096xf32> {
+    %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<10x4096xf32>, tensor<4096x4096xf32>) -> tensor<10x4096xf32>
+    return %0 : tensor<10x4096xf32>
+  })";
+  Case uneven(text, "a=4");
+  uneven.pin("x", "[{\"a\"}, {}]");
+  EXPECT_EQ(spec_of(uneven.plan(), "x"), "[{\"a\"}, {}]");
+  uneven.options.even_borders = true;
+  try {
+    make_plan(uneven.graph, uneven.options);
+    FAIL() << "an uneven pin was taken";
+  } catch (const UserError& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "x: [{\"a\"}, {}] does not divide tensor<10x4096xf32>, and arguments and results are "
+        "to lie in even shards");
+  }
+  Case even(text, "a=5,b=3");
+  even.options.even_borders = true;
+  const Plan plan = even.plan();
+  for (const PlannedValue& value : plan.values)
+    EXPECT_EQ(to_string(value.spec).find("\"b\""), std::string::npos) << value.name;
+  for (const PlannedOperand& result : plan.find_op("return")->operands)
+    EXPECT_EQ(to_string(result.spec).find("\"b\""), std::string::npos);
+}
+
 TEST(Planner, LayersAlikeShareTheirChoices) {
   Case setup(deep(12, 4096, 8192), "data=2,model=4");
   PlannerResult tied = make_plan(setup.graph, setup.options);

@@ -59,6 +59,19 @@ def test_the_text_of_a_picture():
     assert str(cleave.show(("x",), (4,), mesh=Mesh(x=2))).count("|") == 3
 
 
+def test_arrays_are_shown_as_they_lie():
+    import jax
+
+    array = jax.device_put(np.zeros((4, 8)), jax.NamedSharding(jax.make_mesh((2, 4), ("x", "y")), jax.P("x", "y")))
+    wanted = str(cleave.show(Sharding(Mesh(x=2, y=4), ("x", "y")), (4, 8)))
+    assert str(cleave.show(array)) == wanted
+    tensor = cleave.asarray(np.zeros((4, 8)))
+    with pytest.raises(UserError, match="one device"):
+        cleave.show(tensor)
+    assert str(cleave.show(tensor.shard(Mesh(x=2, y=4), cleave.P("x", "y")))) == wanted
+    assert tensor.shard(Mesh(x=2, y=4), Sharding(Mesh(x=2, y=4), ("x", "y"))).mesh == Mesh(x=2, y=4)
+
+
 @pytest.mark.parametrize("shape", [(), (7,), (5, 4), (4, 3, 5), (3, 4, 2, 5)])
 def test_every_element_is_drawn_once(shape):
     """The boxes of a drawing, without those behind them, are the distinct shards; their titles name every device once."""

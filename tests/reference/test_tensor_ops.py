@@ -246,6 +246,18 @@ def det(a, b, c):
     return [jnp.linalg.det(a), *jnp.linalg.slogdet(a), jnp.linalg.det(b), *jnp.linalg.slogdet(b), jnp.linalg.det(c)]
 
 
+def det_singular(a, b, c, d, e):
+    def moved(x, at):
+        return jnp.array(at, f32) + (x - lax.stop_gradient(x))
+
+    whole = jnp.linalg.det(e)
+    return [jnp.linalg.det(moved(a, [[4, 2, 1, 3], [1, 3, -1, 2], [4, 2, 1, 3], [2, 0, 5, 1]])),
+            jnp.linalg.det(moved(b, [[2, 1, 3, 4], [0, 3, 1, 2], [0, 0, 5, 1], [0, 0, 0, 0]])),
+            jnp.linalg.det(moved(c, [[4, 2, 1, 3], [4, 2, 1, 3], [1, 3, 2, 2], [1, 3, 2, 2]])),
+            jnp.linalg.det(moved(d, [[0, 2, 1, 3], [0, 3, 1, 2], [0, 1, 5, 1], [0, 1, 1, 4]])),
+            whole ** 2 + jnp.sin(whole)]
+
+
 def svd(a, b):
     u, s, v = jnp.linalg.svd(a, full_matrices=False)
     wide = jnp.linalg.svd(b, full_matrices=False)[1]
@@ -382,7 +394,7 @@ def interpolate(x):
 
 REFERENCE |= {
     "solve": solve,
-    "det": det,
+    "det": det, "det_singular": det_singular,
     "qr": lambda a, b, c: [*jnp.linalg.qr(a), *jnp.linalg.qr(b)],
     "qr_full": lambda a, b: [*jnp.linalg.qr(a, "complete"), *jnp.linalg.qr(b), *jnp.linalg.qr(b, "complete")],
     "svd": svd,
@@ -479,6 +491,15 @@ def test_has_its_distribution(folder, name):
     rows = np.load(folder / f"drawn_{name}.npy")
     if name != "cauchy":
         assert abs(np.corrcoef(rows[:-1].ravel(), rows[1:].ravel())[0, 1]) < 0.025
+
+
+def test_gamma_has_the_derivative_of_jax(folder):
+    """By its parameter, as an implicit function of the sample."""
+    a, sample, slope = (np.load(folder / f"gamma_slope_{part}.npy") for part in ("parameter", "sample", "slope"))
+    assert a.dtype == sample.dtype == np.float64 and a.min() < 2e-3 and a.max() > 9e3 and a.size > 500
+    normal = sample > 1e-290  # JAX divides by the sample
+    np.testing.assert_allclose(slope[normal], lax.random_gamma_grad(a, sample)[normal], rtol=1e-8)
+    assert normal.mean() > 0.8 and np.isfinite(slope).all()
 
 
 @pytest.mark.parametrize("name", DISCRETE)

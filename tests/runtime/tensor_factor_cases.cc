@@ -1,3 +1,4 @@
+#include "cleave/transforms/flow.h"
 #include "tensor_cases.h"
 
 namespace cleave {
@@ -9,6 +10,8 @@ Tensor strong(const Tensor& x) { return x + eye(x.dim(-1)) * 5; }
 Tensor turned(const Tensor& vectors) {
   return vectors * sign(vectors(ellipsis, slice(0, 1), slice()));
 }
+// The value of `at`, with the derivatives of x.
+Tensor moved(const Tensor& x, const Tensor& at) { return at + (x - stop_gradient(x)); }
 
 }  // namespace
 
@@ -28,6 +31,24 @@ std::vector<Case> factor_cases() {
          const LogDet five = slogdet(x[0]), three = slogdet(x[1]);
          return Results{det(x[0]),  five.sign,    five.logabs, det(x[1]),
                         three.sign, three.logabs, det(x[2])};
+       },
+       4000,
+       true},
+      // Two equal rows, a last pivot of 0, two pairs of equal rows, a column of zeros, and a matrix
+      // that is not singular; then a product, whose derivative is that of a function of cofactors.
+      {"det_singular",
+       {f32({4, 4}), f32({4, 4}), f32({4, 4}), f32({4, 4}), f32({3, 5, 5})},
+       [](Args x) {
+         const Tensor equal =
+             tensor({{4., 2., 1., 3.}, {1., 3., -1., 2.}, {4., 2., 1., 3.}, {2., 0., 5., 1.}});
+         const Tensor last =
+             tensor({{2., 1., 3., 4.}, {0., 3., 1., 2.}, {0., 0., 5., 1.}, {0., 0., 0., 0.}});
+         const Tensor pairs =
+             tensor({{4., 2., 1., 3.}, {4., 2., 1., 3.}, {1., 3., 2., 2.}, {1., 3., 2., 2.}});
+         const Tensor column =
+             tensor({{0., 2., 1., 3.}, {0., 3., 1., 2.}, {0., 1., 5., 1.}, {0., 1., 1., 4.}});
+         return Results{det(moved(x[0], equal)), det(moved(x[1], last)), det(moved(x[2], pairs)),
+                        det(moved(x[3], column)), square(det(x[4])) + sin(det(x[4]))};
        },
        4000,
        true},

@@ -258,17 +258,9 @@ TEST_F(Checkpoint, NamesOfOthers) {
     EXPECT_TRUE(identical(actual[i].to_host(), expected[i].to_host())) << leaf_names(model)[i];
 }
 
-// The rules of docs/guide/training.md name every weight of a Llama, as Hugging Face calls them.
+// The rules name every weight of a Llama, as Hugging Face calls them.
 TEST_F(Checkpoint, NamesOfLlama) {
-  const std::vector<NameRule> llama{
-      {"model.embed_tokens.weight", "embed"},
-      {"model.layers.{i}.input_layernorm.weight", "layers[{i}].attention.norm"},
-      {"model.layers.{i}.self_attn.{m}_proj.weight", "layers[{i}].attention.{m}", true},
-      {"model.layers.{i}.post_attention_layernorm.weight", "layers[{i}].feed_forward.norm"},
-      {"model.layers.{i}.mlp.{m}_proj.weight", "layers[{i}].feed_forward.{m}", true},
-      {"model.norm.weight", "norm"},
-      {"lm_head.weight", "head", true},
-  };
+  const std::vector<NameRule> llama = llama_names();
   models::GptConfig config;
   config.layers = 12;
   config.d = 16;

@@ -11,27 +11,35 @@ from cleave._core import UserError
 
 
 def with_module(exported, text):
-    """The same export with another module under it, and without a derivative: that of JAX would run unplanned."""
+    """The same export with another module under it."""
     with jax.interpreters.mlir.make_ir_context():
         module = ir.Module.parse(text)
         artifact = mlir.serialize_portable_artifact(module, stablehlo.get_current_version(), True)
-
-    def no_derivative(_):
-        raise UserError(f"{exported.fun_name}: a planned function has no derivative of its own, since that would run unplanned; "
-                        f"plan the derivative instead: autoshard(jax.value_and_grad({exported.fun_name}), mesh)")
-
-    return dataclasses.replace(exported, mlir_module_serialized=artifact, _get_vjp=no_derivative)
+    return dataclasses.replace(exported, mlir_module_serialized=artifact, _get_vjp=lambda _: refuse_derivative(exported))
 
 
 def callable_of(exported):
-    """The export as a function, which vmap refuses with a way out."""
+    """The export as a function, which derivatives and vmap refuse with a way out."""
     @jax.custom_batching.custom_vmap
-    def call(args, kwargs):
+    def batched(args, kwargs):
         return exported.call(*args, **kwargs)
 
-    @call.def_vmap
+    @batched.def_vmap
     def no_batches(axis_size, in_batched, args, kwargs):
         raise UserError(f"{exported.fun_name}: a planned function is for the sizes that it was planned for; plan the batched "
                         f"one instead: autoshard(jax.vmap({exported.fun_name}), mesh)")
 
+    @jax.custom_jvp
+    def call(args, kwargs):
+        return batched(args, kwargs)
+
+    @call.defjvp
+    def no_derivative(primals, tangents):
+        refuse_derivative(exported)
+
     return call
+
+
+def refuse_derivative(exported):
+    raise UserError(f"{exported.fun_name}: a planned function has no derivative of its own, since that would run unplanned; plan "
+                    f"the derivative instead: autoshard(jax.value_and_grad({exported.fun_name}), mesh)")

@@ -11,7 +11,7 @@ from cleave._core import UserError
 from cleave.jax import applied, layouts
 from cleave.jax.check import check_step
 from cleave.jax.plans import JaxPlan
-from cleave.jax.traced import Leaf, abstract, parameter_names, trace
+from cleave.jax.traced import abstract, parameter_names, trace
 
 FORMS = ("manual", "constraints")
 
@@ -20,14 +20,14 @@ class Options:
     """What is planned, for which machine, under which conditions."""
 
     def __init__(self, machine="default", memory=None, memory_share=None, pins=None, in_shardings=None, out_shardings=None,
-                 honour_layouts=True, form="manual", plan=None, solver="cleave", time_limit=10.0, gap=0.01, trips=1,
+                 honour_layouts=True, tie_state=True, form="manual", plan=None, solver="cleave", time_limit=10.0, gap=0.01, trips=1,
                  every_layout=False, sub_axes=False, apart=False, seed=0, progress=None):
         if form not in FORMS:
             raise UserError(f"autoshard: form '{form}': there are {' and '.join(FORMS)}")
         self.memory = "" if memory is None else memory if isinstance(memory, str) else str(int(memory))
         self.machine, self.memory_share, self.pins = str(machine), memory_share, layouts.Pins(pins)
         self.in_shardings, self.out_shardings, self.honour_layouts = in_shardings, out_shardings, honour_layouts
-        self.form, self.plan, self.progress = form, plan, progress
+        self.tie_state, self.form, self.plan, self.progress = tie_state, form, plan, progress
         self.solver = dict(solver=solver, time_limit=float(time_limit), gap=float(gap), trips=trips, every_layout=every_layout,
                            sub_axes=sub_axes, apart=apart, seed=seed)
 
@@ -92,7 +92,8 @@ class Entry:
         text = layouts.mesh_text(mesh) if not isinstance(mesh, int) else f"x={mesh}"
         wanted = self._result_texts()
         pins = self._pins(mesh, args, kwargs)
-        module = traced.module.with_borders(names, text, wanted)
+        following = next_arguments(self.types, traced) if options.tie_state else [-1] * len(names)
+        module = traced.module.with_borders(names, text, wanted, following)
         if options.plan is not None:
             return _core.read_plan(str(options.plan), module)
         where = dict(devices=mesh) if isinstance(mesh, int) else dict(mesh=text)
@@ -198,12 +199,30 @@ def place(tree, shardings):
 def broadcast(prefix, tree, what):
     """For each leaf of the tree the entry of the prefix that stands above it."""
     is_leaf = lambda x: x is None or isinstance(x, (jax.sharding.PartitionSpec, jax.sharding.Sharding))
+    spread = []
+
+    def take(spec, part):
+        spread.extend([spec] * len(jax.tree.leaves(part)))
     try:
-        spread = jax.tree.map(lambda spec, part: [spec] * len(jax.tree.leaves(part, is_leaf=lambda x: isinstance(x, Leaf))),
-                              prefix, tree, is_leaf=is_leaf)
+        jax.tree.map(take, prefix, tree, is_leaf=is_leaf)
     except ValueError as error:
-        raise UserError(f"autoshard: {what} does not fit the arguments: {str(error).splitlines()[0]}") from None
-    return [spec for part in jax.tree.leaves(spread, is_leaf=lambda x: isinstance(x, list)) for spec in part]
+        raise UserError(f"autoshard: {what} does not fit the tree: {str(error).splitlines()[0]}") from None
+    return spread
+
+
+def next_arguments(types, traced):
+    """For each leaf of the arguments the leaf of the results that takes its place in the next step, or -1: if one of several
+    results, or the only one, is a tree like that of an argument."""
+    results = jax.tree.unflatten(traced.exported.out_tree, list(range(len(traced.results))))
+    parts = list(results) if isinstance(results, (tuple, list)) else [results]
+    look = lambda tree, of: (jax.tree.structure(tree), [of(leaf) for leaf in jax.tree.leaves(tree)])
+    free = [(part, look(part, lambda i: (traced.results[i].shape, traced.results[i].dtype))) for part in parts]
+    following = []
+    for argument in [*types[0], *(types[1][name] for name in sorted(types[1]))]:
+        own = look(argument, lambda leaf: (tuple(leaf.shape), leaf.dtype))
+        found = next((i for i, (_, other) in enumerate(free) if other == own and own[1]), None)
+        following += [-1] * len(own[1]) if found is None else jax.tree.leaves(free.pop(found)[0])
+    return following
 
 
 def mesh_for(core):
@@ -352,6 +371,8 @@ def autoshard(fn, mesh, *, static_argnums=None, static_argnames=None, donate_arg
     in_shardings    layouts of positional arguments, and
     out_shardings   of results, as for jax.jit; None leaves them to the plan
     honour_layouts  arguments that lie on the mesh already stay as they are (True)
+    tie_state       a result that looks like an argument (the same tree of the same shapes) is that argument of the next
+                    step, and lies as it does (True)
     form            "manual": one manual computation, which XLA runs exactly as planned; "constraints": hints on every value,
                     which XLA may follow otherwise
     plan            a plan file to use instead of planning

@@ -98,7 +98,7 @@ def size(number):
 
 def check_step(entry, args, kwargs):
     values = entry.arguments(args, kwargs) if args or kwargs else draw(entry.types)
-    rows = collective_rows(entry.plan, entry.compiled)
+    rows = collective_rows(entry.plan.collectives, entry.compiled)
     differences, count, largest = compare(entry, values)
     made = Check(entry.options.form, rows, memory_of(entry), differences, count, largest)
     if not made.ok:
@@ -106,12 +106,13 @@ def check_step(entry, args, kwargs):
     return made
 
 
-def collective_rows(plan, compiled):
+def collective_rows(planned, compiled):
+    """By kind: the collectives of a plan beside those of a compiled module."""
     rows = {}
 
     def row(kind):
         return rows.setdefault(kind, CollectiveRow(kind))
-    for total in plan.collectives:
+    for total in planned:
         if total["bytes"] > 0:
             of_kind = row(KINDS.get(total["kind"], total["kind"]))
             of_kind.planned_bytes += total["bytes"]
@@ -124,12 +125,16 @@ def collective_rows(plan, compiled):
     return sorted(rows.values(), key=lambda r: -max(r.planned_bytes, r.compiled_bytes))
 
 
+def compiled_memory(compiled):
+    """What a device holds, in bytes."""
+    found = compiled.memory_analysis()
+    return found.argument_size_in_bytes + found.output_size_in_bytes - found.alias_size_in_bytes + found.temp_size_in_bytes
+
+
 def memory_of(entry):
-    found = entry.compiled.memory_analysis()
     memory = entry.plan.data["memory"]
-    arguments = found.argument_size_in_bytes
-    compiled = arguments + found.output_size_in_bytes - found.alias_size_in_bytes + found.temp_size_in_bytes
-    return Memory(memory["arguments"], arguments, memory["peak"], compiled, entry.plan.data["machine"])
+    return Memory(memory["arguments"], entry.compiled.memory_analysis().argument_size_in_bytes, memory["peak"],
+                  compiled_memory(entry.compiled), entry.plan.data["machine"])
 
 
 # ---- results
@@ -140,10 +145,8 @@ def draw(types, seed=1):
     random = np.random.default_rng(seed)
 
     def one(leaf):
-        if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-            keys = jax.random.split(jax.random.key(seed, impl=jax.random.key_impl(jax.ShapeDtypeStruct(leaf.shape, leaf.dtype))),
-                                    max(1, int(np.prod(leaf.shape))))
-            return keys[: int(np.prod(leaf.shape))].reshape(leaf.shape)
+        if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.extended):
+            return draw_keys(leaf, random)
         if jax.dtypes.issubdtype(leaf.dtype, np.integer):
             return random.integers(0, 4, leaf.shape).astype(leaf.dtype)
         if leaf.dtype == bool:
@@ -151,6 +154,17 @@ def draw(types, seed=1):
         return np.asarray(np.abs(random.normal(size=leaf.shape) * 0.1) + 0.01).astype(leaf.dtype)
     parts, keywords = jax.tree.map(one, types)
     return [*parts, *(keywords[name] for name in sorted(keywords))]
+
+
+def draw_keys(leaf, random):
+    """Random keys of the implementation that the dtype names, such as key<fry>."""
+    data = jax.eval_shape(jax.random.key_data, leaf)
+    for impl in ("threefry2x32", "rbg", "unsafe_rbg"):
+        keys = jax.random.wrap_key_data(random.integers(0, 1 << 32, data.shape, np.uint64).astype(np.uint32), impl=impl) \
+            if data.shape[-1] == {"threefry2x32": 2}.get(impl, 4) else None
+        if keys is not None and keys.dtype == leaf.dtype:
+            return keys
+    raise _core.UserError(f"check: random keys of dtype {leaf.dtype} cannot be drawn; give the arguments: check(*args)")
 
 
 def on_one_device(entry, values):

@@ -2,12 +2,17 @@
 
 import dataclasses
 import inspect
+import os
 
 import jax
 from jax import export
+from jax.extend import source_info_util
+from jax.sharding import AxisType, NamedSharding
 
 from cleave import _core
 from cleave._core import UserError
+
+source_info_util.register_exclusion(os.path.dirname(__file__))  # lines of the user's source are wanted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,13 +41,15 @@ class Traced:
 CALLBACKS = ("callback", "debug_print")
 
 
-def abstract(tree):
-    """The tree with shapes and dtypes alone: what the arrays are, not where they lie."""
+def abstract(tree, layouts=False):
+    """The tree with shapes and dtypes alone: what the arrays are, not where they lie. With `layouts`, those on explicit axes
+    of a mesh keep theirs, which is part of their type for JAX."""
     def one(leaf):
-        if isinstance(leaf, jax.ShapeDtypeStruct):
-            return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=getattr(leaf, "weak_type", False))
-        aval = jax.typeof(leaf)
-        return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+        aval = leaf if isinstance(leaf, jax.ShapeDtypeStruct) else jax.typeof(leaf)
+        given = getattr(leaf, "sharding", None)
+        keeps = layouts and isinstance(given, NamedSharding) and AxisType.Explicit in given.mesh.axis_types
+        return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=getattr(aval, "weak_type", False),
+                                    sharding=given if keeps else None)
     return jax.tree.map(one, tree)
 
 
@@ -90,14 +97,27 @@ def trace(jitted, fn, args, kwargs, static):
     """`jitted` is fn under jax.jit with its static and donated arguments; args and kwargs are as the caller has them, with
     static arguments in place; `static` has the positions and names of those."""
     positions, names = static
-    args = [arg if i in positions else abstract(arg) for i, arg in enumerate(args)]
-    kwargs = {name: value if name in names else abstract(value) for name, value in kwargs.items()}
+    given = args, kwargs
+
+    def typed(layouts):
+        args, kwargs = given
+        return ([arg if i in positions else abstract(arg, layouts) for i, arg in enumerate(args)],
+                {name: value if name in names else abstract(value, layouts) for name, value in kwargs.items()})
+    args, kwargs = typed(layouts=False)
     roots = parameter_names(fn, len(args))
     dynamic = [(roots[i], arg) for i, arg in enumerate(args) if i not in positions]
     dynamic += [(name, kwargs[name]) for name in sorted(kwargs) if name not in names]
     arguments = leaves_of([root for root, _ in dynamic], [tree for _, tree in dynamic])
     refuse_symbolic(arguments)
-    traced = jitted.trace(*args, **kwargs)
+    try:
+        traced = jitted.trace(*args, **kwargs)
+    except Exception:
+        # The function may rely on the layouts that its arguments have, if axes of the mesh are explicit.
+        laid_out = typed(layouts=True)
+        if laid_out == (args, kwargs):
+            raise
+        args, kwargs = laid_out
+        traced = jitted.trace(*args, **kwargs)
     refuse_callbacks(traced.jaxpr)
     exported = export.export(jitted)(*args, **kwargs)
     if exported.ordered_effects or exported.unordered_effects:
@@ -138,7 +158,7 @@ def find_callback(jaxpr):
     for equation in jaxpr.eqns:
         if any(word in equation.primitive.name for word in CALLBACKS):
             return equation
-        for inner in jax.core.jaxprs_in_params(equation.params) if hasattr(jax.core, "jaxprs_in_params") else inner_jaxprs(equation):
+        for inner in inner_jaxprs(equation):
             found = find_callback(inner)
             if found is not None:
                 return found

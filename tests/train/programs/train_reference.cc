@@ -6,6 +6,8 @@
 //   train_reference save FOLDER                  checkpoints, one after another, until it is killed
 //   train_reference check FOLDER                 the step of the latest, if all of it is of that
 //   step
+//   train_reference llama FOLDER                 Hugging Face's folder and tokens.npy -> whole.npy,
+//   steps.npy: logits of whole sequences, and one token after the other
 #include <cstdio>
 #include <filesystem>
 #include <functional>
@@ -181,12 +183,32 @@ int check(const fs::path& folder) {
   return 0;
 }
 
+int run_llama(const fs::path& folder) {
+  models::Init init(0);
+  const models::GptConfig config = models::llama_config(folder);
+  const models::Gpt params =
+      load_safetensors(folder, models::init_gpt(config, init), {.names = llama_names()});
+  const Tensor tokens = Tensor::load(folder / "tokens.npy");
+  models::gpt(config, params, tokens).save(folder / "whole.npy");
+  models::GptCache cache = models::init_cache(
+      config, params, {.batch = tokens.dim(0), .capacity = tokens.dim(1), .skip = {}});
+  std::vector<Tensor> logits;
+  for (int64_t i = 0; i < tokens.dim(1); ++i) {
+    auto [next, after] = models::decode_step(config, params, cache, slice_dim(tokens, 1, i, i + 1));
+    logits.push_back(next);
+    cache = after;
+  }
+  concat(logits, 1).save(folder / "steps.npy");
+  return 0;
+}
+
 int run(const std::vector<std::string>& args) {
   if (args.size() == 4 && args[0] == "optimizer") return run_optimizer(args[1], args[2], args[3]);
   if (args.size() == 3 && args[0] == "schedule") return run_schedule(args[1], std::stoi(args[2]));
   if (args.size() == 3 && args[0] == "copy") return copy(args[1], args[2]);
   if (args.size() == 2 && args[0] == "save") return save_on(args[1]);
   if (args.size() == 2 && args[0] == "check") return check(args[1]);
+  if (args.size() == 2 && args[0] == "llama") return run_llama(args[1]);
   return 2;
 }
 

@@ -1,0 +1,404 @@
+"""autoshard as a function of JAX: arguments of every kind, pins, layouts, refusals."""
+
+import functools
+import json
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+from jax_support import distance
+
+import cleave.jax as cj
+from cleave import InternalError, UserError
+
+MESH = jax.make_mesh((2, 4), ("data", "model"))
+AUTO = jax.make_mesh((2, 4), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+W = jax.random.normal(jax.random.key(0), (64, 128))
+X = jax.random.normal(jax.random.key(1), (16, 64))
+COLUMNS = {"w": P(None, "model")}
+
+
+def mlp(w, x):
+    return jnp.tanh(x @ w).sum(), w * 2
+
+
+def planned(fn=mlp, mesh=MESH, pins=COLUMNS, **options):
+    return cj.autoshard(fn, mesh, machine="h100", pins=pins, **options)
+
+
+def expect_same(step, fn, *args, **kwargs):
+    assert distance(step(*args, **kwargs), fn(*args, **kwargs)) < 1e-5
+    assert step.check(*args, **kwargs).ok
+    assert step.check().ok  # on arguments of its own
+
+
+# ---- arguments
+
+
+@pytest.mark.parametrize("mesh", [MESH, AUTO], ids=["explicit", "auto"])
+def test_positional(mesh):
+    step = planned(mesh=mesh)
+    expect_same(step, mlp, W, X)
+    assert step.plan.layouts == {"w": P(None, "model"), "x": P()}
+    assert step(W, X)[1].sharding.spec == P(None, "model")
+
+
+def test_keywords():
+    step = planned()
+    expect_same(step, mlp, W, x=X)
+    expect_same(step, mlp, w=W, x=X)
+
+
+def test_static_arguments():
+    def fn(w, x, *, mode, scale=2):
+        return (jnp.tanh(x @ w) if mode == "tanh" else x @ w) * scale
+    step = planned(fn, static_argnames=("mode",))
+    expect_same(step, fn, W, X, mode="tanh")
+    expect_same(step, fn, W, X, mode="plain", scale=3)
+
+    def by_number(n, w, x):
+        return x @ w * n
+    step = planned(by_number, static_argnums=0)
+    expect_same(step, by_number, 2, W, X)
+    expect_same(step, by_number, 3, W, X)
+
+
+def test_numbers_and_numpy_arrays():
+    def fn(w, x, rate, count):
+        return w - rate * (x.T @ (x @ w)), count + 1
+    step, wanted = planned(fn), jax.jit(fn)(W, X, 0.2, 4)
+    result = step(np.asarray(W), np.asarray(X), 0.2, 4)
+    assert distance(result, wanted) < 1e-5
+    assert result[1].dtype == wanted[1].dtype and result[1].weak_type == wanted[1].weak_type
+
+
+def test_trees_without_leaves_and_without_arguments():
+    step = planned(lambda t: {"a": t["a"] * 2, "n": None}, pins=None)
+    assert step({"a": X, "n": None})["n"] is None
+    assert (planned(lambda: jnp.arange(8.0), pins=None)() == jnp.arange(8.0)).all()
+
+
+def test_dtypes_and_empty_arrays():
+    def fn(a, b, c, d, e):
+        return a * 2, b + 1, c & True, (d * 2).astype(jnp.bfloat16), d > 0, e.sum(), jnp.zeros((0, 4))
+    step = planned(fn, pins=None)
+    args = (jnp.ones((8, 8), jnp.bfloat16), jnp.ones((8,), jnp.int8), jnp.ones((4, 4), bool), jnp.ones((16,), jnp.float16),
+            jnp.zeros((0, 3)))
+    assert [r.dtype for r in step(*args)] == [r.dtype for r in jax.jit(fn)(*args)]
+    assert step.check().ok
+
+
+def test_random_keys():
+    def fn(x, keys):
+        return jax.vmap(lambda key, row: jax.random.normal(key, row.shape) + row)(keys, x), keys
+    keys = jax.random.split(jax.random.key(5), 16)
+    step = planned(fn, pins={"keys": P("model")})
+    values, same = step(X, keys)
+    assert distance(values, fn(X, keys)[0]) < 1e-6
+    assert same.dtype == keys.dtype and step.plan.layouts["keys"] == P("model")
+    assert step.check().ok
+
+
+def test_arrays_from_outside_scans_and_remat():
+    weights = jax.random.normal(jax.random.key(3), (3, 64, 64)) * 0.1
+
+    def fn(ws, x):
+        @jax.checkpoint
+        def body(h, w):
+            return h + jnp.tanh(h @ w) @ W[:, :64].T, None
+        return jax.value_and_grad(lambda ws: jax.lax.scan(body, x, ws)[0].mean())(ws)
+    step = planned(fn, pins={"ws": P(None, None, "model"), "x": P("data")})
+    expect_same(step, fn, weights, X)
+    assert step.plan.received_bytes > 0
+
+
+@pytest.mark.parametrize("make", [
+    lambda: (lambda w, x: x @ w), lambda: jax.jit(lambda w, x: x @ w), lambda: functools.partial(lambda s, w, x: x @ w, 1)])
+def test_callables(make):
+    assert distance(planned(make())(W, X), X @ W) < 1e-5
+
+
+def test_manual_regions_of_the_user():
+    def fn(w, x):
+        h = jax.shard_map(lambda a, b: jax.lax.psum(a @ b, "model"), mesh=AUTO, in_specs=(P("data", "model"), P("model", None)),
+                          out_specs=P("data", None))(x, w)
+        return jnp.tanh(h).sum()
+    step = planned(fn, mesh=AUTO, pins=None)
+    expect_same(step, lambda w, x: jnp.tanh(x @ w).sum(), W, X)
+
+
+# ---- layouts
+
+
+def test_constraints_of_the_user_hold():
+    def fn(w, x):
+        return jax.lax.with_sharding_constraint(x @ w, NamedSharding(AUTO, P("data", "model"))).sum()
+    step = planned(fn, mesh=AUTO, pins=None)
+    expect_same(step, fn, W, X)
+    assert step.plan.layouts == {"w": P(None, "model"), "x": P("data")}
+    with jax.set_mesh(MESH):
+        step = planned(lambda w, x: jax.sharding.reshard(x @ w, P("data", "model")).sum(), pins=None)
+        assert distance(step(W, X), (X @ W).sum()) < 1e-5
+        assert step.plan.layouts == {"w": P(None, "model"), "x": P("data")}
+
+
+def test_layouts_of_arguments_are_honoured_unless_told_otherwise():
+    w = jax.device_put(W, NamedSharding(MESH, P("model", None)))
+    x = jax.device_put(X, NamedSharding(MESH, P("data", "model")))
+    step = planned(pins=None)
+    step(w, x)
+    assert step.plan.layouts == {"w": P("model"), "x": P("data", "model")}
+    free = planned(pins=None, honour_layouts=False)
+    free(w, x)
+    assert free.plan.layouts == {"w": P(), "x": P()}
+
+
+def test_pins_by_path_and_by_argument():
+    def fn(params, x):
+        return [x @ layer["w"] for layer in params["layers"]], params
+    params = {"layers": [{"w": W}, {"w": W}]}
+    for pattern in ("params/layers/*/w", "layers/*/w", "*w"):
+        step = planned(fn, pins={pattern: P(None, "model")})
+        step(params, X)
+        assert {step.plan.layouts[f"params/layers/{i}/w"] for i in (0, 1)} == {P(None, "model")}
+    step = planned(fn, pins=None, in_shardings=({"layers": [P("data"), None]}, None), out_shardings=(P(None, "model"), None))
+    result = step(params, X)
+    assert step.plan.layouts["params/layers/0/w"] == P("data")
+    assert {r.sharding.spec for r in result[0]} == {P(None, "model")}
+    assert step.check().ok
+
+
+def test_results_that_are_the_next_arguments_lie_like_them():
+    def fn(state, batch):
+        return {k: v + batch.sum() for k, v in state.items()}, batch.mean()
+    step = planned(fn, pins={"state/a": P("data", "model")})
+    state, _ = step({"a": W, "b": W}, X)
+    assert state["a"].sharding.spec == P("data", "model")
+    before = step(state, X)[0]["a"].sharding
+    assert before == state["a"].sharding
+
+
+def test_arguments_elsewhere_are_moved():
+    step = planned()
+    wanted = mlp(W, X)
+    assert distance(step(W, X), wanted) < 1e-5
+    for w in (jax.device_put(W, NamedSharding(MESH, P("data", None))), jax.device_put(W, jax.devices()[3]), np.asarray(W)):
+        assert distance(step(w, X), wanted) < 1e-5
+    assert len(step._entries) == 1
+
+
+def test_other_shapes_are_planned_again():
+    step = planned()
+    for rows in (16, 7, 16, 7):
+        assert distance(step(W, X[:rows]), mlp(W, X[:rows])) < 1e-5
+    assert len(step._entries) == 2
+
+
+def test_place():
+    def fn(state, batch):
+        return jax.tree.map(lambda a: a * 2, state), batch.sum()
+    step, state = planned(fn, pins={"state/w": P("data")}), {"w": W, "x": X}
+    assert step.place(state) is state  # nothing is planned yet
+    step.prepare(jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype), state), X)
+    assert step.place(state)["w"].sharding == NamedSharding(MESH, P("data"))
+    assert step.place(X, argnum="batch").sharding.mesh == MESH
+    placed = step.place(state)
+    assert jax.tree.leaves(step.place(placed))[0] is jax.tree.leaves(placed)[0]
+    with pytest.raises(UserError, match=r"place: no argument has this structure and these shapes \(1 arrays\); there are state"):
+        step.place(W)
+
+
+def test_donated_arguments_are_gone():
+    step = planned(lambda w, x: (w - x.T @ (x @ w) * 1e-3,), donate_argnums=0)
+    (w,) = step(step.place(jnp.array(W)), X)
+    step(w, X)
+    assert w.is_deleted()
+
+
+def test_uneven_sizes():
+    w, x = W[:, :123], X[:13]
+    step = cj.autoshard(lambda w, x: (jnp.tanh(x @ w), w), MESH, machine="h100", memory="56KiB", memory_share=1.0)
+    expect_same(step, lambda w, x: (jnp.tanh(x @ w), w), w, x)
+
+
+def test_a_number_of_devices():
+    step = cj.autoshard(mlp, 8, machine="h100", memory="60KiB", memory_share=1.0)
+    assert distance(step(W, X), mlp(W, X)) < 1e-5
+    assert step.plan.mesh.size == 8 and step.check().ok
+
+
+# ---- plans
+
+
+def test_a_plan_is_saved_and_used_again(tmp_path):
+    step = planned()
+    step(W, X)
+    step.save_plan(tmp_path / "plan.json")
+    again = cj.autoshard(mlp, MESH, plan=tmp_path / "plan.json")
+    assert distance(again(W, X), mlp(W, X)) < 1e-5
+    assert again.plan.layouts == step.plan.layouts
+    with pytest.raises(UserError, match="made for another module"):
+        again(W, X[:8])
+
+
+def test_a_plan_of_an_abstract_mesh():
+    mesh = jax.sharding.AbstractMesh((8, 8), ("data", "model"))
+    made = cj.plan(mlp, W, X, mesh=mesh, machine="h100", pins={"x": P("data")})
+    assert made.in_specs == ((P(), P("data")), {}) or made.in_specs[0][1] == P("data")
+    assert made.step_seconds > 0 and made.memory_bytes > 0
+    with pytest.raises(UserError, match="has no devices"):
+        cj.autoshard(mlp, mesh)(W, X)
+
+
+def test_explanations_name_lines_of_the_source():
+    step = planned()
+    step(W, X)
+    line = mlp.__code__.co_firstlineno + 1
+    assert f"test_jax_autoshard.py:{line}" in step.plan.explain()
+    assert f"dot_general.0 (test_jax_autoshard.py:{line})" in step.plan.explain("dot_general.0")
+
+
+def test_conflicts_name_lines_of_the_source():
+    def fn(w, x):
+        return jax.lax.with_sharding_constraint(w * 2, NamedSharding(AUTO, P()))
+    line = fn.__code__.co_firstlineno + 1
+    with pytest.raises(UserError, match=rf"test_jax_autoshard.py:{line}"):
+        planned(fn, mesh=AUTO, pins=None, memory="30KiB", memory_share=1.0)(W, X)
+
+
+def test_the_form_of_constraints_says_that_it_is_hints():
+    step = planned(form="constraints")
+    assert distance(step(W, X), mlp(W, X)) < 1e-5
+    assert "XLA takes the plan for hints" in str(step.check())
+
+
+def test_check_sets_plan_and_module_side_by_side():
+    step = planned()
+    step(W, X)
+    made = step.check()
+    assert [row.kind for row in made.rows] == ["all-gather"]
+    text = re.sub(r"difference \S+ of", "difference N of", str(made))
+    assert text.splitlines()[:3] == [
+        "ok   2 results are those of the unsharded function; largest difference N of the largest number",
+        "ok   a device receives 6.0 KiB as compiled, 6.0 KiB planned",
+        "       all-gather           planned    6.0 KiB x1      compiled    6.0 KiB x1",
+    ]
+
+
+def test_check_finds_a_program_that_is_not_the_function():
+    """A plan of another function under the same one: results differ, and the check says which."""
+    step = planned(lambda w, x: {"y": x @ w})
+    step(W, X)
+    entry = step._last
+    entry.signature.fn = lambda w, x: {"y": x @ w + 1e-2}
+    with pytest.raises(InternalError, match="1 of 1 results differ: y by"):
+        step.check()
+
+
+def test_check_finds_other_bytes():
+    step = planned()
+    step(W, X)
+    data = json.loads(step.plan._core.json())
+    data["totals"]["collectives"][0]["bytes"] *= 2
+    step.plan.__dict__["data"] = data
+    with pytest.raises(InternalError, match="BAD  a device receives 6.0 KiB as compiled, 12.0 KiB planned"):
+        step.check()
+
+
+# ---- under other transforms
+
+
+def test_inside_jit_and_scan():
+    step = planned()
+    assert distance(jax.jit(lambda w, x: step(w, x)[0] * 2)(W, X), mlp(W, X)[0] * 2) < 1e-5
+    step = planned(lambda w, x: w + x.T @ (x @ w) * 1e-3)
+    result = jax.lax.scan(lambda w, _: (step(w, X), None), W, None, length=2)[0]
+    twice = W + X.T @ (X @ W) * 1e-3
+    assert distance(result, twice + X.T @ (X @ twice) * 1e-3) < 1e-5
+
+
+@pytest.mark.parametrize("use", [
+    lambda step: jax.grad(lambda w: step(w, X)[0])(W),
+    lambda step: jax.grad(jax.jit(lambda w: step(w, X)[0]))(W),
+    lambda step: jax.jvp(lambda w: step(w, X)[0], (W,), (W,)),
+])
+def test_derivatives_are_refused_with_a_way_out(use):
+    with pytest.raises(UserError, match=r"plan the derivative instead: autoshard\(jax.value_and_grad\(mlp\), mesh\)"):
+        use(planned())
+
+
+def test_batching_is_refused_with_a_way_out():
+    with pytest.raises(UserError, match=r"plan the batched one instead: autoshard\(jax.vmap\(mlp\), mesh\)"):
+        jax.vmap(planned(), in_axes=(None, 0))(W, jnp.stack([X, X]))
+
+
+# ---- what users get wrong
+
+
+def callback(w, x):
+    jax.debug.print("{}", x.sum())
+    return x @ w
+
+
+def callback_in_a_loop(w, x):
+    def body(c, _):
+        return jax.pure_callback(np.sin, jax.ShapeDtypeStruct(c.shape, c.dtype), c), None
+    return jax.lax.scan(body, x, None, length=2)[0] @ w
+
+
+@pytest.mark.parametrize("fn, name", [(callback, "debug_print"), (callback_in_a_loop, "pure_callback")])
+def test_callbacks_are_refused_with_their_line(fn, name):
+    line = fn.__code__.co_firstlineno + (1 if fn is callback else 2)
+    with pytest.raises(UserError, match=rf"{name} at test_jax_autoshard.py:{line} calls Python"):
+        planned(fn, pins=None)(W, X)
+
+
+def test_symbolic_sizes_are_refused():
+    (rows,) = jax.export.symbolic_shape("rows")
+    with pytest.raises(UserError, match="x has the symbolic size rows"):
+        cj.plan(mlp, W, jax.ShapeDtypeStruct((rows, 64), jnp.float32), mesh=MESH)
+
+
+@pytest.mark.parametrize("options, said", [
+    (dict(pins={"w": P("nope")}), 'unknown axis "nope"; the mesh is'),
+    (dict(pins={"weights": P("data")}), "pin 'weights': no argument has such a path; there are w, x"),
+    (dict(pins={"w": P("data", None, None)}), "pin 'w' of w: .* is for 3 dimensions or more, and there are 2"),
+    (dict(pins={"w": "data"}), r'"data" is no PartitionSpec; P\("data"\) splits the first dimension'),
+    (dict(pins={"x": P(("data", "model"))}, mesh=jax.make_mesh((3,), ("data",))), "unknown axis|does not divide"),
+    (dict(machine="h1000"), "unknown machine 'h1000'; built in are"),
+    (dict(memory="80 bananas"), "bytes '80 bananas': expected a number"),
+    (dict(memory="10KiB"), "no plan fits 10240 bytes.*is enough"),
+    (dict(memory_share=2.0), "memory_share 2: it must be above 0 and at most 1"),
+    (dict(solver="best"), "solver 'best': there are cleave, mip, heuristic and propagation"),
+    (dict(time_limit=0), "time_limit 0: it must be more than 0 s"),
+    (dict(form="magic"), "form 'magic': there are manual and constraints"),
+    (dict(machin="h100"), "autoshard: got an unexpected keyword argument 'machin'"),
+    (dict(mesh="data=2"), "a jax.sharding.Mesh or a number of devices is needed, not str"),
+    (dict(mesh=0), "0 devices; at least one is needed"),
+    (dict(in_shardings=(P(),)), "in_shardings has 1 entries, and the function was called with 2"),
+    (dict(plan="nowhere.json"), "cannot read 'nowhere.json'"),
+])
+def test_bad_options_get_one_line(options, said):
+    options = dict(machine="h100", mesh=MESH) | options
+    with pytest.raises(UserError, match=said) as error:
+        cj.autoshard(mlp, options.pop("mesh"), **options)(W, X)
+    assert "\n" not in str(error.value).strip()
+
+
+def test_no_plan_before_the_first_call():
+    step = planned()
+    for ask in (lambda: step.plan, step.check):
+        with pytest.raises(UserError, match="mlp was not called yet"):
+            ask()
+
+
+def test_errors_of_the_function_are_the_users_own():
+    with pytest.raises(NameError, match="nothing"):
+        planned(lambda w, x: nothing, pins=None)(W, X)  # noqa: F821
+    step = planned()
+    step(W, X)
+    with pytest.raises(TypeError):
+        step(W, X[:, :3])
