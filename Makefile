@@ -1,5 +1,5 @@
 # Two commands do everything, set-up included: make demo, make test.
-.PHONY: all build demo test check tidy bench soak conformance format setup
+.PHONY: all build demo test check tidy bench soak conformance format setup wheel
 
 BUILD := build/release
 
@@ -19,6 +19,11 @@ demo:
 
 test: build
 	@scripts/test
+
+# The Python package as a manylinux wheel in dist/, tried on a machine without Debian's libraries.
+wheel:
+	@scripts/setup --no-venv
+	@scripts/wheel
 
 # Seconds: the order of the rooms, counts of op names, lengths of functions, public headers, the format.
 check:

@@ -242,9 +242,8 @@ void PlannedFunction::make_plan(int64_t devices) {
         mesh_ ? plan::plan_by(options_.solver, graph_, how) : solve_for_any_mesh(how, devices);
     if (!result.plan) {
       const bool knows_why = mesh_ && options_.solver == "cleave" && !result.cut;
-      throw_user(
-          "autoshard: {}",
-          knows_why ? plan::explain_infeasible(graph_, how).line() : result.reason);
+      throw_user("autoshard: {}",
+                 knows_why ? plan::explain_infeasible(graph_, how).line() : result.reason);
     }
     plan_ = std::move(*result.plan);
     plan_.source = "autoshard";

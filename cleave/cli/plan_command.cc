@@ -5,7 +5,6 @@
 #include <sstream>
 
 #include "cleave/analyze/schedule.h"
-#include "cleave/cli/annotated_mesh.h"
 #include "cleave/cli/commands.h"
 #include "cleave/cli/files.h"
 #include "cleave/cli/interrupt.h"
@@ -23,6 +22,7 @@
 #include "cleave/plan/mesh_search.h"
 #include "cleave/plan/planner.h"
 #include "cleave/plan/solvers.h"
+#include "cleave/spmd/annotated_mesh.h"
 
 namespace cleave::cli {
 namespace {

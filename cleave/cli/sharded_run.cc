@@ -6,7 +6,6 @@
 #include <chrono>
 
 #include "cleave/analyze/program_memory.h"
-#include "cleave/cli/annotated_mesh.h"
 #include "cleave/cli/ranks.h"
 #include "cleave/cli/xla_run.h"
 #include "cleave/compile/executable.h"
@@ -16,6 +15,7 @@
 #include "cleave/rules/pipelines.h"
 #include "cleave/runtime/compare_runs.h"
 #include "cleave/runtime/executor.h"
+#include "cleave/spmd/annotated_mesh.h"
 #include "cleave/spmd/partition.h"
 #include "cleave/spmd/random_shardings.h"
 

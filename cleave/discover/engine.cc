@@ -495,7 +495,7 @@ std::vector<Decision> decide(const Operator& op, const Sample& sample,
   std::vector<std::exception_ptr> errors(rows.size());
   const std::thread::id caller = std::this_thread::get_id();
   auto work = [&] {
-    for (size_t i = next++; i < rows.size(); i = next++) {
+    for (size_t i = next++; i < rows.size() && !options.stop.stop_requested(); i = next++) {
       try {
         decided[i] = RowDecider(op, sample, inputs, worlds, options.worlds.size(), rows[i],
                                 options.seed * 7368787 + i * 15485863)
@@ -516,6 +516,7 @@ std::vector<Decision> decide(const Operator& op, const Sample& sample,
   for (std::thread& thread : threads) thread.join();
   for (const std::exception_ptr& error : errors)
     if (error) std::rethrow_exception(error);
+  if (options.stop.stop_requested()) throw_user("discover {}: stopped", op.name);
   try_again(op, sample, worlds, rows, options, decided);
   std::vector<Decision> all;
   for (auto& part : decided) std::move(part.begin(), part.end(), std::back_inserter(all));

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -82,6 +83,8 @@ struct DiscoverOptions {
   std::vector<InputGenerator> generators = default_generators();
   // Called now and then with the share that is done; may be empty.
   std::function<void(const std::string&, double)> progress;
+  // Ends the work soon, with a UserError.
+  std::stop_token stop = {};
 };
 
 // Every combination of one concrete call, each result decided on its own. The operator runs once

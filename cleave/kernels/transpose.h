@@ -19,11 +19,12 @@ struct VectorOf {
   typedef T Type __attribute__((vector_size(n * sizeof(T))));
 };
 
-// The first or second half of a0 b0 a1 b1 ...
+// The first or second half of a0 b0 a1 b1 ... Vectors go by reference: how they are passed and
+// returned by value depends on the instructions that the compiler may use.
 template <bool second, typename V, int... i>
-V interleave(V a, V b, std::integer_sequence<int, i...>) {
+void interleave(const V& a, const V& b, V& to, std::integer_sequence<int, i...>) {
   constexpr int n = sizeof...(i), start = second ? n / 2 : 0;
-  return __builtin_shufflevector(a, b, (i % 2 * n + start + i / 2)...);
+  to = __builtin_shufflevector(a, b, (i % 2 * n + start + i / 2)...);
 }
 
 // An n x n tile. Each round takes the top bit of the row's number and of the column's, and puts it
@@ -39,8 +40,8 @@ void transpose_tile(const T* from, int64_t from_step, T* to, int64_t to_step) {
   for (int round = 1; round < n; round *= 2) {
 #pragma GCC unroll 16
     for (int i = 0; i < n / 2; ++i) {
-      next[2 * i] = interleave<false>(rows[i], rows[i + n / 2], indices);
-      next[2 * i + 1] = interleave<true>(rows[i], rows[i + n / 2], indices);
+      interleave<false>(rows[i], rows[i + n / 2], next[2 * i], indices);
+      interleave<true>(rows[i], rows[i + n / 2], next[2 * i + 1], indices);
     }
 #pragma GCC unroll 16
     for (int i = 0; i < n; ++i) rows[i] = next[i];

@@ -27,11 +27,21 @@ std::string variable(const char* name) {
   return value ? value : "";
 }
 
-// The place that the user names; beside the program; where the loader looks; where it was built or
-// installed.
+// The folder of the shared library that this code is part of, such as the Python package; that of
+// the program if it is linked into one.
+std::filesystem::path own_folder() {
+  Dl_info found;
+  if (!dladdr(reinterpret_cast<const void*>(&own_folder), &found) || !found.dli_fname) return {};
+  return std::filesystem::path(found.dli_fname).parent_path();
+}
+
+// The place that the user names; beside the program or the library; where the loader looks; where
+// it was built or installed.
 std::vector<std::string> places() {
   if (const std::string named = variable("CLEAVE_MPI_LIBRARY"); !named.empty()) return {named};
   std::vector<std::string> paths;
+  if (const std::filesystem::path folder = own_folder(); folder.is_absolute())
+    paths.push_back(folder / "lib" / kLibrary);
   std::error_code error;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
   if (!error) {

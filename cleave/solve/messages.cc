@@ -17,9 +17,10 @@ const Pack<Real>& pack(const Real* p) {
   return *reinterpret_cast<const Pack<Real>*>(p);
 }
 
+// By reference: how packs are returned by value depends on the instructions that may be used.
 template <class Real>
-Pack<Real> lesser(const Pack<Real>& a, const Pack<Real>& b) {
-  return a < b ? a : b;
+void lower(Pack<Real>& least, const Pack<Real>& other) {
+  least = other < least ? other : least;
 }
 
 template <class Real>
@@ -32,7 +33,7 @@ Real least_lane(const Pack<Real>& v) {
 template <class Real>
 Real least_of(const Real* row, int width) {
   Pack<Real> least = pack(row);
-  for (int s = kLanes; s < width; s += kLanes) least = lesser<Real>(least, pack(row + s));
+  for (int s = kLanes; s < width; s += kLanes) lower<Real>(least, pack(row + s));
   return least_lane<Real>(least);
 }
 
@@ -46,15 +47,16 @@ Real send(const Real* base, int k, const Real* table, int columns, Real* out) {
     Pack<Real> other = least;
     int s = 1;
     for (; s + 1 < k; s += 2) {
-      least = lesser<Real>(pack(row + static_cast<std::size_t>(s) * columns) + base[s], least);
-      other =
-          lesser<Real>(pack(row + static_cast<std::size_t>(s + 1) * columns) + base[s + 1], other);
+      lower<Real>(least, pack(row + static_cast<std::size_t>(s) * columns) + base[s]);
+      lower<Real>(other, pack(row + static_cast<std::size_t>(s + 1) * columns) + base[s + 1]);
     }
-    if (s < k)
-      least = lesser<Real>(pack(row + static_cast<std::size_t>(s) * columns) + base[s], least);
-    least = lesser<Real>(least, other);
+    if (s < k) lower<Real>(least, pack(row + static_cast<std::size_t>(s) * columns) + base[s]);
+    lower<Real>(least, other);
     pack(out + column) = least;
-    floor = column ? lesser<Real>(floor, least) : least;
+    if (column)
+      lower<Real>(floor, least);
+    else
+      floor = least;
   }
   const Real shift = least_lane<Real>(floor);
   for (int column = 0; column < columns; column += kLanes) pack(out + column) -= shift;

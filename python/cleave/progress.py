@@ -9,6 +9,15 @@ logger = logging.getLogger("cleave")
 QUIET_SECONDS = 1.0  # work that takes less shows nothing in a terminal
 
 
+def with_bar(text, width=20):
+    """[=====               ]  25 % relu, of " 25 % relu"; a text without a share stays as it is."""
+    share, sign, rest = text.partition("%")
+    if not sign or not share.strip().isdigit():
+        return text
+    done = width * min(100, int(share)) // 100
+    return f"[{'=' * done}{' ' * (width - done)}] {share.strip():>3} %{rest}"
+
+
 class TerminalLine:
     """One line that is written over, on standard error."""
 
@@ -19,7 +28,7 @@ class TerminalLine:
         seconds = time.monotonic() - self.started
         if seconds < QUIET_SECONDS:
             return
-        line = f"{seconds:5.1f} s  {text}"[:100]
+        line = f"{seconds:5.1f} s  {with_bar(text)}"[:100]
         self.stream.write("\r" + line.ljust(self.width))
         self.stream.flush()
         self.width = len(line)

@@ -156,6 +156,8 @@ def spec_of(value):
         return value
     if isinstance(value, str):
         return P.parse(value)
+    if isinstance(value, _core.Sharding):
+        return P.parse(value.text)
     if is_spec(value):
         entries = [P.open() if "Unconstrained" in type(entry).__name__ else entry for entry in value]
         made = P(*entries)
@@ -183,5 +185,5 @@ def mesh_text(mesh):
 
 
 def mesh_of(text):
-    """What stands for a mesh of this text in Python."""
-    return text or None
+    """The Mesh of this text; None of an empty one."""
+    return _core.Mesh(text) if text else None

@@ -63,8 +63,8 @@ TEST(ManualPlan, TheBodyIsPricedAndVerified) {
   }
 }
 
-// What a device receives of the user's own collectives is counted as of the plan's: an all_reduce is
-// a ring, and of four devices each receives three quarters of it twice.
+// What a device receives of the user's own collectives is counted as of the plan's: an all_reduce
+// is a ring, and of four devices each receives three quarters of it twice.
 TEST(ManualPlan, CollectivesOfTheBodyAreCountedAsRings) {
   const Graph graph = parse_module(R"(
   sdy.mesh @mesh = <["x"=4]>

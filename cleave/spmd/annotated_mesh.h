@@ -5,7 +5,7 @@
 
 #include "cleave/graph/graph.h"
 
-namespace cleave::cli {
+namespace cleave {
 
 // Shardings speak of axes of the module's own mesh; another mesh cannot take its place. Throws
 // UserError if the module has shardings on a mesh that does not fit.
@@ -21,4 +21,4 @@ void require_annotated_mesh(const Graph& graph, const std::function<bool(const M
 // meaning on their own mesh alone.
 void drop_annotations(Graph& graph, const Mesh& mesh);
 
-}  // namespace cleave::cli
+}  // namespace cleave

@@ -1,11 +1,11 @@
-#include "cleave/cli/annotated_mesh.h"
+#include "cleave/spmd/annotated_mesh.h"
 
 #include "cleave/core/error.h"
 #include "cleave/graph/rewrite.h"
 #include "cleave/graph/value_sharding.h"
 #include "cleave/rules/export/export_passes.h"
 
-namespace cleave::cli {
+namespace cleave {
 namespace {
 
 // Calls `visit` with the mesh of every sharding of the module.
@@ -55,4 +55,4 @@ void drop_annotations(Graph& graph, const Mesh& mesh) {
   drop_shardings_and_meshes(graph);
 }
 
-}  // namespace cleave::cli
+}  // namespace cleave
