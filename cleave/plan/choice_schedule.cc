@@ -396,6 +396,31 @@ std::vector<double> ChoiceSchedules::critical_shares(
   return critical;
 }
 
+std::vector<double> ChoiceSchedules::scheduled_shares(const std::vector<int>& choice,
+                                                      const analyze::StreamSchedule& schedule) {
+  constexpr double kNone = -1;
+  std::vector<double> shares(formulation_.demands.size(), kNone);
+  for (const analyze::StreamEvent& event : schedule.events) {
+    if (event.tag < 0) continue;
+    double& share = shares[event.tag];
+    share = std::max(0.0, share) + (event.is_critical ? event.end - event.start : 0);
+  }
+  for (size_t d = 0; d < shares.size(); ++d) {
+    const Demand& demand = formulation_.demands[d];
+    if (shares[d] == kNone) {
+      shares[d] = 1;
+      continue;
+    }
+    const SpecId from = formulation_.spec(demand.version, choice);
+    const SpecId to = demand.copy >= 0 ? formulation_.spec(demand.copy, choice)
+                                       : formulation_.list(demand.list)[choice[demand.decision]];
+    double alone = spill(demand.version, choice);
+    for (const Task& task : steps(from, to, demand.version)) alone += task.seconds;
+    shares[d] = alone > 0 ? std::min(1.0, shares[d] / alone) : 1;
+  }
+  return shares;
+}
+
 std::vector<double> ChoiceSchedules::criticality(const std::vector<int>& choice,
                                                  const analyze::StreamSchedule& schedule,
                                                  bool is_hopeful) const {

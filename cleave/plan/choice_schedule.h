@@ -58,6 +58,11 @@ class ChoiceSchedules {
   // By demand: the share of its reshards that is on the critical chain; -1 if it has none.
   std::vector<double> critical_shares(const analyze::StreamSchedule& schedule) const;
 
+  // By demand: seconds of its reshards on the critical chain, of a second that they take alone; 1 if
+  // it has none. Collectives that run as one take less than alone.
+  std::vector<double> scheduled_shares(const std::vector<int>& choice,
+                                       const analyze::StreamSchedule& schedule);
+
   // By demand: 1 if nothing is computed between the op that makes the value and the one that wants
   // it, 0 if that takes as long as a typical reshard of the schedule.
   std::vector<double> closeness(const std::vector<int>& choice,

@@ -11,8 +11,6 @@
 namespace cleave::plan {
 namespace {
 
-// What a first stage may take, in seconds of two present-day cores.
-constexpr double kFirstStage = 0.15;
 // Seconds that a solve has in any case, or there would be no plan.
 constexpr double kLeast = 0.25;
 // Rounds for more rows beyond the cap.
@@ -197,7 +195,7 @@ solver::Solution LazySolver::solve_once(const solver::Problem& problem,
     how.go_on = [&](const std::vector<int>& choice) {
       return choice.empty() ? insists_ : fits(choice, limit);
     };
-    how.first_effort = solver::default_effort(kFirstStage);
+    how.first_effort = solver::default_effort(first_stage_);
     how.gap = options_.gap;
     how.threads = options_.threads;
     how.workers = workers_;

@@ -63,6 +63,7 @@ Tables::Tables(const Formulation& formulation, Layouts& layouts, Classes classes
   for (const UnaryPart& part : unary_parts_) add_reshards(part, part.weights, unary_);
   check_countable();
   add_bytes();
+  add_tie_breaks();
 }
 
 // What is not forbidden must not look as if it were.
@@ -166,6 +167,45 @@ TableWeights Tables::weigh(const std::vector<ReshardWeights>& by_demand,
   return weights;
 }
 
+TableWeights Tables::weigh(const std::vector<ReshardWeights>& by_demand,
+                           const Likeness& likeness) const {
+  TableWeights weights = weigh(by_demand);
+  weights.like = by_class(likeness.choice);
+  for (const Edge& edge : edges_) weights.savings.emplace_back(edge.parts.size(), 0.0);
+  for (size_t d = 0; d < places_.size(); ++d) {
+    const auto [edge, part] = places_[d];
+    if (part < 0) continue;
+    const Demand& demand = formulation_.demands[d];
+    const ReshardWeights alone{demand.times * formulation_.weight(demand.branch)};
+    const ReshardWeights own = times(alone.seconds, by_demand[d]);
+    const auto most = [&](const ReshardPrice& price) {
+      return likeness.share[d] * std::max(0.0, alone.of(price) - own.of(price));
+    };
+    if (edge >= 0) {
+      weights.savings[edge][part] += most(price(edge, part, weights.like));
+      continue;
+    }
+    const UnaryPart& place = unary_parts_[part];
+    const std::vector<ReshardPrice>& prices = reshards_[place.reshards].prices;
+    const double limit = most(prices[weights.like[place.to] * place.step]);
+    std::vector<double>& unary = weights.unary[place.to];
+    for (size_t c = 0; c < unary.size(); ++c) {
+      const ReshardPrice& price = prices[c * place.step];
+      if (static_cast<int>(c) != weights.like[place.to])
+        unary[c] += std::max(0.0, alone.of(price) - limit - own.of(price));
+    }
+  }
+  return weights;
+}
+
+const ReshardPrice& Tables::price(size_t id, size_t part, const std::vector<int>& choice) const {
+  const Edge& edge = edges_[id];
+  const Part& own = edge.parts[part];
+  const int from = own.swapped ? edge.b : edge.a, to = own.swapped ? edge.a : edge.b;
+  return reshards_[own.reshards]
+      .prices[static_cast<size_t>(choice[from]) * counts_[to] + choice[to]];
+}
+
 void Tables::add_demands() {
   places_.resize(formulation_.demands.size());
   for (size_t d = 0; d < formulation_.demands.size(); ++d) {
@@ -243,10 +283,19 @@ void Tables::fill(size_t id, const TableWeights* weights, const KeptChoices* kep
     const ReshardWeights& own = weights ? weights->parts[id][p] : part.weights;
     const ReshardPrice* prices = reshards_[part.reshards].prices.data();
     const size_t down = part.swapped ? 1 : kb, right = part.swapped ? ka : 1;
+    const bool is_limited = weights && !weights->savings.empty();
     for (size_t i = 0; i < na; ++i) {
-      const ReshardPrice* row = prices + (kept ? (*kept)[edge.a][i] : i) * down;
-      for (size_t j = 0; j < nb; ++j)
-        sum[i * nb + j] += own.of(row[(kept ? (*kept)[edge.b][j] : j) * right]);
+      const size_t a = kept ? (*kept)[edge.a][i] : i;
+      const ReshardPrice* row = prices + a * down;
+      for (size_t j = 0; j < nb; ++j) {
+        const size_t b = kept ? (*kept)[edge.b][j] : j;
+        const ReshardPrice& price = row[b * right];
+        double counted = own.of(price);
+        if (is_limited && (static_cast<int>(a) != weights->like[edge.a] ||
+                           static_cast<int>(b) != weights->like[edge.b]))
+          counted = std::max(counted, part.weights.of(price) - weights->savings[id][p]);
+        sum[i * nb + j] += counted;
+      }
     }
   }
   costs.resize(sum.size());
@@ -379,25 +428,29 @@ std::vector<int64_t> Tables::tie_breaks(ListId list) const {
   return penalties;
 }
 
-solver::Problem Tables::problem(const std::vector<int>& times, std::optional<int64_t> limit,
-                                const TableWeights* weights, const KeptChoices* kept) const {
-  std::vector<std::vector<int64_t>> costs;  // by class and choice
-  for (const std::vector<double>& unary : weights ? weights->unary : unary_) {
-    costs.emplace_back();
-    for (double seconds : unary) costs.back().push_back(units(seconds));
-  }
+void Tables::add_tie_breaks() {
+  for (int count : counts_) ties_.emplace_back(count, 0);
   std::unordered_map<ListId, std::vector<int64_t>> penalties;
   for (const Version& version : formulation_.versions) {
     const auto [it, is_new] = penalties.try_emplace(version.list);
     if (is_new) it->second = tie_breaks(version.list);
-    std::vector<int64_t>& own = costs[classes_.of[version.decision]];
-    for (size_t k = 0; k < own.size(); ++k)
-      if (own[k] < solver::kForbidden) own[k] += it->second[k];
+    std::vector<int64_t>& own = ties_[classes_.of[version.decision]];
+    for (size_t k = 0; k < own.size(); ++k) own[k] += it->second[k];
   }
+}
+
+solver::Problem Tables::problem(const std::vector<int>& times, std::optional<int64_t> limit,
+                                const TableWeights* weights, const KeptChoices* kept) const {
+  const std::vector<std::vector<double>>& unary = weights ? weights->unary : unary_;
   solver::Problem problem;
-  for (size_t c = 0; c < costs.size(); ++c) {
+  for (size_t c = 0; c < unary.size(); ++c) {
+    std::vector<int64_t> costs;
+    for (size_t k = 0; k < unary[c].size(); ++k) {
+      const int64_t cost = units(unary[c][k]);
+      costs.push_back(cost < solver::kForbidden ? cost + ties_[c][k] : cost);
+    }
     solver::ProblemNode node;
-    node.costs = those_kept(costs[c], kept, static_cast<int>(c));
+    node.costs = those_kept(costs, kept, static_cast<int>(c));
     node.usages.assign(node.costs.size(), 0);
     problem.nodes.push_back(std::move(node));
   }
@@ -551,11 +604,13 @@ double Tables::seconds(const std::vector<int>& choice, const TableWeights& weigh
   for (size_t c = 0; c < weights.unary.size(); ++c) total += weights.unary[c][by_class[c]];
   for (size_t e = 0; e < edges_.size(); ++e)
     for (size_t p = 0; p < edges_[e].parts.size(); ++p) {
-      const Part& part = edges_[e].parts[p];
-      const int from = part.swapped ? edges_[e].b : edges_[e].a;
-      const int to = part.swapped ? edges_[e].a : edges_[e].b;
-      const size_t at = static_cast<size_t>(by_class[from]) * counts_[to] + by_class[to];
-      total += weights.parts[e][p].of(reshards_[part.reshards].prices[at]);
+      const Edge& edge = edges_[e];
+      const ReshardPrice& own = price(e, p, by_class);
+      double counted = weights.parts[e][p].of(own);
+      if (!weights.savings.empty() && (by_class[edge.a] != weights.like[edge.a] ||
+                                       by_class[edge.b] != weights.like[edge.b]))
+        counted = std::max(counted, edge.parts[p].weights.of(own) - weights.savings[e][p]);
+      total += counted;
     }
   return total;
 }
