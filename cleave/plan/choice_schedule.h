@@ -80,6 +80,7 @@ class ChoiceSchedules {
   void find_demands();
   void find_seconds();
   void find_silent();
+  void find_nodes(RegionId region);
 
   const Graph& flat_;
   const RegionId body_;
@@ -101,6 +102,8 @@ class ChoiceSchedules {
   std::vector<std::vector<int>> copies_before_;    // by node: demands of copies
   std::vector<std::vector<int>> copies_after_;     // by node
   std::map<uint32_t, std::vector<int>> at_start_;  // by region
+  // By region: the nodes of which a schedule shows anything.
+  std::map<uint32_t, std::vector<NodeId>> nodes_of_;
   std::vector<int> type_of_;                       // by version
   std::vector<bool> is_early_;                     // by value
   std::mutex mutex_;                               // of what follows, and of layouts_

@@ -57,8 +57,8 @@ TableWeights ScheduleRounds::weigh(const std::vector<double>& critical, double i
 // of two sums: with communication hidden, and that of the bound. The many solves that follow are
 // then small.
 void ScheduleRounds::keep_choices(const std::vector<Line>& lines, const ScheduledChoice& first) {
-  constexpr int kSweeps = 12, kAll = 16;
-  constexpr size_t kBest = 12;
+  constexpr int kSweeps = 12, kAll = 18;
+  constexpr size_t kBest = 14;
   const TableWeights hidden = weigh(lines[1].critical, lines[1].inside, lines[1].across);
   const BoundSum streams = work_of_streams();
   const TableWeights bound = tables_.weigh(streams.by_demand, streams.by_op);
@@ -70,6 +70,7 @@ void ScheduleRounds::keep_choices(const std::vector<Line>& lines, const Schedule
   });
   const std::vector<int> own = tables_.by_class(first.choice);
   kept_.assign(own.size(), {});
+  size_t left = 0, all = 0;
   for (size_t c = 0; c < own.size(); ++c) {
     const int count = static_cast<int>(ranks[0][c].size());
     std::vector<bool> is_kept(count, count <= kAll);
@@ -83,11 +84,14 @@ void ScheduleRounds::keep_choices(const std::vector<Line>& lines, const Schedule
     }
     for (int k = 0; k < count; ++k)
       if (is_kept[k]) kept_[c].push_back(k);
+    left += kept_[c].size();
+    all += count;
   }
+  are_few_ = 2 * left < all;
 }
 
 void ScheduleRounds::run(Solve& solve, std::optional<int64_t> limit, bool everything) const {
-  constexpr double kEffort = 0.05, kMost = 0.2;  // seconds of two present-day cores
+  constexpr double kEffort = 0.05, kMost = 0.1;  // seconds of two present-day cores
   PlannerOptions how = options_;
   how.effort = solver::default_effort(everything ? kMost : kEffort);
   if (options_.effort) how.effort = std::min(how.effort, options_.effort);
@@ -289,8 +293,8 @@ void ScheduleRounds::hold(ScheduledChoice& best) {
     Solve solve{best.choice, own_sum(best, hides)};
     const double own = tables_.seconds(best.choice, solve.weights);
     const auto gain = [&] { return 1 - tables_.seconds(solve.choice, solve.weights) / own; };
-    run(solve, options_.memory, false);
-    const bool everything = solve.solution.feasible && gain() < kNear;
+    if (are_few_) run(solve, options_.memory, false);
+    const bool everything = !are_few_ || (solve.solution.feasible && gain() < kNear);
     if (everything) run(solve, options_.memory, true);
     const double better = gain();
     note(solve, everything);
@@ -318,8 +322,10 @@ double ScheduleRounds::finish(ScheduledChoice& best, double slack) {
       hold(best);
       return;
     }
-    for (Solve& solve : solves)  // a bound for all memory is one for less
-      for (bool everything : {false, true}) run(solve, std::nullopt, everything);
+    for (Solve& solve : solves) {  // a bound for all memory is one for less
+      if (are_few_) run(solve, std::nullopt, false);
+      run(solve, std::nullopt, true);
+    }
   });
   double bound = 0;
   for (size_t i = 0; i < sums.size(); ++i) {

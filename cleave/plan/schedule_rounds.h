@@ -128,6 +128,7 @@ class ScheduleRounds {
   PlannerStats& stats_;
   std::vector<int> times_;
   KeptChoices kept_;
+  bool are_few_ = false;  // the kept ones: a look among them first saves time
   // Sums that were solved: their weights, and seconds that no choice takes less than.
   std::vector<std::pair<TableWeights, double>> models_;
 };
