@@ -235,12 +235,12 @@ class StretchLayer {
   std::vector<double> chain_;    // by task: the longest chain that begins with it
   int computing_ = 0;
   int left_ = 0;
-  std::vector<bool> begun_;              // by number
-  int front_ = 0;                        // the first number that has not begun
-  double ahead_ = 0;                     // bytes that were made larger for ops that have not begun
-  std::vector<double> given_back_;       // by number: bytes that are not ahead once it begins
-  Least<int> later_;                     // ready, by number
-  Least<double> near_;                   // ready within the window, the longest chain first
+  std::vector<bool> begun_;         // by number
+  int front_ = 0;                   // the first number that has not begun
+  double ahead_ = 0;                // bytes that were made larger for ops that have not begun
+  std::vector<double> given_back_;  // by number: bytes that are not ahead once it begins
+  Least<int> later_;                // ready, by number
+  Least<double> near_;              // ready within the window, the longest chain first
   std::array<Ready, kNumStreams> growing_, steady_;
   std::array<Running, kNumStreams> running_;
   size_t computing_event_ = 0;  // of what is being computed

@@ -28,15 +28,16 @@ class TableStore {
     return {rows, columns};
   }
 
-  void fill(AlignedVector<double>& tables) const {
-    tables.assign(size_, kBig);
+  template <class Real>
+  void fill(AlignedVector<Real>& tables) const {
+    tables.assign(size_, static_cast<Real>(kBig));
     for (const auto& [hash, list] : found_)
       for (const Known& known : list) {
-        double *rows = &tables[known.rows], *columns = &tables[known.columns];
+        Real *rows = &tables[known.rows], *columns = &tables[known.columns];
         const int ka = known.ka, kb = known.kb;
         for (int s = 0; s < ka; ++s)
           for (int t = 0; t < kb; ++t)
-            rows[s * padded(kb) + t] = real_cost(known.edge->cost[s * kb + t]);
+            rows[s * padded(kb) + t] = static_cast<Real>(real_cost(known.edge->cost[s * kb + t]));
         for (int t = 0; t < kb; ++t)
           for (int s = 0; s < ka; ++s) columns[t * padded(ka) + s] = rows[s * padded(kb) + t];
       }
@@ -101,7 +102,8 @@ void fold_edge(const ReducedEdge& edge, int a, int b, Model& model) {
   }
 }
 
-void build_arcs(const Reduction& reduction, const std::vector<int>& index, Model& model) {
+void build_arcs(const Reduction& reduction, const std::vector<int>& index, Precision precision,
+                Model& model) {
   struct Half {
     int from, to;
     std::size_t table;
@@ -123,7 +125,6 @@ void build_arcs(const Reduction& reduction, const std::vector<int>& index, Model
     halves.push_back({b, a, columns, next});
     model.entries += static_cast<double>(TableStore::entries(ka, kb) + TableStore::entries(kb, ka));
   }
-  store.fill(model.tables);
   std::vector<int> sorted(halves.size());
   std::iota(sorted.begin(), sorted.end(), 0);
   std::sort(sorted.begin(), sorted.end(), [&halves](int p, int q) {
@@ -137,6 +138,11 @@ void build_arcs(const Reduction& reduction, const std::vector<int>& index, Model
     ++model.first_arc[halves[h].from + 1];
   }
   std::partial_sum(model.first_arc.begin(), model.first_arc.end(), model.first_arc.begin());
+  if (precision == Precision::Single) {
+    store.fill(model.tables_float);
+    return;
+  }
+  store.fill(model.tables);
   model.tables_float.assign(model.tables.begin(), model.tables.end());
 }
 
@@ -184,12 +190,12 @@ void build_times(const Reduction& reduction, const std::function<bool()>& expire
 }  // namespace
 
 Model build_model(const Reduction& reduction, const std::vector<std::int64_t>& order,
-                  const std::function<bool()>& expired) {
+                  const std::function<bool()>& expired, Precision precision) {
   Model model;
   build_nodes(reduction, order, model);
   std::vector<int> index(reduction.nodes().size(), -1);
   for (int i = 0; i < model.n; ++i) index[model.root[i]] = i;
-  build_arcs(reduction, index, model);
+  build_arcs(reduction, index, precision, model);
   build_times(reduction, expired, model);
   return model;
 }
