@@ -58,8 +58,8 @@ class ChoiceSchedules {
   // By demand: the share of its reshards that is on the critical chain; -1 if it has none.
   std::vector<double> critical_shares(const analyze::StreamSchedule& schedule) const;
 
-  // By demand: seconds of its reshards on the critical chain, of a second that they take alone; 1 if
-  // it has none. Collectives that run as one take less than alone.
+  // By demand: seconds of its reshards on the critical chain, of a second that they take alone; 1
+  // if it has none. Collectives that run as one take less than alone.
   std::vector<double> scheduled_shares(const std::vector<int>& choice,
                                        const analyze::StreamSchedule& schedule);
 
@@ -104,9 +104,9 @@ class ChoiceSchedules {
   std::map<uint32_t, std::vector<int>> at_start_;  // by region
   // By region: the nodes of which a schedule shows anything.
   std::map<uint32_t, std::vector<NodeId>> nodes_of_;
-  std::vector<int> type_of_;                       // by version
-  std::vector<bool> is_early_;                     // by value
-  std::mutex mutex_;                               // of what follows, and of layouts_
+  std::vector<int> type_of_;    // by version
+  std::vector<bool> is_early_;  // by value
+  std::mutex mutex_;            // of what follows, and of layouts_
   struct HashSteps {
     size_t operator()(const std::tuple<SpecId, SpecId, int>& key) const {
       const auto [from, to, type] = key;

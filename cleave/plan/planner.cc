@@ -156,6 +156,7 @@ class Planning {
       const PlannerOptions brief = briefly();
       LazySolver low(*tables_, brief, clock_, stats());
       low.give_up_early();
+      if (shortens()) low.work_alone();
       solver::Solution found = low.run(first, start(known.within_rung), choice);
       times = low.times();
       if (found.feasible) {
@@ -170,6 +171,7 @@ class Planning {
     const PlannerOptions how = apart_follows ? briefly() : options_;
     LazySolver solver(*tables_, how, clock_, stats());
     solver.look_at(times);
+    if (shortens() && times.empty()) solver.work_alone();
     solution_ = solver.run(options_.memory, start(known.within_limit), choice);
     times_ = solver.times();
     if (!solution_.feasible) return;

@@ -36,6 +36,17 @@ struct ReshardWeights {
     return seconds * price.seconds + local * price.local + inside * price.inside +
            across * price.across;
   }
+  ReshardWeights& operator+=(const ReshardWeights& other) {
+    seconds += other.seconds;
+    local += other.local;
+    inside += other.inside;
+    across += other.across;
+    return *this;
+  }
+  friend ReshardWeights operator*(double count, const ReshardWeights& weights) {
+    return {count * weights.seconds, count * weights.local, count * weights.inside,
+            count * weights.across};
+  }
 };
 
 // How much everything counts in a Problem, in place of once: made by Tables::weigh, for its Tables

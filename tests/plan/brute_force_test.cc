@@ -136,8 +136,8 @@ TEST(BruteForce, MergingLosesNothingOnChains) {
   }
 }
 
-// Reshards of one choice count as they are weighed. Others save no more than those do, and a Problem
-// with such weights is the sum that `seconds` says it is.
+// Reshards of one choice count as they are weighed. Others save no more than those do, and a
+// Problem with such weights is the sum that `seconds` says it is.
 TEST(BruteForce, WhatIsUnlikeAChoiceSavesNoMore) {
   std::mt19937 random(11);
   std::uniform_real_distribution<double> share(0, 1);
@@ -175,7 +175,8 @@ TEST(BruteForce, WhatIsUnlikeAChoiceSavesNoMore) {
       EXPECT_LE(seconds, o.tables.seconds(choice, bare) * (1 + 1e-12));
       EXPECT_LE(alone - seconds, saved + 1e-12);
       const double cost = static_cast<double>(solver::evaluate(problem, choice).cost) * kCostUnit;
-      EXPECT_NEAR(cost, seconds, 4 * kCostUnit * static_cast<double>(o.formulation.versions.size()));
+      EXPECT_NEAR(cost, seconds,
+                  4 * kCostUnit * static_cast<double>(o.formulation.versions.size()));
     }
   }
 }
