@@ -23,6 +23,11 @@ solver::Solution LazySolver::run(std::optional<int64_t> limit, const std::vector
   const std::uint64_t whole =
       options_.effort ? options_.effort : solver::default_effort(options_.time_limit);
   std::vector<int> best = known;
+  for (size_t c = 0; kept_ && c < known.size(); ++c) {
+    std::vector<int>& kept = (*kept_)[c];
+    const auto at = std::lower_bound(kept.begin(), kept.end(), known[c]);
+    if (at == kept.end() || *at != known[c]) kept.insert(at, known[c]);
+  }
   solver::Int128 bound = 0;  // of any round: those to come have more rows
   int late = 0;
   while (true) {
@@ -63,7 +68,7 @@ solver::Solution LazySolver::run(std::optional<int64_t> limit, const std::vector
 }
 
 solver::Problem LazySolver::problem(std::optional<int64_t> limit) const {
-  return tables_.problem(times_, limit, weights_, kept_);
+  return tables_.problem(times_, limit, weights_, kept_ ? &*kept_ : nullptr);
 }
 
 std::vector<int> LazySolver::to_strategies(std::vector<int> choice) const {

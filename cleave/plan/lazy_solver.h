@@ -45,8 +45,8 @@ class LazySolver {
   void work_alone() { workers_ = 1; }
   // What a first stage may take, in seconds of two present-day cores.
   void begin_with(double seconds) { first_stage_ = seconds; }
-  // Among these choices alone, of which `known` has to be one: the bound is then one for them.
-  void look_among(const KeptChoices& kept) { kept_ = &kept; }
+  // Among these choices and those of `known` alone: the bound is then one for them.
+  void look_among(KeptChoices kept) { kept_ = std::move(kept); }
 
  private:
   static constexpr double kFirstStage = 0.15;
@@ -75,7 +75,7 @@ class LazySolver {
   int workers_ = 2;
   double first_stage_ = kFirstStage;
   bool insists_ = false;  // all of the effort goes into finding anything
-  const KeptChoices* kept_ = nullptr;
+  std::optional<KeptChoices> kept_;
 };
 
 }  // namespace cleave::plan

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "cleave/analyze/kernels.h"
+#include "cleave/plan/lazy_solver.h"
 #include "cleave/plan/planner.h"
 #include "cleave/plan/tables.h"
 #include "models.h"
@@ -179,6 +180,31 @@ TEST(BruteForce, WhatIsUnlikeAChoiceSavesNoMore) {
                   4 * kCostUnit * static_cast<double>(o.formulation.versions.size()));
     }
   }
+}
+
+// A solve among some choices begins with a known one that is not among them.
+TEST(BruteForce, WhatIsKnownIsLookedAt) {
+  const Opened o(mlp(1024, 512, 2048, 512), "x=8");
+  PlannerOptions options;
+  const Stopwatch clock;
+  PlannerStats stats;
+  std::vector<int> best;
+  const solver::Solution all =
+      LazySolver(o.tables, options, clock, stats).run(std::nullopt, {}, best);
+  ASSERT_TRUE(all.feasible);
+  KeptChoices kept;  // all but the best one of each
+  for (size_t d = 0; d < best.size(); ++d) {
+    kept.emplace_back();
+    for (int c = 0; c < o.formulation.decisions[d].count; ++c)
+      if (c != best[d] || o.formulation.decisions[d].count == 1) kept.back().push_back(c);
+  }
+  LazySolver some(o.tables, options, clock, stats);
+  some.look_among(kept);
+  std::vector<int> choice;
+  const solver::Solution found = some.run(std::nullopt, o.tables.by_class(best), choice);
+  ASSERT_TRUE(found.feasible);
+  EXPECT_EQ(found.cost, all.cost);
+  EXPECT_EQ(choice, best);
 }
 
 }  // namespace
