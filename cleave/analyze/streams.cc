@@ -1,9 +1,11 @@
 #include "cleave/analyze/streams.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <queue>
 #include <set>
 #include <span>
 #include <unordered_map>
@@ -51,6 +53,9 @@ class StretchLayer {
     double end = 0;
     double pace = 1;  // seconds for a second of work
   };
+  template <class Key>
+  using Least = std::priority_queue<std::pair<Key, int>, std::vector<std::pair<Key, int>>,
+                                    std::greater<std::pair<Key, int>>>;
   // Collectives that could start, by first use and place.
   using Ready = std::set<std::pair<int, int>>;
 
@@ -99,7 +104,7 @@ class StretchLayer {
     if (task.seconds <= 0)
       finish(id);
     else if (task.stream == Stream::Compute)
-      later_.insert({ordinal_[id], id});
+      later_.emplace(ordinal_[id], id);
     else
       (grows(id) ? growing_ : steady_)[static_cast<size_t>(task.stream)].insert(
           {first_use_[id], id});
@@ -128,14 +133,14 @@ class StretchLayer {
   void start_compute(double now) {
     Running& running = running_[static_cast<size_t>(Stream::Compute)];
     if (!running.tasks.empty()) return;
-    while (!later_.empty() && later_.begin()->first < front_ + window_) {
-      const int id = later_.begin()->second;
-      later_.erase(later_.begin());
-      near_.insert({-chain_[id], id});
+    while (!later_.empty() && later_.top().first < front_ + window_) {
+      const int id = later_.top().second;
+      later_.pop();
+      near_.emplace(-chain_[id], id);
     }
     if (near_.empty()) return;
-    const int id = near_.begin()->second;
-    near_.erase(near_.begin());
+    const int id = near_.top().second;
+    near_.pop();
     begun_[ordinal_[id]] = true;
     while (front_ < computing_ && begun_[front_]) ahead_ -= given_back_[front_++];
     start({id}, tasks_[id].seconds, now);
@@ -230,12 +235,12 @@ class StretchLayer {
   std::vector<double> chain_;    // by task: the longest chain that begins with it
   int computing_ = 0;
   int left_ = 0;
-  std::vector<bool> begun_;              // by number
-  int front_ = 0;                        // the first number that has not begun
-  double ahead_ = 0;                     // bytes that were made larger for ops that have not begun
-  std::vector<double> given_back_;       // by number: bytes that are not ahead once it begins
-  std::set<std::pair<int, int>> later_;  // ready, by number
-  std::set<std::pair<double, int>> near_;  // ready within the window, the longest chain first
+  std::vector<bool> begun_;         // by number
+  int front_ = 0;                   // the first number that has not begun
+  double ahead_ = 0;                // bytes that were made larger for ops that have not begun
+  std::vector<double> given_back_;  // by number: bytes that are not ahead once it begins
+  Least<int> later_;                // ready, by number
+  Least<double> near_;              // ready within the window, the longest chain first
   std::array<Ready, kNumStreams> growing_, steady_;
   std::array<Running, kNumStreams> running_;
   size_t computing_event_ = 0;  // of what is being computed
@@ -335,7 +340,9 @@ std::vector<Task> with_preparation_aside(std::vector<Task> tasks) {
 StreamSchedule lay_out_stretch(const std::vector<Task>& given,
                                const std::vector<LikeCollectives>& like,
                                const StreamOptions& options) {
-  const std::vector<Task> tasks = options.prepares_aside ? with_preparation_aside(given) : given;
+  std::vector<Task> prepared;
+  if (options.prepares_aside) prepared = with_preparation_aside(given);
+  const std::vector<Task>& tasks = options.prepares_aside ? prepared : given;
   const int first = options.tries_in_order ? 1 : options.window;
   StreamSchedule schedule = options.overlaps ? StretchLayer(tasks, like, options, first).run()
                                              : one_after_the_other(tasks);
@@ -375,6 +382,8 @@ void append(StreamSchedule& to, const StreamSchedule& more, double times) {
 StreamSchedule lay_out_work(const Work& work, const std::vector<LikeCollectives>& like,
                             const StreamOptions& options) {
   StreamSchedule whole;
+  if (work.stretches.size() == 1 && work.stretches[0].inner < 0)
+    return lay_out_stretch(work.stretches[0].tasks, like, options);
   for (const Work::Stretch& stretch : work.stretches) {
     if (!stretch.tasks.empty()) append(whole, lay_out_stretch(stretch.tasks, like, options), 1);
     if (stretch.inner >= 0 && stretch.times > 0)

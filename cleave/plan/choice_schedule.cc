@@ -40,6 +40,7 @@ ChoiceSchedules::ChoiceSchedules(const Graph& flat, const std::string& entry,
   find_demands();
   find_seconds();
   find_silent();
+  find_nodes(body_);
   // After a loop, everything before it is there. All values count as early then, which is safe.
   is_early_.assign(flat.num_values(), has_flow);
   for (ValueId arg : flat.region(body_).args) is_early_[arg.index] = true;
@@ -144,6 +145,21 @@ void ChoiceSchedules::find_silent() {
   }
 }
 
+void ChoiceSchedules::find_nodes(RegionId region) {
+  std::vector<NodeId> nodes;
+  for (NodeId id : flat_.region(region).nodes) {
+    const Node& node = flat_.node(id);
+    const Flow flow = flow_of(node);
+    const bool is_flow = flow == Flow::Loop || flow == Flow::Branches;
+    if (is_flow)
+      for (RegionId inner : node.regions) find_nodes(inner);
+    if (is_flow || op_of_[id.index] >= 0 || !copies_before_[id.index].empty() ||
+        !copies_after_[id.index].empty())
+      nodes.push_back(id);
+  }
+  nodes_of_[region.index] = std::move(nodes);
+}
+
 const std::vector<Task>& ChoiceSchedules::steps(SpecId from, SpecId to, int version) {
   const std::lock_guard lock(mutex_);
   auto [it, is_new] = steps_.try_emplace({from, to, type_of_[version]});
@@ -212,7 +228,7 @@ void ChoiceSchedules::Filling::begin_stretch() {
 void ChoiceSchedules::Filling::region(RegionId id) {
   if (const auto it = all_.at_start_.find(id.index); it != all_.at_start_.end())
     add_copies(it->second);
-  for (NodeId node : all_.flat_.region(id).nodes) visit(node);
+  for (NodeId node : all_.nodes_of_.at(id.index)) visit(node);
 }
 
 void ChoiceSchedules::Filling::visit(NodeId id) {
@@ -394,6 +410,31 @@ std::vector<double> ChoiceSchedules::critical_shares(
   }
   for (size_t d = 0; d < all.size(); ++d) critical[d] = all[d] > 0 ? critical[d] / all[d] : -1;
   return critical;
+}
+
+std::vector<double> ChoiceSchedules::scheduled_shares(const std::vector<int>& choice,
+                                                      const analyze::StreamSchedule& schedule) {
+  constexpr double kNone = -1;
+  std::vector<double> shares(formulation_.demands.size(), kNone);
+  for (const analyze::StreamEvent& event : schedule.events) {
+    if (event.tag < 0) continue;
+    double& share = shares[event.tag];
+    share = std::max(0.0, share) + (event.is_critical ? event.end - event.start : 0);
+  }
+  for (size_t d = 0; d < shares.size(); ++d) {
+    const Demand& demand = formulation_.demands[d];
+    if (shares[d] == kNone) {
+      shares[d] = 1;
+      continue;
+    }
+    const SpecId from = formulation_.spec(demand.version, choice);
+    const SpecId to = demand.copy >= 0 ? formulation_.spec(demand.copy, choice)
+                                       : formulation_.list(demand.list)[choice[demand.decision]];
+    double alone = spill(demand.version, choice);
+    for (const Task& task : steps(from, to, demand.version)) alone += task.seconds;
+    shares[d] = alone > 0 ? std::min(1.0, shares[d] / alone) : 1;
+  }
+  return shares;
 }
 
 std::vector<double> ChoiceSchedules::criticality(const std::vector<int>& choice,

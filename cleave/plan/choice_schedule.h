@@ -58,6 +58,11 @@ class ChoiceSchedules {
   // By demand: the share of its reshards that is on the critical chain; -1 if it has none.
   std::vector<double> critical_shares(const analyze::StreamSchedule& schedule) const;
 
+  // By demand: seconds of its reshards on the critical chain, of a second that they take alone; 1
+  // if it has none. Collectives that run as one take less than alone.
+  std::vector<double> scheduled_shares(const std::vector<int>& choice,
+                                       const analyze::StreamSchedule& schedule);
+
   // By demand: 1 if nothing is computed between the op that makes the value and the one that wants
   // it, 0 if that takes as long as a typical reshard of the schedule.
   std::vector<double> closeness(const std::vector<int>& choice,
@@ -75,6 +80,7 @@ class ChoiceSchedules {
   void find_demands();
   void find_seconds();
   void find_silent();
+  void find_nodes(RegionId region);
 
   const Graph& flat_;
   const RegionId body_;
@@ -96,9 +102,11 @@ class ChoiceSchedules {
   std::vector<std::vector<int>> copies_before_;    // by node: demands of copies
   std::vector<std::vector<int>> copies_after_;     // by node
   std::map<uint32_t, std::vector<int>> at_start_;  // by region
-  std::vector<int> type_of_;                       // by version
-  std::vector<bool> is_early_;                     // by value
-  std::mutex mutex_;                               // of what follows, and of layouts_
+  // By region: the nodes of which a schedule shows anything.
+  std::map<uint32_t, std::vector<NodeId>> nodes_of_;
+  std::vector<int> type_of_;    // by version
+  std::vector<bool> is_early_;  // by value
+  std::mutex mutex_;            // of what follows, and of layouts_
   struct HashSteps {
     size_t operator()(const std::tuple<SpecId, SpecId, int>& key) const {
       const auto [from, to, type] = key;

@@ -136,9 +136,11 @@ void Formulator::arguments() {
     ListId list = intern({kNoSpec});
     if (is_ranked(arg)) {
       std::vector<std::string> pins;
-      const std::vector<SpecId> specs = at_border(arg, candidates(arg, pins));
+      const std::vector<SpecId> all = candidates(arg, pins), specs = at_border(arg, all);
       decision = new_decision(static_cast<int>(specs.size()), names_.values[arg.index]);
-      free_[decision] = pins.empty() && use_count_[arg.index] == 1 && !captured_[arg.index];
+      // Its only user may want what is not allowed here.
+      free_[decision] = pins.empty() && use_count_[arg.index] == 1 && !captured_[arg.index] &&
+                        specs.size() == all.size();
       out_.decisions[decision].pins = std::move(pins);
       list = intern(specs);
     }

@@ -11,8 +11,6 @@
 namespace cleave::plan {
 namespace {
 
-// What a first stage may take, in seconds of two present-day cores.
-constexpr double kFirstStage = 0.15;
 // Seconds that a solve has in any case, or there would be no plan.
 constexpr double kLeast = 0.25;
 // Rounds for more rows beyond the cap.
@@ -25,6 +23,11 @@ solver::Solution LazySolver::run(std::optional<int64_t> limit, const std::vector
   const std::uint64_t whole =
       options_.effort ? options_.effort : solver::default_effort(options_.time_limit);
   std::vector<int> best = known;
+  for (size_t c = 0; kept_ && c < known.size(); ++c) {
+    std::vector<int>& kept = (*kept_)[c];
+    const auto at = std::lower_bound(kept.begin(), kept.end(), known[c]);
+    if (at == kept.end() || *at != known[c]) kept.insert(at, known[c]);
+  }
   solver::Int128 bound = 0;  // of any round: those to come have more rows
   int late = 0;
   while (true) {
@@ -65,7 +68,7 @@ solver::Solution LazySolver::run(std::optional<int64_t> limit, const std::vector
 }
 
 solver::Problem LazySolver::problem(std::optional<int64_t> limit) const {
-  return tables_.problem(times_, limit, weights_, kept_);
+  return tables_.problem(times_, limit, weights_, kept_ ? &*kept_ : nullptr);
 }
 
 std::vector<int> LazySolver::to_strategies(std::vector<int> choice) const {
@@ -197,7 +200,7 @@ solver::Solution LazySolver::solve_once(const solver::Problem& problem,
     how.go_on = [&](const std::vector<int>& choice) {
       return choice.empty() ? insists_ : fits(choice, limit);
     };
-    how.first_effort = solver::default_effort(kFirstStage);
+    how.first_effort = solver::default_effort(first_stage_);
     how.gap = options_.gap;
     how.threads = options_.threads;
     how.workers = workers_;

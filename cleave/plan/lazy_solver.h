@@ -43,10 +43,13 @@ class LazySolver {
   void give_up_early() { tried_smallest_ = true; }
   // The bound first, with what its rounding finds, and no search beside it: half of the work.
   void work_alone() { workers_ = 1; }
-  // Among these choices alone, of which `known` has to be one: the bound is then one for them.
-  void look_among(const KeptChoices& kept) { kept_ = &kept; }
+  // What a first stage may take, in seconds of two present-day cores.
+  void begin_with(double seconds) { first_stage_ = seconds; }
+  // Among these choices and those of `known` alone: the bound is then one for them.
+  void look_among(KeptChoices kept) { kept_ = std::move(kept); }
 
  private:
+  static constexpr double kFirstStage = 0.15;
   // A choice by class as strategies of a Problem, and back.
   std::vector<int> to_strategies(std::vector<int> choice) const;
   std::vector<int> to_choice(std::vector<int> strategies) const;
@@ -70,8 +73,9 @@ class LazySolver {
   std::vector<int> times_;
   bool tried_smallest_ = false;
   int workers_ = 2;
+  double first_stage_ = kFirstStage;
   bool insists_ = false;  // all of the effort goes into finding anything
-  const KeptChoices* kept_ = nullptr;
+  std::optional<KeptChoices> kept_;
 };
 
 }  // namespace cleave::plan

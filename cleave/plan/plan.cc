@@ -273,7 +273,7 @@ std::string step_text(const Plan& plan, int decimals) {
                                               text(bound.step_bound), alike, 100 * bound.step_gap)
                                 : std::string();
   const std::string model =
-      bound.exists ? fmt::format("; the additive model that chose it has a gap of {:.3f}%{}{}",
+      bound.exists ? fmt::format("; the additive model of its schedule has a gap of {:.3f}%{}{}",
                                  100 * bound.model_gap, alike, bound.cut ? ", cut short" : "")
                    : fmt::format("; {} gives no bound", bound.solver);
   const std::string slowed =

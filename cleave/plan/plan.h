@@ -100,8 +100,9 @@ struct PlanBound {
   bool alike = false;      // the bound is one for plans that give layers that look alike one choice
   double step_bound = 0;   // no choice has a shorter schedule; 0 if no bound is known
   double step_gap = 0;     // (step - bound) / step; 1 if no bound is known
-  // Of the sum that was solved for this plan: if collectives overlap with computation, what is
-  // hidden counts less in it than what is critical. The gap of the plan as a plain sum otherwise.
+  // If collectives overlap with computation: of a sum over all choices in which what this plan
+  // communicates counts as its schedule hides it, and other communication is hidden no better. The
+  // gap of the plan as a plain sum otherwise.
   double model_gap = 0;
 
   static PlanBound none(std::string solver);

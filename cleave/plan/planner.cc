@@ -115,7 +115,7 @@ class Planning {
   // Layers that are alike, if they go apart afterwards: a solution to begin with, and most of
   // the time is left.
   PlannerOptions briefly() const {
-    constexpr double kOfTime = 0.2, kSmall = 0.05, kLarge = 0.3;
+    constexpr double kOfTime = 0.2, kSmall = 0.05, kLarge = 0.15;
     PlannerOptions brief = options_;
     brief.time_limit =
         std::min(options_.time_limit, clock_.seconds() + kOfTime * options_.time_limit);
@@ -151,12 +151,14 @@ class Planning {
       for (size_t d = 0; d < choice.size(); ++d) by_class[tables_->classes().of[d]] = choice[d];
       return by_class;
     };
-    std::vector<int> choice;
+    std::vector<int> choice, times;
     if (const std::optional<int64_t> first = rung()) {
       const PlannerOptions brief = briefly();
       LazySolver low(*tables_, brief, clock_, stats());
       low.give_up_early();
+      if (shortens()) low.work_alone();
       solver::Solution found = low.run(first, start(known.within_rung), choice);
+      times = low.times();
       if (found.feasible) {
         known.within_rung = known.within_limit = choice;
         if (apart_follows || (low.is_free() && found.gap() <= options_.gap)) {
@@ -168,6 +170,8 @@ class Planning {
     }
     const PlannerOptions how = apart_follows ? briefly() : options_;
     LazySolver solver(*tables_, how, clock_, stats());
+    solver.look_at(times);
+    if (shortens() && times.empty()) solver.work_alone();
     solution_ = solver.run(options_.memory, start(known.within_limit), choice);
     times_ = solver.times();
     if (!solution_.feasible) return;

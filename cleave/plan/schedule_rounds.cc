@@ -54,15 +54,15 @@ TableWeights ScheduleRounds::weigh(const std::vector<double>& critical, double i
 }
 
 // Of dozens of choices that a decision has, few are ever good. They are found once, by the messages
-// of the sums that searches begin with and of the bound; the many solves that follow are then
-// small.
+// of two sums: with communication hidden, and that of the bound. The many solves that follow are
+// then small.
 void ScheduleRounds::keep_choices(const std::vector<Line>& lines, const ScheduledChoice& first) {
-  constexpr int kSweeps = 12, kAll = 16;
-  constexpr size_t kBest = 12;
+  constexpr int kSweeps = 12, kAll = 18;
+  constexpr size_t kBest = 14;
   const TableWeights hidden = weigh(lines[1].critical, lines[1].inside, lines[1].across);
   const BoundSum streams = work_of_streams();
   const TableWeights bound = tables_.weigh(streams.by_demand, streams.by_op);
-  const TableWeights* const models[] = {nullptr, &hidden, &bound};
+  const TableWeights* const models[] = {&hidden, &bound};
   std::vector<std::vector<std::vector<float>>> ranks(std::size(models));
   run_parallel(static_cast<int>(ranks.size()), options_.threads, [&](int m) {
     ranks[m] =
@@ -70,6 +70,7 @@ void ScheduleRounds::keep_choices(const std::vector<Line>& lines, const Schedule
   });
   const std::vector<int> own = tables_.by_class(first.choice);
   kept_.assign(own.size(), {});
+  size_t left = 0, all = 0;
   for (size_t c = 0; c < own.size(); ++c) {
     const int count = static_cast<int>(ranks[0][c].size());
     std::vector<bool> is_kept(count, count <= kAll);
@@ -83,19 +84,23 @@ void ScheduleRounds::keep_choices(const std::vector<Line>& lines, const Schedule
     }
     for (int k = 0; k < count; ++k)
       if (is_kept[k]) kept_[c].push_back(k);
+    left += kept_[c].size();
+    all += count;
   }
+  are_few_ = 2 * left < all;
 }
 
 void ScheduleRounds::run(Solve& solve, std::optional<int64_t> limit, bool everything) const {
-  constexpr double kEffort = 0.05;  // seconds of two present-day cores
+  constexpr double kEffort = 0.05, kMost = 0.1;  // seconds of two present-day cores
   PlannerOptions how = options_;
-  how.effort = solver::default_effort(kEffort);
+  how.effort = solver::default_effort(everything ? kMost : kEffort);
   if (options_.effort) how.effort = std::min(how.effort, options_.effort);
   how.threads = 1;
   if (options_.trace) how.trace = [&](const std::string& text) { solve.said.push_back(text); };
   LazySolver solver(tables_, how, clock_, solve.stats, &solve.weights);
   if (limit) solver.look_at(times_);
   solver.work_alone();
+  solver.begin_with(kEffort);
   if (!everything) solver.look_among(kept_);
   solve.solution = solver.run(limit, tables_.by_class(solve.choice), solve.choice);
 }
@@ -242,23 +247,20 @@ std::vector<ScheduleRounds::BoundSum> ScheduleRounds::bound_sums(const StreamSch
   return sums;
 }
 
-TableWeights ScheduleRounds::settle(ScheduledChoice& best) {
-  constexpr int kRounds = 2;
+void ScheduleRounds::settle(ScheduledChoice& best) {
+  constexpr int kRounds = 3;
   constexpr double kNear = 0.003;
   double inside = least_weight(), across = inside;
   std::vector<double> learned(formulation_.demands.size(), 0.0);  // what counts in full in others
-  TableWeights weights;
-  for (int round = 0;; ++round) {
+  for (int round = 0; round < kRounds && !is_late(); ++round) {
     std::vector<double> critical = schedules_.criticality(best.choice, best.schedule, false);
     for (size_t d = 0; d < critical.size(); ++d) critical[d] = std::max(critical[d], learned[d]);
-    weights = weigh(critical, inside, across);
-    if (round == kRounds || is_late()) return weights;
-    Solve solve{best.choice, weights};
+    Solve solve{best.choice, weigh(critical, inside, across)};
     run(solve, options_.memory, false);
+    const double gain = 1 - tables_.seconds(solve.choice, solve.weights) /
+                                tables_.seconds(best.choice, solve.weights);
     note(solve, false);
-    const double gain =
-        1 - tables_.seconds(solve.choice, weights) / tables_.seconds(best.choice, weights);
-    if (!solve.solution.feasible || gain < kNear) return weights;
+    if (!solve.solution.feasible || gain < kNear) return;
     const ScheduledChoice other{solve.choice, schedules_.lay_out(solve.choice), 0, false};
     trace(fmt::format("what is hidden now, {:.2f}% better: {}", 100 * gain,
                       analyze::to_string(other.schedule)));
@@ -270,27 +272,68 @@ TableWeights ScheduleRounds::settle(ScheduledChoice& best) {
   }
 }
 
+TableWeights ScheduleRounds::own_sum(const ScheduledChoice& best,
+                                     const std::vector<double>& hides) const {
+  const double hidden = least_weight();
+  const std::vector<double> on_chain = schedules_.criticality(best.choice, best.schedule, false);
+  const std::vector<double> taken = schedules_.scheduled_shares(best.choice, best.schedule);
+  std::vector<ReshardWeights> by_demand;
+  for (size_t d = 0; d < taken.size(); ++d) {
+    const double rest = 1 - on_chain[d];
+    by_demand.push_back({taken[d], rest, hidden * rest, hidden * rest});
+  }
+  return tables_.weigh(by_demand, Likeness{best.choice, hides});
+}
+
+void ScheduleRounds::hold(ScheduledChoice& best) {
+  constexpr int kRounds = 8;
+  constexpr double kNear = 0.005;
+  std::vector<double> hides(formulation_.demands.size(), 1.0);
+  for (int round = 0; round < kRounds && !is_late(); ++round) {
+    Solve solve{best.choice, own_sum(best, hides)};
+    const double own = tables_.seconds(best.choice, solve.weights);
+    const auto gain = [&] { return 1 - tables_.seconds(solve.choice, solve.weights) / own; };
+    if (are_few_) run(solve, options_.memory, false);
+    const bool everything = !are_few_ || (solve.solution.feasible && gain() < kNear);
+    if (everything) run(solve, options_.memory, true);
+    const double better = gain();
+    note(solve, everything);
+    if (!solve.solution.feasible || (everything && better < kNear)) return;
+    const ScheduledChoice other{solve.choice, schedules_.lay_out(solve.choice), 0, false};
+    trace(fmt::format("as the best counts, {:.2f}% better: {}", 100 * better,
+                      analyze::to_string(other.schedule)));
+    const std::vector<double> shares = schedules_.critical_shares(other.schedule);
+    for (size_t d = 0; d < shares.size(); ++d)
+      hides[d] = std::min(hides[d], 1 - std::max(0.0, shares[d]));
+    merge(best, other);
+  }
+}
+
 double ScheduleRounds::finish(ScheduledChoice& best, double slack) {
   if (is_late()) return 0;
-  TableWeights weights = settle(best);
   const std::vector<BoundSum> sums = bound_sums(best.schedule);
-  std::vector<Solve> solves{{best.choice, std::move(weights)}};
+  std::vector<Solve> solves;
   for (const BoundSum& sum : sums)
     solves.push_back({best.choice, tables_.weigh(sum.by_demand, sum.by_op)});
-  // A bound for all memory is one for less.
-  run_parallel(static_cast<int>(solves.size()), options_.threads,
-               [&](int i) { run(solves[i], i == 0 ? options_.memory : std::nullopt, true); });
-  for (Solve& solve : solves) note(solve, true);
+  // Solves without a limit ask for no layouts, so that schedules may be laid out meanwhile.
+  run_parallel(2, options_.threads, [&](int task) {
+    if (task == 0) {
+      settle(best);
+      hold(best);
+      return;
+    }
+    for (Solve& solve : solves) {  // a bound for all memory is one for less
+      if (are_few_) run(solve, std::nullopt, false);
+      run(solve, std::nullopt, true);
+    }
+  });
   double bound = 0;
-  for (size_t i = 0; i < sums.size(); ++i)
-    bound = std::max(bound,
-                     (static_cast<double>(solves[i + 1].solution.lower_bound) * kCostUnit - slack) /
-                         sums[i].divisor);
+  for (size_t i = 0; i < sums.size(); ++i) {
+    note(solves[i], true);
+    const double seconds = static_cast<double>(solves[i].solution.lower_bound) * kCostUnit;
+    bound = std::max(bound, (seconds - slack) / sums[i].divisor);
+  }
   trace(fmt::format("no step takes less than {:.6g} s", bound));
-  if (!solves[0].solution.feasible || solves[0].choice == best.choice) return bound;
-  const ScheduledChoice other{solves[0].choice, schedules_.lay_out(solves[0].choice), 0, false};
-  trace(fmt::format("with all choices: {}", analyze::to_string(other.schedule)));
-  merge(best, other);
   return bound;
 }
 

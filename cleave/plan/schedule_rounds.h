@@ -88,9 +88,17 @@ class ScheduleRounds {
   void run_round(std::vector<Line>& lines, int round);
   // Everything counts as it does in the schedule of `best`, and what is not communicated yet as if
   // it were exposed. A choice that is better so is merged; what it exposes counts in full from then
-  // on. Returns the weights at which `best` stays.
-  TableWeights settle(ScheduledChoice& best);
-  // Solves for the bounds, and for the weights at which it settles: another choice to merge.
+  // on.
+  void settle(ScheduledChoice& best);
+  // What `best` communicates counts as it does in its schedule: what is on the critical chain with
+  // the time that it takes there, the rest with what it slows kernels by. Any other reshard in its
+  // place is hidden as far as that one is, times a share by demand, and takes what is left alone.
+  // What is not communicated takes what it takes alone.
+  TableWeights own_sum(const ScheduledChoice& best, const std::vector<double>& hides) const;
+  // Solves that sum, over all choices in the end, until `best` is as good as the best under it. A
+  // choice that is better is merged; what its own schedule exposes hides no more from then on.
+  void hold(ScheduledChoice& best);
+  // Both, and solves for the bounds beside them.
   double finish(ScheduledChoice& best, double slack);
   BoundSum work_of_streams() const;
   std::vector<BoundSum> bound_sums(const analyze::StreamSchedule& laid) const;
@@ -120,6 +128,7 @@ class ScheduleRounds {
   PlannerStats& stats_;
   std::vector<int> times_;
   KeptChoices kept_;
+  bool are_few_ = false;  // the kept ones: a look among them first saves time
   // Sums that were solved: their weights, and seconds that no choice takes less than.
   std::vector<std::pair<TableWeights, double>> models_;
 };

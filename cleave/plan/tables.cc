@@ -15,18 +15,6 @@ namespace {
 // Seconds that are forbidden with any weight.
 constexpr double kNever = 1e30;
 
-ReshardWeights times(double count, const ReshardWeights& weights) {
-  return {count * weights.seconds, count * weights.local, count * weights.inside,
-          count * weights.across};
-}
-
-void add(ReshardWeights& to, const ReshardWeights& more) {
-  to.seconds += more.seconds;
-  to.local += more.local;
-  to.inside += more.inside;
-  to.across += more.across;
-}
-
 // Of a list by choice, the entries of those that are kept.
 template <class T>
 std::vector<T> those_kept(const std::vector<T>& all, const KeptChoices* kept, int of) {
@@ -63,6 +51,7 @@ Tables::Tables(const Formulation& formulation, Layouts& layouts, Classes classes
   for (const UnaryPart& part : unary_parts_) add_reshards(part, part.weights, unary_);
   check_countable();
   add_bytes();
+  add_tie_breaks();
 }
 
 // What is not forbidden must not look as if it were.
@@ -128,44 +117,6 @@ double Tables::weak_bound() const {
   return bound;
 }
 
-double Tables::least_compute(const std::vector<double>& by_op) const {
-  std::vector<std::vector<double>> all = unary_ops_;
-  if (!by_op.empty()) {
-    for (std::vector<double>& unary : all) std::fill(unary.begin(), unary.end(), 0.0);
-    add_ops(by_op, all);
-  }
-  double least = 0;
-  for (const std::vector<double>& unary : all)
-    least += *std::min_element(unary.begin(), unary.end());
-  return least;
-}
-
-TableWeights Tables::weigh(const std::vector<ReshardWeights>& by_demand,
-                           const std::vector<double>& by_op) const {
-  TableWeights weights;
-  if (by_op.empty()) {
-    weights.unary = unary_ops_;
-  } else {
-    for (int count : counts_) weights.unary.emplace_back(count, 0.0);
-    add_ops(by_op, weights.unary);
-  }
-  weights.parts.resize(edges_.size());
-  for (size_t e = 0; e < edges_.size(); ++e)
-    weights.parts[e].assign(edges_[e].parts.size(), ReshardWeights{0});
-  for (size_t d = 0; d < places_.size(); ++d) {
-    const auto [edge, part] = places_[d];
-    if (part < 0) continue;
-    const Demand& demand = formulation_.demands[d];
-    const ReshardWeights own =
-        times(demand.times * formulation_.weight(demand.branch), by_demand[d]);
-    if (edge >= 0)
-      add(weights.parts[edge][part], own);
-    else
-      add_reshards(unary_parts_[part], own, weights.unary);
-  }
-  return weights;
-}
-
 void Tables::add_demands() {
   places_.resize(formulation_.demands.size());
   for (size_t d = 0; d < formulation_.demands.size(); ++d) {
@@ -193,7 +144,7 @@ void Tables::add_demands() {
     if (same == parts.end())
       parts.push_back({table, a > b, weights});
     else
-      add(same->weights, weights);
+      same->weights += weights;
   }
 }
 
@@ -243,10 +194,19 @@ void Tables::fill(size_t id, const TableWeights* weights, const KeptChoices* kep
     const ReshardWeights& own = weights ? weights->parts[id][p] : part.weights;
     const ReshardPrice* prices = reshards_[part.reshards].prices.data();
     const size_t down = part.swapped ? 1 : kb, right = part.swapped ? ka : 1;
+    const bool is_limited = weights && !weights->savings.empty();
     for (size_t i = 0; i < na; ++i) {
-      const ReshardPrice* row = prices + (kept ? (*kept)[edge.a][i] : i) * down;
-      for (size_t j = 0; j < nb; ++j)
-        sum[i * nb + j] += own.of(row[(kept ? (*kept)[edge.b][j] : j) * right]);
+      const size_t a = kept ? (*kept)[edge.a][i] : i;
+      const ReshardPrice* row = prices + a * down;
+      for (size_t j = 0; j < nb; ++j) {
+        const size_t b = kept ? (*kept)[edge.b][j] : j;
+        const ReshardPrice& price = row[b * right];
+        double counted = own.of(price);
+        if (is_limited && (static_cast<int>(a) != weights->like[edge.a] ||
+                           static_cast<int>(b) != weights->like[edge.b]))
+          counted = std::max(counted, part.weights.of(price) - weights->savings[id][p]);
+        sum[i * nb + j] += counted;
+      }
     }
   }
   costs.resize(sum.size());
@@ -379,25 +339,29 @@ std::vector<int64_t> Tables::tie_breaks(ListId list) const {
   return penalties;
 }
 
-solver::Problem Tables::problem(const std::vector<int>& times, std::optional<int64_t> limit,
-                                const TableWeights* weights, const KeptChoices* kept) const {
-  std::vector<std::vector<int64_t>> costs;  // by class and choice
-  for (const std::vector<double>& unary : weights ? weights->unary : unary_) {
-    costs.emplace_back();
-    for (double seconds : unary) costs.back().push_back(units(seconds));
-  }
+void Tables::add_tie_breaks() {
+  for (int count : counts_) ties_.emplace_back(count, 0);
   std::unordered_map<ListId, std::vector<int64_t>> penalties;
   for (const Version& version : formulation_.versions) {
     const auto [it, is_new] = penalties.try_emplace(version.list);
     if (is_new) it->second = tie_breaks(version.list);
-    std::vector<int64_t>& own = costs[classes_.of[version.decision]];
-    for (size_t k = 0; k < own.size(); ++k)
-      if (own[k] < solver::kForbidden) own[k] += it->second[k];
+    std::vector<int64_t>& own = ties_[classes_.of[version.decision]];
+    for (size_t k = 0; k < own.size(); ++k) own[k] += it->second[k];
   }
+}
+
+solver::Problem Tables::problem(const std::vector<int>& times, std::optional<int64_t> limit,
+                                const TableWeights* weights, const KeptChoices* kept) const {
+  const std::vector<std::vector<double>>& unary = weights ? weights->unary : unary_;
   solver::Problem problem;
-  for (size_t c = 0; c < costs.size(); ++c) {
+  for (size_t c = 0; c < unary.size(); ++c) {
+    std::vector<int64_t> costs;
+    for (size_t k = 0; k < unary[c].size(); ++k) {
+      const int64_t cost = units(unary[c][k]);
+      costs.push_back(cost < solver::kForbidden ? cost + ties_[c][k] : cost);
+    }
     solver::ProblemNode node;
-    node.costs = those_kept(costs[c], kept, static_cast<int>(c));
+    node.costs = those_kept(costs, kept, static_cast<int>(c));
     node.usages.assign(node.costs.size(), 0);
     problem.nodes.push_back(std::move(node));
   }
@@ -534,30 +498,6 @@ std::vector<int64_t> Tables::least_memory() const {
   for (size_t t = 1; t < change.size(); ++t) change[t] += change[t - 1];
   change.pop_back();
   return change;
-}
-
-double Tables::seconds(const std::vector<int>& choice) const {
-  TableWeights weights{unary_, {}};
-  for (const Edge& edge : edges_) {
-    weights.parts.emplace_back();
-    for (const Part& part : edge.parts) weights.parts.back().push_back(part.weights);
-  }
-  return seconds(choice, weights);
-}
-
-double Tables::seconds(const std::vector<int>& choice, const TableWeights& weights) const {
-  const std::vector<int> by_class = this->by_class(choice);
-  double total = 0;
-  for (size_t c = 0; c < weights.unary.size(); ++c) total += weights.unary[c][by_class[c]];
-  for (size_t e = 0; e < edges_.size(); ++e)
-    for (size_t p = 0; p < edges_[e].parts.size(); ++p) {
-      const Part& part = edges_[e].parts[p];
-      const int from = part.swapped ? edges_[e].b : edges_[e].a;
-      const int to = part.swapped ? edges_[e].a : edges_[e].b;
-      const size_t at = static_cast<size_t>(by_class[from]) * counts_[to] + by_class[to];
-      total += weights.parts[e][p].of(reshards_[part.reshards].prices[at]);
-    }
-  return total;
 }
 
 size_t Tables::num_strategies() const {

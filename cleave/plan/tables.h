@@ -36,6 +36,17 @@ struct ReshardWeights {
     return seconds * price.seconds + local * price.local + inside * price.inside +
            across * price.across;
   }
+  ReshardWeights& operator+=(const ReshardWeights& other) {
+    seconds += other.seconds;
+    local += other.local;
+    inside += other.inside;
+    across += other.across;
+    return *this;
+  }
+  friend ReshardWeights operator*(double count, const ReshardWeights& weights) {
+    return {count * weights.seconds, count * weights.local, count * weights.inside,
+            count * weights.across};
+  }
 };
 
 // How much everything counts in a Problem, in place of once: made by Tables::weigh, for its Tables
@@ -43,6 +54,18 @@ struct ReshardWeights {
 struct TableWeights {
   std::vector<std::vector<double>> unary;          // seconds by class and choice
   std::vector<std::vector<ReshardWeights>> parts;  // by edge
+  // Of one choice by class, reshards count as they are weighed. Others do so only as far as they
+  // save no more than this, by edge and part; a reshard saves what it counts for less than it takes
+  // alone. Empty: all count as they are weighed.
+  std::vector<int> like = {};
+  std::vector<std::vector<double>> savings = {};
+};
+
+// A choice by decision whose reshards count as they are weighed. Any other reshard for a demand
+// saves at most this share of what that of the choice saves.
+struct Likeness {
+  const std::vector<int>& choice;
+  const std::vector<double>& share;  // by demand
 };
 
 // Choices that are looked at, by class and in order, if not all of them are.
@@ -90,6 +113,8 @@ class Tables {
   // Reshards count by demand, and ops by op (empty: once each).
   TableWeights weigh(const std::vector<ReshardWeights>& by_demand,
                      const std::vector<double>& by_op = {}) const;
+  // The same for one choice, with limits for others.
+  TableWeights weigh(const std::vector<ReshardWeights>& by_demand, const Likeness& likeness) const;
   // Seconds of ops that every choice takes at least: each decision at its cheapest, changes of
   // layout for nothing. Ops count by op (empty: once each).
   double least_compute(const std::vector<double>& by_op = {}) const;
@@ -129,10 +154,12 @@ class Tables {
   void price();
   void check_countable() const;
   void add_bytes();
+  const ReshardPrice& price(size_t edge, size_t part, const std::vector<int>& choice) const;
   void fill(size_t edge, const TableWeights* weights, const KeptChoices* kept,
             std::vector<int64_t>& costs) const;
   std::vector<int64_t> bytes(int version) const;       // by choice
   std::vector<int64_t> tie_breaks(ListId list) const;  // in units
+  void add_tie_breaks();
   // What an op holds beside an operand that it wants in another layout: the copy, in the place of
   // the operand if that ends here.
   int64_t temporary(const Demand& demand, SpecId from, SpecId to) const;
@@ -154,6 +181,7 @@ class Tables {
   std::vector<int> counts_;                     // choices by class
   std::vector<std::vector<double>> unary_;      // seconds by class and choice
   std::vector<std::vector<double>> unary_ops_;  // of which ops
+  std::vector<std::vector<int64_t>> ties_;      // units by class and choice that break ties
   std::vector<Edge> edges_;
   std::unordered_map<uint64_t, size_t> edge_of_;
   std::vector<Reshards> reshards_;

@@ -1,6 +1,9 @@
 #include "cleave/solve/large_costs.h"
 
 #include <algorithm>
+#include <iterator>
+
+#include "cleave/solve/lanes.h"
 
 namespace cleave::solver {
 namespace {
@@ -34,11 +37,18 @@ void forbid_above(Problem& problem, Int128 most) {
 
 Int128 sum_of_largest(const Problem& problem) {
   Int128 total = 0;
+  // Several at a time: problems have millions of entries, and each is looked at here.
   const auto add = [&total](const std::vector<std::int64_t>& costs) {
-    std::int64_t most = 0;
-    for (std::int64_t cost : costs)
-      if (cost < kForbidden) most = std::max(most, cost);
-    total += most;
+    std::int64_t most[kLanes] = {};
+    const auto look = [&](std::size_t i, int lane) {
+      const std::int64_t cost = costs[i] < kForbidden ? costs[i] : 0;
+      most[lane] = cost > most[lane] ? cost : most[lane];
+    };
+    std::size_t i = 0;
+    for (; i + kLanes <= costs.size(); i += kLanes)
+      for (int lane = 0; lane < kLanes; ++lane) look(i + lane, lane);
+    for (; i < costs.size(); ++i) look(i, 0);
+    total += *std::max_element(std::begin(most), std::end(most));
   };
   for (const ProblemNode& node : problem.nodes) add(node.costs);
   for (const ProblemEdge& edge : problem.edges) add(edge.costs);

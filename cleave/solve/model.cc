@@ -1,7 +1,6 @@
 #include "cleave/solve/model.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <string_view>
 #include <unordered_map>
@@ -13,29 +12,54 @@ namespace {
 
 double real_cost(std::int64_t cost) { return cost >= kInfinite ? kBig : static_cast<double>(cost); }
 
-// Stores each distinct table once.
+// Stores the table of each different edge once, as it is and transposed.
 class TableStore {
  public:
-  explicit TableStore(AlignedVector<double>& data) : data_(data) {}
+  // Where both will be: by strategy of `a`, and by strategy of `b`.
+  std::pair<std::size_t, std::size_t> add(const ReducedEdge& edge, int ka, int kb) {
+    const std::string_view bytes = bytes_of(edge);
+    std::vector<Known>& same = found_[std::hash<std::string_view>{}(bytes)];
+    for (const Known& known : same)
+      if (known.ka == ka && known.kb == kb && bytes_of(*known.edge) == bytes)
+        return {known.rows, known.columns};
+    const std::size_t rows = size_, columns = rows + entries(ka, kb);
+    size_ = columns + entries(kb, ka);
+    same.push_back({&edge, ka, kb, rows, columns});
+    return {rows, columns};
+  }
 
-  std::size_t add(const std::vector<double>& table) {
-    const std::string_view bytes(reinterpret_cast<const char*>(table.data()),
-                                 table.size() * sizeof(double));
-    std::vector<std::pair<std::size_t, std::size_t>>& same =
-        found_[std::hash<std::string_view>{}(bytes)];
-    for (const auto& [at, size] : same) {
-      if (size == table.size() && std::memcmp(&data_[at], table.data(), bytes.size()) == 0)
-        return at;
-    }
-    const std::size_t at = data_.size();
-    data_.insert(data_.end(), table.begin(), table.end());
-    same.emplace_back(at, table.size());
-    return at;
+  template <class Real>
+  void fill(AlignedVector<Real>& tables) const {
+    tables.assign(size_, static_cast<Real>(kBig));
+    for (const auto& [hash, list] : found_)
+      for (const Known& known : list) {
+        Real *rows = &tables[known.rows], *columns = &tables[known.columns];
+        const int ka = known.ka, kb = known.kb;
+        for (int s = 0; s < ka; ++s)
+          for (int t = 0; t < kb; ++t)
+            rows[s * padded(kb) + t] = static_cast<Real>(real_cost(known.edge->cost[s * kb + t]));
+        for (int t = 0; t < kb; ++t)
+          for (int s = 0; s < ka; ++s) columns[t * padded(ka) + s] = rows[s * padded(kb) + t];
+      }
+  }
+
+  static std::size_t entries(int rows, int columns) {
+    return static_cast<std::size_t>(rows) * padded(columns);
   }
 
  private:
-  AlignedVector<double>& data_;
-  std::unordered_map<std::size_t, std::vector<std::pair<std::size_t, std::size_t>>> found_;
+  struct Known {
+    const ReducedEdge* edge;
+    int ka, kb;
+    std::size_t rows, columns;  // where they begin
+  };
+  static std::string_view bytes_of(const ReducedEdge& edge) {
+    return {reinterpret_cast<const char*>(edge.cost.data()),
+            edge.cost.size() * sizeof(std::int64_t)};
+  }
+
+  std::size_t size_ = 0;
+  std::unordered_map<std::size_t, std::vector<Known>> found_;
 };
 
 void build_nodes(const Reduction& reduction, const std::vector<std::int64_t>& order, Model& model) {
@@ -78,15 +102,15 @@ void fold_edge(const ReducedEdge& edge, int a, int b, Model& model) {
   }
 }
 
-void build_arcs(const Reduction& reduction, const std::vector<int>& index, Model& model) {
+void build_arcs(const Reduction& reduction, const std::vector<int>& index, Precision precision,
+                Model& model) {
   struct Half {
     int from, to;
     std::size_t table;
     int pair;
   };
   std::vector<Half> halves;
-  TableStore store(model.tables);
-  std::vector<double> table;
+  TableStore store;
   for (const ReducedEdge& edge : reduction.edges()) {
     if (edge.gone) continue;
     const int a = index[edge.a], b = index[edge.b];
@@ -95,17 +119,11 @@ void build_arcs(const Reduction& reduction, const std::vector<int>& index, Model
       continue;
     }
     const int ka = model.k[a], kb = model.k[b];
-    table.assign(static_cast<std::size_t>(ka) * padded(kb), kBig);
-    for (int s = 0; s < ka; ++s) {
-      for (int t = 0; t < kb; ++t) table[s * padded(kb) + t] = real_cost(edge.cost[s * kb + t]);
-    }
-    halves.push_back({a, b, store.add(table), static_cast<int>(halves.size()) + 1});
-    table.assign(static_cast<std::size_t>(kb) * padded(ka), kBig);
-    for (int s = 0; s < ka; ++s) {
-      for (int t = 0; t < kb; ++t) table[t * padded(ka) + s] = real_cost(edge.cost[s * kb + t]);
-    }
-    halves.push_back({b, a, store.add(table), static_cast<int>(halves.size()) - 1});
-    model.entries += static_cast<double>(ka) * padded(kb) + static_cast<double>(kb) * padded(ka);
+    const auto [rows, columns] = store.add(edge, ka, kb);
+    const int next = static_cast<int>(halves.size());
+    halves.push_back({a, b, rows, next + 1});
+    halves.push_back({b, a, columns, next});
+    model.entries += static_cast<double>(TableStore::entries(ka, kb) + TableStore::entries(kb, ka));
   }
   std::vector<int> sorted(halves.size());
   std::iota(sorted.begin(), sorted.end(), 0);
@@ -120,6 +138,11 @@ void build_arcs(const Reduction& reduction, const std::vector<int>& index, Model
     ++model.first_arc[halves[h].from + 1];
   }
   std::partial_sum(model.first_arc.begin(), model.first_arc.end(), model.first_arc.begin());
+  if (precision == Precision::Single) {
+    store.fill(model.tables_float);
+    return;
+  }
+  store.fill(model.tables);
   model.tables_float.assign(model.tables.begin(), model.tables.end());
 }
 
@@ -167,12 +190,12 @@ void build_times(const Reduction& reduction, const std::function<bool()>& expire
 }  // namespace
 
 Model build_model(const Reduction& reduction, const std::vector<std::int64_t>& order,
-                  const std::function<bool()>& expired) {
+                  const std::function<bool()>& expired, Precision precision) {
   Model model;
   build_nodes(reduction, order, model);
   std::vector<int> index(reduction.nodes().size(), -1);
   for (int i = 0; i < model.n; ++i) index[model.root[i]] = i;
-  build_arcs(reduction, index, model);
+  build_arcs(reduction, index, precision, model);
   build_times(reduction, expired, model);
   return model;
 }

@@ -76,10 +76,13 @@ inline const float* Model::table<float>(std::size_t at) const {
   return tables_float.data() + at;
 }
 
+// Single: a model has no tables of doubles. Messages of floats are all that works on it.
+enum class Precision { Single, Both };
+
 // `order[i]` sorts the reduction's nodes; equal keys keep their order. When `expired` says that
 // time is up, more times are kept than need be.
 Model build_model(const Reduction& reduction, const std::vector<std::int64_t>& order,
-                  const std::function<bool()>& expired = {});
+                  const std::function<bool()>& expired = {}, Precision precision = Precision::Both);
 
 // For each node of the problem, the time at which it starts to live, or at which its neighbours do.
 std::vector<std::int64_t> program_order(const Problem& problem);

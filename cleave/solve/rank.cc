@@ -11,7 +11,7 @@ namespace cleave::solver {
 std::vector<std::vector<float>> rank_strategies(const Problem& problem, int sweeps) {
   constexpr int kStepsOfPrices = 60;
   const Reduction whole(problem);
-  const Model model = build_model(whole, program_order(problem));
+  const Model model = build_model(whole, program_order(problem), {}, Precision::Single);
   Dual<float> dual(model);
   const int steps = model.times > 0 ? sweeps + kStepsOfPrices : sweeps;
   for (int step = 0; step < steps; ++step) dual.iterate(2 * dual.bound() + 1);

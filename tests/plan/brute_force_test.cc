@@ -4,6 +4,7 @@
 #include <random>
 
 #include "cleave/analyze/kernels.h"
+#include "cleave/plan/lazy_solver.h"
 #include "cleave/plan/planner.h"
 #include "cleave/plan/tables.h"
 #include "models.h"
@@ -134,6 +135,76 @@ TEST(BruteForce, MergingLosesNothingOnChains) {
     ASSERT_TRUE(result.plan);
     EXPECT_NEAR(result.plan->totals.seconds, best, 1e-8) << text;
   }
+}
+
+// Reshards of one choice count as they are weighed. Others save no more than those do, and a
+// Problem with such weights is the sum that `seconds` says it is.
+TEST(BruteForce, WhatIsUnlikeAChoiceSavesNoMore) {
+  std::mt19937 random(11);
+  std::uniform_real_distribution<double> share(0, 1);
+  for (int i = 0; i < 4; ++i) {
+    const Opened o(i % 2 ? diamond(512) : mlp(1024, 512, 2048, 512), i < 2 ? "x=8" : "x=2,y=4");
+    const auto any = [&] {
+      std::vector<int> choice;
+      for (const Decision& decision : o.formulation.decisions)
+        choice.push_back(static_cast<int>(random() % decision.count));
+      return choice;
+    };
+    const std::vector<int> like = any();
+    std::vector<ReshardWeights> by_demand;
+    std::vector<double> hides, nothing(o.formulation.demands.size(), 0.0);
+    for (size_t d = 0; d < nothing.size(); ++d) {
+      const double full = share(random);
+      by_demand.push_back({full, 1 - full, 0.3 * (1 - full), 0.2 * (1 - full)});
+      hides.push_back(share(random));
+    }
+    const TableWeights plain = o.tables.weigh(by_demand);
+    const TableWeights own = o.tables.weigh(by_demand, Likeness{like, hides});
+    const TableWeights bare = o.tables.weigh(by_demand, Likeness{like, nothing});
+    EXPECT_DOUBLE_EQ(o.tables.seconds(like, own), o.tables.seconds(like, plain));
+    EXPECT_DOUBLE_EQ(o.tables.seconds(like, bare), o.tables.seconds(like, plain));
+    const solver::Problem problem = o.tables.problem({}, std::nullopt, &own);
+    const double saved = o.tables.seconds(like) - o.tables.seconds(like, own);
+    for (int tries = 0; tries < 50; ++tries) {
+      std::vector<int> choice = like;
+      for (size_t d = 0; d < choice.size(); ++d)
+        if (const std::vector<int> other = any(); random() % 3 == 0) choice[d] = other[d];
+      const double alone = o.tables.seconds(choice), seconds = o.tables.seconds(choice, own);
+      if (alone > 1e6) continue;  // forbidden
+      EXPECT_LE(seconds, alone * (1 + 1e-12));
+      EXPECT_GE(seconds, o.tables.seconds(choice, plain) * (1 - 1e-12));
+      EXPECT_LE(seconds, o.tables.seconds(choice, bare) * (1 + 1e-12));
+      EXPECT_LE(alone - seconds, saved + 1e-12);
+      const double cost = static_cast<double>(solver::evaluate(problem, choice).cost) * kCostUnit;
+      EXPECT_NEAR(cost, seconds,
+                  4 * kCostUnit * static_cast<double>(o.formulation.versions.size()));
+    }
+  }
+}
+
+// A solve among some choices begins with a known one that is not among them.
+TEST(BruteForce, WhatIsKnownIsLookedAt) {
+  const Opened o(mlp(1024, 512, 2048, 512), "x=8");
+  PlannerOptions options;
+  const Stopwatch clock;
+  PlannerStats stats;
+  std::vector<int> best;
+  const solver::Solution all =
+      LazySolver(o.tables, options, clock, stats).run(std::nullopt, {}, best);
+  ASSERT_TRUE(all.feasible);
+  KeptChoices kept;  // all but the best one of each
+  for (size_t d = 0; d < best.size(); ++d) {
+    kept.emplace_back();
+    for (int c = 0; c < o.formulation.decisions[d].count; ++c)
+      if (c != best[d] || o.formulation.decisions[d].count == 1) kept.back().push_back(c);
+  }
+  LazySolver some(o.tables, options, clock, stats);
+  some.look_among(kept);
+  std::vector<int> choice;
+  const solver::Solution found = some.run(std::nullopt, o.tables.by_class(best), choice);
+  ASSERT_TRUE(found.feasible);
+  EXPECT_EQ(found.cost, all.cost);
+  EXPECT_EQ(choice, best);
 }
 
 }  // namespace

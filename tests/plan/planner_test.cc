@@ -258,6 +258,21 @@ TEST(Planner, BordersMayBeAskedToBeEven) {
     EXPECT_EQ(to_string(value.spec).find("\"b\""), std::string::npos) << value.name;
   for (const PlannedOperand& result : plan.find_op("return")->operands)
     EXPECT_EQ(to_string(result.spec).find("\"b\""), std::string::npos);
+
+  // An argument with one elementwise use lies as that wants it, unless that is uneven.
+  Case follows(R"(
+  func.func @main(%x: tensor<10x4096xf32>, %y: tensor<10x4096xf32>) -> tensor<4096xf32> {
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %0 = stablehlo.add %x, %y : tensor<10x4096xf32>
+    %1 = stablehlo.reduce(%0 init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<10x4096xf32>, tensor<f32>) -> tensor<4096xf32>
+    return %1 : tensor<4096xf32>
+  })",
+               "a=3");
+  follows.options.even_borders = true;
+  follows.pin("add.0", "[{\"a\"}, {}]");
+  const Plan split = follows.plan();
+  EXPECT_EQ(spec_of(split, "x"), "[{}, {}]");
+  EXPECT_EQ(spec_of(split, "y"), "[{}, {}]");
 }
 
 TEST(Planner, LayersAlikeShareTheirChoices) {

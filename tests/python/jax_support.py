@@ -21,6 +21,13 @@ def tight(fn, args, mesh, share=0.35, **options):
             share *= 1.4
 
 
+def num_state(fn, args):
+    """How many of the arguments are state, which a step returns first."""
+    look = lambda trees: [(jax.tree.structure(tree), [leaf.shape for leaf in jax.tree.leaves(tree)]) for tree in trees]
+    results, args = look(jax.eval_shape(fn, *args)), look(args)
+    return next((n for n, (a, b) in enumerate(zip(results, args)) if a != b), min(len(results), len(args)))
+
+
 def draw(tree, seed=1):
     """Small positive floats, and integers that can be indices of anything."""
     random = np.random.default_rng(seed)
