@@ -1,10 +1,11 @@
-"""A small U-Net that predicts the noise in images, with group norm, an embedding of time, and a random key in its state.
+"""A small U-Net that predicts the noise in images, with group norm, an embedding of time, and a random key as state.
 
     python examples/jax/diffusion.py --steps 8
 
-Look at `prepare`: it plans for shapes alone (`jax.ShapeDtypeStruct`, which `jax.eval_shape` gives), before any weight exists.
-The weights are then made where the plan wants them, so that no device ever holds all of them. The noise of a step is drawn from
-the key as if on one device: the check compares results with those of the unsharded function, random numbers included.
+Look at `prepare`: it plans for shapes alone (`jax.ShapeDtypeStruct`, which `jax.eval_shape` gives), before any weight
+exists. The weights are then made where the plan wants them, so that no device ever holds all of them. The noise of a
+step is drawn from the key as if on one device: the check compares results with those of the unsharded function, random
+numbers included.
 """
 
 import argparse
@@ -32,8 +33,8 @@ def init(key):
         return {"conv1": conv(3, inputs, outputs), "conv2": conv(3, outputs, outputs), "skip": conv(1, inputs, outputs),
                 "time": jax.random.normal(next(keys), (TIME, outputs)) * TIME**-0.5, "scale": jnp.ones(outputs)}
     low, high = WIDTHS
-    params = {"stem": conv(3, 3, low), "down": block(low, low), "middle": block(low, high), "up": block(low + high, low),
-              "out": conv(3, low, 3)}
+    params = {"stem": conv(3, 3, low), "down": block(low, low), "middle": block(low, high),
+              "up": block(low + high, low), "out": conv(3, low, 3)}
     return {"params": params, "opt": optimizer.init(params), "key": next(keys)}
 
 
@@ -77,7 +78,8 @@ def train_step(state, images):
 
 def batch(key):
     """Plain colours with a gradient from top to bottom."""
-    return jax.random.normal(key, (BATCH, 1, 1, 3)) * jnp.linspace(-1, 1, SIZE)[:, None, None] * jnp.ones((SIZE, SIZE, 1))
+    colours, rows = jax.random.normal(key, (BATCH, 1, 1, 3)), jnp.linspace(-1, 1, SIZE)[:, None, None]
+    return jnp.broadcast_to(colours * rows, (BATCH, SIZE, SIZE, 3))
 
 
 def main():
@@ -87,9 +89,11 @@ def main():
 
     devices = jax.devices() if len(jax.devices()) >= 8 else jax.devices("cpu")
     mesh = jax.make_mesh((4, 2), ("data", "model"), devices=devices[:8])
-    step = cj.autoshard(train_step, mesh, machine="h100", memory="6MiB", memory_share=1.0, time_limit=3, donate_argnums=0)
+    step = cj.autoshard(train_step, mesh, machine="h100", memory="6MiB", memory_share=1.0, time_limit=3,
+                        donate_argnums=0)
 
-    plan = step.prepare(jax.eval_shape(init, jax.random.key(0)), jax.ShapeDtypeStruct((BATCH, SIZE, SIZE, 3), jnp.float32))
+    images = jax.ShapeDtypeStruct((BATCH, SIZE, SIZE, 3), jnp.float32)
+    plan = step.prepare(jax.eval_shape(init, jax.random.key(0)), images)
     print(plan)
     (state_specs, _), _ = plan.in_specs
     state = jax.jit(init, out_shardings=plan.shardings(state_specs))(jax.random.key(0))

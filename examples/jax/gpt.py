@@ -2,10 +2,10 @@
 
     python examples/jax/gpt.py --steps 10
 
-The model is written for whole arrays and says nothing about devices. `autoshard` finds the layout of every array for eight
-H100s with little memory each; without eight accelerators, eight devices of the CPU run it. Look at three things: `step.place`
-lays the state out once, and donation lets each step write the next state over it; the plan says what a step would take on the
-machine; the check sets what XLA compiled beside the plan.
+The model is written for whole arrays and says nothing about devices. `autoshard` finds the layout of every array for
+eight H100s with little memory each; without eight accelerators, eight devices of the CPU run it. Look at three things:
+`step.place` lays the state out once, and donation lets each step write the next state over it; the plan says what a
+step would take on the machine; the check sets what XLA compiled beside the plan.
 """
 
 import argparse
@@ -31,10 +31,11 @@ def init(key):
         return jax.random.normal(next(keys), (rows, columns)) * rows**-0.5
 
     def layer():
-        return {"norm1": jnp.ones(D), "q": weight(D, D), "k": weight(D, KV_HEADS * HEAD), "v": weight(D, KV_HEADS * HEAD),
-                "o": weight(D, D), "norm2": jnp.ones(D), "gate": weight(D, HIDDEN), "up": weight(D, HIDDEN),
-                "down": weight(HIDDEN, D)}
-    return {"embed": weight(VOCAB, D), "layers": [layer() for _ in range(LAYERS)], "norm": jnp.ones(D), "head": weight(D, VOCAB)}
+        return {"norm1": jnp.ones(D), "q": weight(D, D), "k": weight(D, KV_HEADS * HEAD),
+                "v": weight(D, KV_HEADS * HEAD), "o": weight(D, D), "norm2": jnp.ones(D),
+                "gate": weight(D, HIDDEN), "up": weight(D, HIDDEN), "down": weight(HIDDEN, D)}
+    return {"embed": weight(VOCAB, D), "layers": [layer() for _ in range(LAYERS)], "norm": jnp.ones(D),
+            "head": weight(D, VOCAB)}
 
 
 def norm(scale, x):
@@ -51,7 +52,8 @@ def rotate(x):
 
 def attention(p, x):
     """Every HEADS / KV_HEADS queries share one head of keys and values."""
-    q = rotate((x @ p["q"]).reshape(BATCH, LENGTH, HEADS, HEAD)).reshape(BATCH, LENGTH, KV_HEADS, HEADS // KV_HEADS, HEAD)
+    q = rotate((x @ p["q"]).reshape(BATCH, LENGTH, HEADS, HEAD))
+    q = q.reshape(BATCH, LENGTH, KV_HEADS, HEADS // KV_HEADS, HEAD)
     k = rotate((x @ p["k"]).reshape(BATCH, LENGTH, KV_HEADS, HEAD))
     v = (x @ p["v"]).reshape(BATCH, LENGTH, KV_HEADS, HEAD)
     scores = jnp.einsum("bqhgd,bkhd->bhgqk", q, k) * HEAD**-0.5
@@ -88,7 +90,8 @@ def main():
 
     devices = jax.devices() if len(jax.devices()) >= 8 else jax.devices("cpu")
     mesh = jax.make_mesh((2, 4), ("data", "model"), devices=devices[:8])
-    step = cj.autoshard(train_step, mesh, machine="h100", memory="8MiB", memory_share=1.0, time_limit=3, donate_argnums=(0, 1))
+    step = cj.autoshard(train_step, mesh, machine="h100", memory="8MiB", memory_share=1.0, time_limit=3,
+                        donate_argnums=(0, 1))
 
     params = init(jax.random.key(0))
     opt_state = optimizer.init(params)

@@ -2,9 +2,9 @@
 
     python examples/jax/moe.py --steps 10
 
-Look at `pins`: a path with stars names the weights of all experts in all layers, and the plan keeps them where they are pinned.
-Everything else is left to the plan: where tokens lie, how they come to their experts (an all-to-all among the collectives, if
-that is cheapest), and how the state of the optimizer lies.
+Look at `pins`: a path with stars names the weights of all experts in all layers, and the plan keeps them where they are
+pinned. Everything else is left to the plan: where activations lie, how tokens come to their experts, and how the state
+of the optimizer lies.
 """
 
 import argparse

@@ -2,9 +2,9 @@
 
     python examples/jax/resnet.py --steps 8
 
-The running statistics of batch norm are part of the state: they come in, and go out changed. Means over the batch are means over
-all devices, because the function is written for the whole batch; how they are summed is the plan's business. Look at `plan=`: a
-plan is for one function and certain shapes, and a file that fits neither is refused.
+The running statistics of batch norm are part of the state: they come in, and go out changed. Means over the batch are
+means over all devices, because the function is written for the whole batch; how they are summed is the plan's business.
+Look at `plan=`: a plan is for one function and certain shapes, and is refused for others.
 """
 
 import argparse
@@ -34,8 +34,8 @@ def init(key):
 
     params, stats, width = {"stem": conv(3, 3, WIDTHS[0]), "blocks": []}, [], WIDTHS[0]
     for outputs in WIDTHS:
-        params["blocks"].append({"conv1": conv(3, width, outputs), "norm1": scales(outputs), "conv2": conv(3, outputs, outputs),
-                                 "norm2": scales(outputs), "skip": conv(1, width, outputs)})
+        params["blocks"].append({"conv1": conv(3, width, outputs), "norm1": scales(outputs), "skip": conv(1, width, outputs),
+                                 "conv2": conv(3, outputs, outputs), "norm2": scales(outputs)})
         stats.append([{"mean": jnp.zeros(outputs), "var": jnp.ones(outputs)} for _ in range(2)])
         width = outputs
     params["head"] = jax.random.normal(next(keys), (width, CLASSES)) * width**-0.5
@@ -89,12 +89,13 @@ def main():
 
     devices = jax.devices() if len(jax.devices()) >= 8 else jax.devices("cpu")
     mesh = jax.make_mesh((4, 2), ("data", "model"), devices=devices[:8])
-    planned = cj.autoshard(train_step, mesh, machine="h100", memory="4MiB", memory_share=1.0, time_limit=3, donate_argnums=0)
+    planned = cj.autoshard(train_step, mesh, machine="h100", memory="4MiB", memory_share=1.0, time_limit=3,
+                           donate_argnums=0)
 
     state = init(jax.random.key(0))
     file = pathlib.Path(tempfile.mkdtemp()) / "plan.json"
     print(planned.prepare(state, *batch(0)))
-    planned.save_plan(file)  # `cleave explain plan.json` reads it too
+    planned.save_plan(file)
 
     step = cj.autoshard(train_step, mesh, plan=file, donate_argnums=0)  # as another process would do
     for i in range(steps):
