@@ -34,8 +34,9 @@ def init(key):
 
     params, stats, width = {"stem": conv(3, 3, WIDTHS[0]), "blocks": []}, [], WIDTHS[0]
     for outputs in WIDTHS:
-        params["blocks"].append({"conv1": conv(3, width, outputs), "norm1": scales(outputs), "skip": conv(1, width, outputs),
-                                 "conv2": conv(3, outputs, outputs), "norm2": scales(outputs)})
+        params["blocks"].append({"conv1": conv(3, width, outputs), "norm1": scales(outputs),
+                                 "conv2": conv(3, outputs, outputs), "norm2": scales(outputs),
+                                 "skip": conv(1, width, outputs)})
         stats.append([{"mean": jnp.zeros(outputs), "var": jnp.ones(outputs)} for _ in range(2)])
         width = outputs
     params["head"] = jax.random.normal(next(keys), (width, CLASSES)) * width**-0.5
