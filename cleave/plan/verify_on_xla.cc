@@ -25,20 +25,6 @@ namespace {
 
 constexpr double kSame = 1e-3;  // of all bytes
 
-bool has_uneven_values(const Program& program) {
-  bool uneven = false;
-  const auto look = [&](ValueId value) {
-    const Type& type = program.graph.type(value);
-    const ShardingSpec& spec = program.layout(value).spec;
-    if (type.is_tensor() && spec.mesh) uneven |= !is_even(spec, type.shape);
-  };
-  for (ValueId value : program.graph.region(program.entry_function().body).args) look(value);
-  program.graph.walk([&](NodeId id) {
-    for (ValueId value : program.graph.node(id).results) look(value);
-  });
-  return uneven;
-}
-
 std::vector<XlaCollectiveCheck> collective_checks(const analyze::ProgramCost& cost,
                                                   const Program& program, int64_t trips,
                                                   const xla::CompiledProgram& compiled) {
@@ -85,6 +71,20 @@ std::string row_of(const XlaCollectiveCheck& c) {
 }
 
 }  // namespace
+
+bool has_uneven_values(const Program& program) {
+  bool uneven = false;
+  const auto look = [&](ValueId value) {
+    const Type& type = program.graph.type(value);
+    const ShardingSpec& spec = program.layout(value).spec;
+    if (type.is_tensor() && spec.mesh) uneven |= !is_even(spec, type.shape);
+  };
+  for (ValueId value : program.graph.region(program.entry_function().body).args) look(value);
+  program.graph.walk([&](NodeId id) {
+    for (ValueId value : program.graph.node(id).results) look(value);
+  });
+  return uneven;
+}
 
 bool XlaVerification::asked_good() const {
   const double near = kSame * std::max(sum_of(collectives, &XlaCollectiveCheck::planned), 1.0);

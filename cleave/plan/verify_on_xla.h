@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cleave/plan/verify_plan.h"
+#include "cleave/spmd/program.h"
 
 namespace cleave::plan {
 
@@ -50,6 +51,9 @@ struct XlaVerification {
 // CPUs holds says little about another device.
 XlaVerification verify_on_xla(const Plan& plan, const Graph& graph, const MachineProfile& profile,
                               const std::string& engine, const VerifyPlanOptions& options = {});
+
+// Whether an argument or a value lies in shards of different sizes.
+bool has_uneven_values(const Program& program);
 
 // A line per check, "ok" or what is wrong, and a last line with the verdict.
 std::string to_string(const XlaVerification& verification);

@@ -5,8 +5,10 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings.h"
+#include "cleave/analyze/asked_collectives.h"
 #include "cleave/core/error.h"
 #include "cleave/core/units.h"
+#include "cleave/plan/apply.h"
 #include "cleave/plan/explain_plan.h"
 #include "cleave/plan/export.h"
 #include "cleave/plan/figures.h"
@@ -17,6 +19,7 @@
 #include "cleave/plan/verify_on_xla.h"
 #include "cleave/plan/verify_plan.h"
 #include "cleave/solve/solve.h"
+#include "cleave/spmd/single_program.h"
 
 namespace cleave::python {
 namespace {
@@ -172,6 +175,20 @@ borders(const PyPlan& self) {
   return {mesh, list(all.arguments), list(all.results)};
 }
 
+// What the program asks an engine for, by kind: executions, bytes that one device receives; and
+// whether shards are uneven, which travel padded.
+using AskedRow = std::tuple<std::string, double, double>;
+std::pair<std::vector<AskedRow>, bool> asked(const PyPlan& self) {
+  nb::gil_scoped_release released;
+  const Program program = plan::partition_planned(self.plan, *self.graph, self.shared());
+  const SingleProgram single = single_program(program);
+  std::vector<AskedRow> rows;
+  for (const analyze::AskedCollective& one : analyze::asked_collectives(
+           single.graph, single.entry, self.plan.mesh->num_devices(), self.plan.trips))
+    rows.emplace_back(one.kind, one.executions, one.received_bytes);
+  return {rows, plan::has_uneven_values(program)};
+}
+
 // The report, and whether all is well.
 std::pair<std::string, bool> verify(const PyPlan& self, const std::string& engine, uint64_t seed,
                                     bool as_is) {
@@ -223,6 +240,7 @@ void bind_plan_class(nb::module_& m) {
              return std::pair(to_string(forecast), forecast.is_the_plan());
            })
       .def("borders", &borders)
+      .def("asked", &asked)
       .def("verify", &verify, "engine"_a = "cleave", "seed"_a = 1, "as_is"_a = false)
       .def(
           "diff",

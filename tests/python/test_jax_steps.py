@@ -7,6 +7,7 @@ import pytest
 from jax_support import draw, expect_same_steps, num_state, tight
 
 MESHES = {"2x4": ((2, 4), ("data", "model")), "2x2x2": ((2, 2, 2), ("x", "y", "z"))}
+LOOPS = ("llama_scan",)  # XLA takes out of loops what does not change there
 STEPS = ("gpt", "moe", "vit", "llama_scan", "resnet", "unet", "ssm", "dlrm")
 
 
@@ -21,5 +22,6 @@ def test_five_steps_and_the_bytes_of_the_plan(name, mesh):
     values = draw(args)
     expect_same_steps(step, fn, values[:count], values[count:], steps=5 if count else 1)
     made = step.check()
-    assert made.ok and made.bytes_good and made.planned_bytes == step.plan.received_bytes
+    assert made.ok and made.asked_good and made.planned_bytes == step.plan.received_bytes
+    assert made.is_exact or name in LOOPS
     assert made.memory.compiled_arguments == made.memory.planned_arguments

@@ -16,10 +16,14 @@ SAME_BYTES = 1e-3  # of all bytes
 
 @dataclasses.dataclass
 class CollectiveRow:
+    """Of one kind: what was planned, what the module asks XLA for, and what XLA compiled; bytes that one device receives."""
+
     kind: str
     planned_bytes: float = 0.0
+    asked_bytes: float = 0.0
     compiled_bytes: float = 0.0
     planned_count: float = 0.0
+    asked_count: float = 0.0
     compiled_count: float = 0.0
 
 
@@ -38,6 +42,7 @@ class Memory:
 class Check:
     form: str
     rows: list
+    is_uneven: bool  # shards of different sizes travel padded
     memory: Memory
     differences: list  # results that are not those of the unsharded function, in words
     num_results: int
@@ -56,10 +61,27 @@ class Check:
         return not self.differences
 
     @property
-    def bytes_good(self):
-        """XLA moves what was planned, kind by kind."""
+    def asked_bytes(self):
+        return sum(row.asked_bytes for row in self.rows)
+
+    @property
+    def is_exact(self):
+        """XLA compiled the planned bytes, kind by kind."""
         limit = SAME_BYTES * max(self.planned_bytes, 1.0)
         return all(abs(row.compiled_bytes - row.planned_bytes) <= limit for row in self.rows)
+
+    @property
+    def asked_good(self):
+        """XLA is asked for the planned bytes, kind by kind; for more only if shards are uneven."""
+        limit = SAME_BYTES * max(self.planned_bytes, 1.0)
+        more = [row.asked_bytes - row.planned_bytes for row in self.rows]
+        return all(m >= -limit and (self.is_uneven or m <= limit) for m in more)
+
+    @property
+    def bytes_good(self):
+        """XLA is asked for what was planned, and compiles no more than it is asked for. It may be less: XLA takes out of loops
+        what does not change there, and joins what is the same."""
+        return self.asked_good and self.compiled_bytes <= (1 + SAME_BYTES) * self.asked_bytes
 
     @property
     def arguments_good(self):
@@ -74,19 +96,31 @@ class Check:
         lines = [f"{said(self.results_good)} {self.num_results} results are those of the unsharded function; largest difference "
                  f"{self.largest:.2g} of the largest number" if self.results_good else
                  f"BAD  {len(self.differences)} of {self.num_results} results differ: {'; '.join(self.differences[:4])}"]
-        bytes_said = said(self.bytes_good) if self.form == "manual" else "     "
-        lines.append(f"{bytes_said} a device receives {size(self.compiled_bytes)} as compiled, {size(self.planned_bytes)} planned")
-        for row in self.rows:
-            lines.append(f"       {row.kind:<20} planned {size(row.planned_bytes):>10} x{row.planned_count:<6.0f} "
-                         f"compiled {size(row.compiled_bytes):>10} x{row.compiled_count:.0f}")
-        if self.form != "manual":
-            lines.append(f"       form {self.form}: XLA takes the plan for hints")
+        lines += self._bytes_lines(said)
         memory = self.memory
         lines.append(f"{said(self.arguments_good)} arguments of a device: {size(memory.compiled_arguments)} compiled, "
                      f"{size(memory.planned_arguments)} planned")
         lines.append(f"     memory of a device: {size(memory.compiled)} compiled here ({jax.default_backend()}), "
                      f"{size(memory.planned)} planned for {memory.executor}")
         return "\n".join(lines)
+
+
+    def _bytes_lines(self, said):
+        manual = self.form == "manual"
+        lines = [f"{said(self.bytes_good) if manual else '    '} a device receives {size(self.compiled_bytes)} as compiled, "
+                 f"{size(self.planned_bytes)} planned"]
+        for row in self.rows:
+            asked = f"asked {size(row.asked_bytes):>10} x{row.asked_count:<6.0f} " if manual and not self.is_exact else ""
+            lines.append(f"       {row.kind:<20} planned {size(row.planned_bytes):>10} x{row.planned_count:<6.0f} {asked}"
+                         f"compiled {size(row.compiled_bytes):>10} x{row.compiled_count:.0f}")
+        if not manual:
+            lines.append(f"       form {self.form}: XLA takes the plan for hints")
+        elif self.bytes_good and not self.is_exact:
+            if self.asked_bytes > (1 + SAME_BYTES) * self.planned_bytes:
+                lines.append("       uneven shards travel padded")
+            if self.compiled_bytes < (1 - SAME_BYTES) * self.asked_bytes:
+                lines.append("       XLA takes out of loops what does not change there, and joins what is the same")
+        return lines
 
 
 def size(number):
@@ -98,16 +132,17 @@ def size(number):
 
 def check_step(entry, args, kwargs):
     values = entry.arguments(args, kwargs) if args or kwargs else draw(entry.types)
-    rows = collective_rows(entry.plan.collectives, entry.compiled)
+    asked, is_uneven = entry.plan._core.asked()
+    rows = collective_rows(entry.plan.collectives, entry.compiled, asked)
     differences, count, largest = compare(entry, values)
-    made = Check(entry.options.form, rows, memory_of(entry), differences, count, largest)
+    made = Check(entry.options.form, rows, is_uneven, memory_of(entry), differences, count, largest)
     if not made.ok:
         raise _core.InternalError(str(made))
     return made
 
 
-def collective_rows(planned, compiled):
-    """By kind: the collectives of a plan beside those of a compiled module."""
+def collective_rows(planned, compiled, asked=()):
+    """By kind: the collectives of a plan beside those that a program asks for and those of a compiled module."""
     rows = {}
 
     def row(kind):
@@ -117,6 +152,9 @@ def collective_rows(planned, compiled):
             of_kind = row(KINDS.get(total["kind"], total["kind"]))
             of_kind.planned_bytes += total["bytes"]
             of_kind.planned_count += total["count"]
+    for kind, count, bytes_asked in asked:
+        row(kind).asked_bytes += bytes_asked
+        row(kind).asked_count += count
     for total in json.loads(_core.read_compiled(compiled.as_text()).json())["totals"]:
         if total["received_bytes"] > 0:
             of_kind = row(total["kind"])
