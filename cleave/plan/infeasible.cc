@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "cleave/core/error.h"
 #include "cleave/core/shard_layout.h"
@@ -174,13 +175,11 @@ Infeasibility explain_infeasible(const Graph& graph, const PlannerOptions& optio
 
 std::string Infeasibility::line() const {
   std::string line;
-  for (char c : text()) {
-    if (c != '\n')
-      line += c;
-    else if (!line.empty())
-      line += "; ";
+  std::istringstream lines(text());
+  for (std::string part; std::getline(lines, part);) {
+    part.erase(0, part.find_first_not_of(' '));
+    if (!part.empty()) line += (line.empty() ? "" : "; ") + part;
   }
-  while (line.ends_with("; ")) line.resize(line.size() - 2);
   return line;
 }
 

@@ -143,7 +143,7 @@ TEST(Pins, ConstraintsOfOpsAndResultsAreInTheConflict) {
              "loc(\"step.py\":7:3)\n"),
       options);
   EXPECT_THAT(op.conflict, testing::ElementsAre("annotation [{}, {}] of sharding_constraint.0 (at "
-                                                "\"step.py\":7:3)"));
+                                                "step.py:7)"));
   EXPECT_THAT(op.text(), HasSubstr("(64.00 MiB on each device)"));
 }
 

@@ -298,6 +298,24 @@ def test_check_finds_a_program_that_is_not_the_function():
         step.check()
 
 
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16, jnp.float32])
+def test_check_is_strict_in_every_dtype(dtype):
+    step, x = planned(lambda x: x * 2, pins=None), jnp.ones((8, 8), dtype)
+    step(x)
+    assert step.check(x).ok
+    step._last.signature.fn = lambda x: x * 2.5
+    with pytest.raises(InternalError, match="1 of 1 results differ"):
+        step.check(x)
+
+
+def test_check_leaves_the_callers_arguments_alone():
+    step = planned(lambda key, x: (jax.random.split(key, 1)[0], x + jax.random.normal(key, x.shape)), pins=None,
+                   donate_argnums=(0, 1))
+    key, x = jax.random.key(3), jnp.ones((8, 8))
+    assert step.check(key, x).ok
+    assert not key.is_deleted() and not x.is_deleted()
+
+
 def test_check_finds_other_bytes():
     step = planned()
     step(W, X)
@@ -378,6 +396,9 @@ def test_symbolic_sizes_are_refused():
     (dict(machin="h100"), "autoshard: got an unexpected keyword argument 'machin'"),
     (dict(mesh="data=2"), "a jax.sharding.Mesh or a number of devices is needed, not str"),
     (dict(mesh=0), "0 devices; at least one is needed"),
+    (dict(mesh=8, pins=COLUMNS), "pins and shardings name axes of a mesh; give a mesh instead of 8 devices"),
+    (dict(mesh=8, in_shardings=P("x")), "pins and shardings name axes of a mesh"),
+    (dict(machine={"base": "h100", "name": "ours"}), "write the profile first, with machine.save"),
     (dict(in_shardings=(P(),)), "in_shardings has 1 entries, and the function was called with 2"),
     (dict(plan="nowhere.json"), "cannot read 'nowhere.json'"),
 ])

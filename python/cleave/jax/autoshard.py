@@ -6,7 +6,7 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding
 
-from cleave import _core, progress
+from cleave import _core, profiles, progress
 from cleave._core import UserError
 from cleave.jax import applied, layouts
 from cleave.jax.check import check_step
@@ -25,7 +25,7 @@ class Options:
         if form not in FORMS:
             raise UserError(f"autoshard: form '{form}': there are {' and '.join(FORMS)}")
         self.memory = "" if memory is None else memory if isinstance(memory, str) else str(int(memory))
-        self.machine, self.memory_share, self.pins = str(machine), memory_share, layouts.Pins(pins)
+        self.machine, self.memory_share, self.pins = profiles.source_of(machine), memory_share, layouts.Pins(pins)
         self.in_shardings, self.out_shardings, self.honour_layouts = in_shardings, out_shardings, honour_layouts
         self.tie_state, self.form, self.plan, self.progress = tie_state, form, plan, progress
         self.solver = dict(solver=solver, time_limit=float(time_limit), gap=float(gap), trips=trips, every_layout=every_layout,
@@ -107,9 +107,11 @@ class Entry:
     def _pins(self, mesh, args, kwargs):
         """Pins of paths, then in_shardings, then layouts that arguments have; dimensions of random keys that only the module
         has stay whole."""
-        if isinstance(mesh, int):
-            return []
         leaves, options = self.traced.arguments, self.options
+        if isinstance(mesh, int):
+            if options.pins.pins or options.in_shardings is not None or options.out_shardings is not None:
+                raise UserError(f"autoshard: pins and shardings name axes of a mesh; give a mesh instead of {mesh} devices")
+            return []
         pins = options.pins.texts(leaves)
         pinned = {pin.partition("=")[0] for pin in pins}
         dynamic = [args[i] for i in self.positions] + [kwargs[name] for name in self.keywords]
