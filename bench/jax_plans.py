@@ -33,7 +33,7 @@ from cleave.jax.check import collective_rows, compiled_memory
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench/xla"), str(ROOT / "tests/reference")]
 import corpus  # noqa: E402
-import steps as small_steps  # noqa: E402
+from corpus import num_state  # noqa: E402
 import train_steps  # noqa: E402
 
 # Published, of an H200 SXM: dense products of bf16, NVLink in one direction.
@@ -51,13 +51,6 @@ def model(name, small):
     loss, params, batch = train_steps.training(name)
     moments = jax.tree.map(lambda p: jax.ShapeDtypeStruct(p.shape, np.float32), params)
     return train_steps.adamw_step(loss), (params, moments, moments, batch)
-
-
-def num_state(fn, args):
-    """How many of the arguments are state, which the step returns first."""
-    look = lambda trees: [(jax.tree.structure(tree), [leaf.shape for leaf in jax.tree.leaves(tree)]) for tree in trees]
-    results, args = look(jax.eval_shape(fn, *args)), look(args)
-    return next((n for n, (a, b) in enumerate(zip(results, args)) if a != b), min(len(results), len(args)))
 
 
 def meshes():

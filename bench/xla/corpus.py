@@ -109,6 +109,13 @@ def small(name, **changes):
     return small_steps.step(name, small_steps.SMALL[name] | changes)
 
 
+def num_state(fn, args):
+    """How many of the arguments are state, which the step returns first."""
+    look = lambda trees: [(jax.tree.structure(tree), [leaf.shape for leaf in jax.tree.leaves(tree)]) for tree in trees]
+    results, args = look(jax.eval_shape(fn, *args)), look(args)
+    return next((n for n, (a, b) in enumerate(zip(results, args)) if a != b), min(len(results), len(args)))
+
+
 STEPS = {  # even sizes, uneven sizes
     "gpt": (lambda: small("gpt"), lambda: small("gpt", vocab=61, batch=6, ff=60)),
     "moe": (lambda: small("moe"), lambda: small("moe", vocab=61, batch=6, ff=60)),

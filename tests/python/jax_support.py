@@ -2,6 +2,8 @@
 
 import jax
 import numpy as np
+from corpus import num_state  # noqa: F401, of bench/xla, as conftest.py has it in the path
+from exports import draw  # noqa: F401
 
 import cleave.jax as cj
 from cleave import UserError
@@ -19,26 +21,6 @@ def tight(fn, args, mesh, share=0.35, **options):
             if "no plan fits" not in str(error) or share > 1:
                 raise
             share *= 1.4
-
-
-def num_state(fn, args):
-    """How many of the arguments are state, which a step returns first."""
-    look = lambda trees: [(jax.tree.structure(tree), [leaf.shape for leaf in jax.tree.leaves(tree)]) for tree in trees]
-    results, args = look(jax.eval_shape(fn, *args)), look(args)
-    return next((n for n, (a, b) in enumerate(zip(results, args)) if a != b), min(len(results), len(args)))
-
-
-def draw(tree, seed=1):
-    """Small positive floats, and integers that can be indices of anything."""
-    random = np.random.default_rng(seed)
-
-    def one(leaf):
-        if np.issubdtype(leaf.dtype, np.integer):
-            return random.integers(0, 4, leaf.shape).astype(leaf.dtype)
-        if leaf.dtype == bool:
-            return random.integers(0, 2, leaf.shape).astype(bool)
-        return np.asarray(np.abs(random.normal(size=leaf.shape) * 0.1) + 0.01).astype(leaf.dtype)
-    return jax.tree.map(one, tree)
 
 
 def distance(found, wanted):
