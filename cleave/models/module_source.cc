@@ -1,5 +1,6 @@
 #include "cleave/models/module_source.h"
 
+#include "cleave/core/error.h"
 #include "cleave/core/input_file.h"
 #include "cleave/graph/json.h"
 #include "cleave/graph/text/text.h"
@@ -28,7 +29,10 @@ Graph module_of_text(std::string_view text, const std::string& path, size_t firs
 
 Graph load_module(const std::string& source) {
   if (is_model_name(source)) return build_model(source).graph;
-  return module_of_text(read_input_file(source), source);
+  const std::string text = read_input_file(source);
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos)
+    throw_user("'{}' is empty; a module was expected", source);
+  return module_of_text(text, source);
 }
 
 }  // namespace cleave::models

@@ -123,3 +123,9 @@ def test_the_smoke_test_of_wheels_passes():
     code = (ROOT / "tests/python/smoke.py").read_text().replace(
         'os.path.join(os.path.dirname(sys.executable), "cleave")', repr(command))
     assert run_python(code).endswith("with NumPy: well\n")
+
+
+def test_an_empty_file_is_no_module(tmp_path):
+    (tmp_path / "empty.mlir").write_text(" \n")
+    with pytest.raises(cleave.UserError, match="empty.mlir' is empty; a module was expected"):
+        cleave.Module.load(str(tmp_path / "empty.mlir"))
