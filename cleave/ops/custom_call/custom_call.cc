@@ -7,8 +7,10 @@
 #include "cleave/kernels/elementwise.h"
 #include "cleave/kernels/sort.h"
 #include "cleave/ops/check.h"
+#include "cleave/ops/cost.h"
 #include "cleave/ops/custom_call/custom_call_check.h"
 #include "cleave/ops/custom_call/family.h"
+#include "cleave/ops/custom_call/register_op.h"
 #include "cleave/ops/eval.h"
 #include "cleave/ops/infer_util.h"
 #include "cleave/ops/rule_util.h"
@@ -44,6 +46,18 @@ bool is_pointwise_call(std::string_view target) {
        "xla.megascale.provide_metadata", "_SPMDInternalOp_MultiPad", "_SPMDInternalOp_RotateRight",
        "_SPMDInternalOp_MultiRotate", "_SPMDInternalOp_MultiSlice", "_SPMDInternalOp_Wrap"});
 }
+
+}  // namespace
+
+bool is_builtin_call(std::string_view target) {
+  return is_pointwise_call(target) || is_identity_call(target) || is_linalg_call(target) ||
+         is_check_call(target) ||
+         is_any_of(target, {"ApproxTopK", "Eigh", "mhlo.topk", "PartialReduce",
+                            "ProductOfElementaryHouseholderReflectors", "Qr",
+                            "QrDecompositionBlock", "shape_assertion", "X64Combine"});
+}
+
+namespace {
 
 // The dimensions before the matrices.
 void add_batch_dims(RuleBuilder& builder, const Shape& shape) {
@@ -134,6 +148,8 @@ OpShardingRule custom_call_rule(const Graph& graph, const Node& node) {
   if (is_any_of(target, {"ApproxTopK", "PartialReduce"}) && operands == 4 && results == 2)
     return approx_top_k_rule(graph, node);
   if (target == "X64Combine" && operands == 2) return x64_combine_rule(graph, node);
+  if (OpShardingRule registered = registered_rule(graph, node); !registered.empty())
+    return registered;
   const Attribute* given = node.attrs.find("sdy.sharding_rule");
   const ShardingRuleAttr* rule = given ? given->as<ShardingRuleAttr>() : nullptr;
   return rule ? *rule->rule : OpShardingRule();
@@ -171,7 +187,12 @@ bool custom_call_shardable(const Graph& graph, const Node& node, const OpShardin
 
 PartialTransfer custom_call_partial(const Graph& graph, const Node& node) {
   if (is_identity_call(target_of(node))) return view_partial(graph, node);
-  return {};
+  return registered_partial(graph, node);
+}
+
+OpCost custom_call_cost(const Graph& graph, const Node& node) {
+  const RegisteredOpPtr registered = registered_op_of(node);
+  return registered && registered->cost ? registered->cost(graph, node) : default_cost(graph, node);
 }
 
 // ---- kernels, by target
@@ -254,6 +275,8 @@ std::vector<Array> eval_custom_call(EvalContext& context, const Node& node,
     const Array shifted = binary(BinaryOp::ShiftLeft, high, high_half_shift(high.shape()));
     return {convert(binary(BinaryOp::Or, low, shifted), result)};
   }
+  if (const RegisteredOpPtr registered = registered_op_of(node); registered && registered->kernel)
+    return eval_registered(context.graph(), node, *registered, operands);
   if (target.find("python") != std::string_view::npos &&
       target.find("callback") != std::string_view::npos)
     fail(node,
@@ -261,7 +284,7 @@ std::vector<Array> eval_custom_call(EvalContext& context, const Node& node,
          "io_callback, jax.debug.print, jax.debug.callback), and there is none here; trace without "
          "it, and return the values that it needs",
          target);
-  fail(node, "custom call @{} has no CPU kernel", target);
+  fail(node, "custom call @{} has no CPU kernel; register_op makes one known", target);
 }
 
 // ---- composite: the function that its decomposition names
@@ -273,6 +296,8 @@ std::vector<Array> eval_composite(EvalContext& context, const Node& node,
 
 // Partitioning goes into the body; this is what propagation goes by.
 OpShardingRule composite_rule(const Graph& graph, const Node& node) {
+  if (OpShardingRule registered = registered_rule(graph, node); !registered.empty())
+    return registered;
   const Function* function = graph.find_function(node.attrs.get_string("decomposition"));
   if (!function || !function->body.valid()) return {};
   return derive_rule(graph, function->body);
@@ -324,6 +349,7 @@ void register_custom_call_ops(OpRegistry& registry) {
                 .verify = verify_custom_call,
                 .rule = custom_call_rule,
                 .partial = custom_call_partial,
+                .cost = custom_call_cost,
                 .eval = eval_custom_call,
                 .shardable = custom_call_shardable,
                 .propagation_class = class_of_custom_call});

@@ -15,6 +15,10 @@ class EvalContext;
 // Marks on values, for compilers: the result is the operand.
 bool is_identity_call(std::string_view target);
 
+// Whether the rule or the kernel of a target is known here, so that nothing else may be registered
+// for it.
+bool is_builtin_call(std::string_view target);
+
 // LAPACK as JAX calls it on CPU: "lapack_spotrf_ffi", "lapack_zheevd_ffi", ...; and the names under
 // which it calls the same things on GPU: "cusolver_potrf_ffi", "hipsolver_syevd_ffi", ...; and on
 // TPU: "Qr", "Eigh", "LuDecomposition", ...
