@@ -8,4 +8,5 @@
 #include "cleave/discover/library.h"
 #include "cleave/discover/module_operator.h"
 #include "cleave/discover/operator.h"
+#include "cleave/discover/register.h"
 #include "cleave/discover/registry_operator.h"

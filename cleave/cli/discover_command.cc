@@ -8,7 +8,9 @@
 #include "cleave/cli/discover_operator.h"
 #include "cleave/cli/files.h"
 #include "cleave/cli/tensor_options.h"
+#include "cleave/cli/version.h"
 #include "cleave/core/error.h"
+#include "cleave/core/output_file.h"
 #include "cleave/discover/certify.h"
 #include "cleave/discover/command_operator.h"
 #include "cleave/discover/discover.h"
@@ -19,6 +21,8 @@
 #include "cleave/discover/op_call.h"
 #include "cleave/discover/registry_check.h"
 #include "cleave/discover/replay.h"
+#include "cleave/report/page.h"
+#include "cleave/report/report.h"
 
 namespace cleave::cli {
 namespace {
@@ -33,8 +37,10 @@ struct DiscoverArguments {
   std::string format = "table";
   std::string emit;
   std::string mesh;
+  std::string out;
   uint64_t seed = 0;
   bool list = false;
+  bool schema = false;
   bool all = false;
   bool diff = false;
   bool gradient = false;
@@ -95,6 +101,7 @@ DiscoverOptions settings_of(const DiscoverArguments& options) {
   settings.seed = options.seed;
   settings.threads = options.threads;
   settings.progress = progress_line();
+  settings.versions["cleave"] = split(kVersion, ' ').at(1);  // cleave 0.1.0 (1a2b3c4)
   settings.worlds.clear();
   for (const std::string& w : split(options.worlds, ',')) {
     const int64_t world = parse_int(w, "--world");
@@ -152,6 +159,12 @@ std::vector<int> mesh_sizes(const std::string& text) {
   return sizes;
 }
 
+std::string page(const Operator& op, const Discovery& discovery, bool shrink_witnesses) {
+  return report::page_of(
+      report::discovery_report(report_page(op, discovery, shrink_witnesses), op.name),
+      "cleave discover " + op.name);
+}
+
 // What is asked for about one operator, as text.
 std::string report(const std::string& name, const DiscoverArguments& options,
                    const DiscoverOptions& settings) {
@@ -167,6 +180,7 @@ std::string report(const std::string& name, const DiscoverArguments& options,
   if (!options.emit.empty()) return emitted(options.emit, op, discovery);
   return options.format == "yaml"   ? report_yaml(discovery)
          : options.format == "json" ? report_json(discovery)
+         : options.format == "html" ? page(op, discovery, settings.shrink_witnesses)
                                     : report_table(discovery);
 }
 
@@ -176,11 +190,14 @@ void check_format(const DiscoverArguments& options) {
     throw_user("--format {}: {}", options.format,
                options.all ? "with --all there are table and markdown" : "it is for --all");
   if (options.every_witness && text)
-    throw_user("--every-witness: tables have no room for them; say --format yaml or json");
+    throw_user("--every-witness: tables have no room for them; say --format yaml, json or html");
+  if (options.format == "html" && options.ops.size() > 1)
+    throw_user("--format html: a page shows one operator, and {} are named", options.ops.size());
 }
 
 void run(const DiscoverArguments& options) {
   if (options.list) return list_operators();
+  if (options.schema) return fmt::print("{}", report_schema());
   check_format(options);
   DiscoverOptions settings = settings_of(options);
   if (options.all) return check_all(options, settings);
@@ -190,15 +207,21 @@ void run(const DiscoverArguments& options) {
   settings.every_family = options.every_witness;
   std::vector<std::string> ops = options.ops;
   if (ops.empty()) ops.emplace_back();
+  if (!options.out.empty()) check_writable(options.out);
   const bool json = options.emit.empty() && options.mesh.empty() && options.format == "json";
   const bool yaml = options.emit.empty() && options.mesh.empty() && options.format == "yaml";
+  std::string all;
   for (size_t i = 0; i < ops.size(); ++i) {
-    const std::string text = report(ops[i], options, settings);
-    if (ops.size() > 1 && json) fmt::print("{}", i ? "," : "[");
-    if (ops.size() > 1 && yaml) fmt::print("---\n");
-    fmt::print("{}", text);
+    std::string text = report(ops[i], options, settings);
+    if (ops.size() > 1 && json) text.insert(0, i ? "," : "[");
+    if (ops.size() > 1 && yaml) text.insert(0, "---\n");
+    if (ops.size() > 1 && json && i + 1 == ops.size()) text += "]\n";
+    if (options.out.empty())
+      fmt::print("{}", text);
+    else
+      all += text;
   }
-  if (ops.size() > 1 && json) fmt::print("]\n");
+  if (!options.out.empty()) write_file(options.out, all);
 }
 
 // Options that would change nothing beside others.
@@ -208,12 +231,15 @@ void refuse_idle_discover_options(CLI::App& command) {
     for (const char* other : others) option(name)->excludes(option(other));
   };
   option("--diff")->needs(option("--all"));
+  option("--out")->excludes(option("--list"));
+  option("--out")->excludes(option("--schema"));
   option("--timeout")->needs(option("--command"));
   excludes("--mesh", {"--emit", "--format"});
   excludes("--emit", {"--format"});
-  excludes("--all", {"operator", "--command", "--shape", "--attr", "--domain", "--mesh", "--emit",
-                     "--gradient", "--replay", "--every-witness", "--no-shrink", "--list"});
-  excludes("--replay", {"--mesh", "--emit", "--format", "--gradient", "--every-witness",
+  excludes("--all",
+           {"operator", "--command", "--shape", "--attr", "--domain", "--mesh", "--emit",
+            "--gradient", "--replay", "--every-witness", "--no-shrink", "--list", "--out"});
+  excludes("--replay", {"--out", "--mesh", "--emit", "--format", "--gradient", "--every-witness",
                         "--no-shrink", "--list"});
 }
 
@@ -252,9 +278,13 @@ void add_discover_command(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--mesh", options->mesh,
                       "check that the rules of two axes compose on a mesh such as 2x2");
-  command->add_option("--format", options->format, "table, yaml or json; markdown with --all")
-      ->check(CLI::IsMember({"table", "yaml", "json", "markdown"}))
+  command
+      ->add_option("--format", options->format,
+                   "table, yaml, json or html, a page with the matrix of placements and witnesses "
+                   "drawn on the shards; markdown with --all")
+      ->check(CLI::IsMember({"table", "yaml", "json", "html", "markdown"}))
       ->capture_default_str();
+  command->add_option("-o,--out", options->out, "a file for the report, instead of printing it");
   command
       ->add_option(
           "--emit", options->emit,
@@ -278,10 +308,12 @@ void add_discover_command(CLI::App& app) {
                       "inputs beside the usual ones: name=number[,number...]");
   command->add_option("--replay", options->replay,
                       "run a printed witness again, from a file or - for standard input");
-  command->add_flag("--every-witness", options->every_witness,
-                    "with --format yaml or json: a witness for every family that fails");
+  command->add_flag(
+      "--every-witness", options->every_witness,
+      "with --format yaml or json: a witness for every family that fails; html has them");
   command->add_flag("--no-shrink", options->no_shrink, "leave witnesses as they were found");
   command->add_flag("--list", options->list, "the operators that are known");
+  command->add_flag("--schema", options->schema, "the JSON schema of reports, and nothing else");
   refuse_idle_discover_options(*command);
   command->callback([options] { run(*options); });
 }

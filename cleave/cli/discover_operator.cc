@@ -239,6 +239,10 @@ Operator operator_of_text(const OperatorText& text) {
     } else if (auto registered = find_registry_operator(text.name)) {
       op = std::move(*registered);
     } else {
+      for (const char* framework : {"torch.", "jax.", "numpy.", "np.", "jnp.", "aten."})
+        if (text.name.starts_with(framework))
+          throw_user("discover: {0} is a function of Python: python -m cleave discover {0}",
+                     text.name);
       throw_user("discover: unknown operator '{}'; see cleave discover --list", text.name);
     }
     if (!text.shapes.empty()) apply_shapes(op, text.shapes);

@@ -100,7 +100,7 @@ class Certifier {
       const InputGenerator& fill = options_.generators[generator];
       if (fill.floats_only && !has_fractions(desc.dtype)) return true;
       counts_.inputs += i == 0;
-      operands.push_back(make_input(fill, desc, random));
+      operands.push_back(make_input(fill, desc, random, i));
       auto devices = represent(
           operands.back(), claim.operands[arguments_[i]], claim.w,
           static_cast<Decomposition>((repeat + static_cast<int>(i)) % kNumDecompositions), random);

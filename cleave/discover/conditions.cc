@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cctype>
 #include <functional>
 #include <set>
 
@@ -64,6 +65,12 @@ class AtomTable {
     add(std::move(text), predicate);
   }
 
+  void rename_if_same(const std::string& from, const std::string& to, const Predicate& predicate) {
+    const std::vector<bool> truth = truth_of(points_, predicate);
+    for (Atom& atom : atoms_)
+      if (atom.text == from && atom.truth == truth) atom.text = to;
+  }
+
   void add_dim(const std::string& name) {
     auto value = [name](const SweepPoint& p) -> std::optional<int64_t> {
       auto it = p.attrs.find(name);
@@ -86,6 +93,28 @@ class AtomTable {
     add("d >= " + name, [value](const SweepPoint& p) { return value(p) && *p.d >= *value(p); });
     add("d not in " + name, [in_list](const SweepPoint& p) { return !in_list(p); });
     add("d in " + name, in_list);
+    add_below(name);
+  }
+
+  // How many of the listed dimensions come before d: where it lies once they are gone.
+  void add_below(const std::string& name) {
+    auto below = [name](const SweepPoint& p) -> int64_t {
+      const auto it = p.attrs.find(name);
+      const auto* dims =
+          it == p.attrs.end() ? nullptr : std::get_if<std::vector<int64_t>>(&it->second);
+      if (!dims) return -1;
+      return std::ranges::count_if(*dims, [&](int64_t k) { return k < *p.d; });
+    };
+    auto in_list = [name](const SweepPoint& p) {
+      return std::ranges::count(std::get<std::vector<int64_t>>(p.attrs.at(name)), *p.d) > 0;
+    };
+    for (int64_t k = 0; k < 4; ++k) {
+      const std::string text = fmt::format("below(d, {}) == {}", name, k);
+      add(text, [below, k](const SweepPoint& p) { return below(p) == k; });
+      // Of lists of one dimension, none says what becomes of d if it is listed too.
+      rename_if_same(text, fmt::format("d not in {} and {}", name, text),
+                     [=](const SweepPoint& p) { return below(p) == k && !in_list(p); });
+    }
   }
 
   // A number against the size of the dimension that another attribute names: the k-th of k.
@@ -105,6 +134,15 @@ class AtomTable {
 
   void add_attr(const std::string& name, bool has_d) {
     const AttrValue& first = points_.front().attrs.at(name);
+    // Of values of several kinds (a number, a list) only the values themselves are terms.
+    const bool alike = std::all_of(points_.begin(), points_.end(), [&](const SweepPoint& p) {
+      const auto it = p.attrs.find(name);
+      return it != p.attrs.end() && it->second.index() == first.index();
+    });
+    if (!alike) {
+      add_values(name);
+      return;
+    }
     if (std::holds_alternative<bool>(first)) {
       add(name, [name](const SweepPoint& p) { return std::get<bool>(p.attrs.at(name)); });
       add("not " + name, [name](const SweepPoint& p) { return !std::get<bool>(p.attrs.at(name)); });
@@ -126,10 +164,13 @@ class AtomTable {
       add_sign(" >= 0", [](double x) { return x >= 0; });
       add_sign(" <= 0", [](double x) { return x <= 0; });
     }
-    // A number that never changes meets d by chance.
-    const bool varies = std::any_of(points_.begin(), points_.end(),
-                                    [&](const SweepPoint& p) { return p.attrs.at(name) != first; });
-    if (std::holds_alternative<int64_t>(first) && has_d && varies) {
+    // A number that never changes meets d by chance, as does a d that never changes.
+    auto varies = [&](auto differs) {
+      return std::any_of(points_.begin(), points_.end(), differs);
+    };
+    if (std::holds_alternative<int64_t>(first) && has_d &&
+        varies([&](const SweepPoint& p) { return p.attrs.at(name) != first; }) &&
+        varies([&](const SweepPoint& p) { return p.d != points_.front().d; })) {
       add("d < " + name,
           [name](const SweepPoint& p) { return *p.d < std::get<int64_t>(p.attrs.at(name)); });
       add("d >= " + name,
@@ -187,6 +228,9 @@ class AtomTable {
       return k > 0 && p.size_of_d % (k * p.w) == 0;
     };
     add("size(d) % w == 0", [=](const SweepPoint& p) { return divides(p, 1); });
+    // Shards of one element may be taken for something else: they broadcast.
+    add_stronger("size(d) == w", "size(d) % w == 0",
+                 [](const SweepPoint& p) { return p.size_of_d == p.w; });
     add("no shard of d is empty", [](const SweepPoint& p) {
       const int64_t chunk = (p.size_of_d + p.w - 1) / p.w;
       return chunk * (p.w - 1) < p.size_of_d;
@@ -204,9 +248,14 @@ class AtomTable {
       add(fmt::format("size(d) % ({0} * {0} * w) == 0", name),
           [=](const SweepPoint& p) { return divides(p, value(p) * value(p)); });
     }
-    for (int64_t k = 2; k <= 9; ++k)
-      add(fmt::format("size(d) % ({} * w) == 0", k),
-          [=](const SweepPoint& p) { return divides(p, k); });
+    // Of two numbers that no point tells apart, the larger promises less.
+    auto text = [](int64_t k) { return fmt::format("size(d) % ({} * w) == 0", k); };
+    for (int64_t k = 2; k <= 9; ++k) {
+      const auto divided = [=](const SweepPoint& p) { return divides(p, k); };
+      for (int64_t smaller = 2; smaller < k; ++smaller)
+        rename_if_same(text(smaller), text(k), divided);
+      add(text(k), divided);
+    }
   }
 
   const std::vector<SweepPoint>& points_;
@@ -226,9 +275,20 @@ bool covers(const std::vector<bool>& atom, const std::vector<bool>& target) {
   return true;
 }
 
-}  // namespace
+bool is_alternative(const std::string& condition) {
+  int depth = 0;
+  for (size_t i = 0; i < condition.size(); ++i) {
+    depth += condition[i] == '(' ? 1 : condition[i] == ')' ? -1 : 0;
+    if (depth == 0 && condition.compare(i, 4, " or ") == 0) return true;
+  }
+  return false;
+}
 
-std::optional<std::string> smallest_condition(const std::vector<SweepPoint>& points,
+std::string in_conjunction(const std::string& condition) {
+  return is_alternative(condition) ? "(" + condition + ")" : condition;
+}
+
+std::optional<std::string> condition_of_terms(const std::vector<SweepPoint>& points,
                                               const std::vector<std::string>& dim_attrs) {
   std::vector<bool> target;
   for (const SweepPoint& point : points) target.push_back(point.valid);
@@ -259,6 +319,12 @@ std::optional<std::string> smallest_condition(const std::vector<SweepPoint>& poi
         if (combine(two, wide[k]->truth, both) == target)
           return wide[i]->text + " and " + wide[j]->text + " and " + wide[k]->text;
     }
+  // One term, and one of two:  d not in dims and (keepdim or below(d, dims) == 0)
+  for (const Atom* each : wide)
+    for (size_t i = 0; i < atoms.size(); ++i)
+      for (size_t j = i + 1; j < atoms.size(); ++j)
+        if (combine(combine(atoms[i].truth, atoms[j].truth, either), each->truth, both) == target)
+          return fmt::format("{} and ({} or {})", each->text, atoms[i].text, atoms[j].text);
   // One term, or else two together:  d < dim or (keepdim and d != dim)
   for (const Atom& alone : atoms) {
     if (!covers(target, alone.truth)) continue;
@@ -268,6 +334,61 @@ std::optional<std::string> smallest_condition(const std::vector<SweepPoint>& poi
           return fmt::format("{} or ({} and {})", alone.text, atoms[i].text, atoms[j].text);
   }
   return std::nullopt;
+}
+
+// A term about the shards, and what explains the points where it is true:
+// "d != dim and (d < dim or keepdim)" and "no shard of d is empty".
+std::optional<std::string> condition_with_shards(const std::vector<SweepPoint>& points,
+                                                 const std::vector<std::string>& dim_attrs) {
+  std::vector<bool> target;
+  for (const SweepPoint& point : points) target.push_back(point.valid);
+  const AtomTable table(points, dim_attrs);
+  for (const Atom& shards : table.atoms()) {
+    if (!depends_on_world(shards.text) || !covers(shards.truth, target)) continue;
+    std::vector<SweepPoint> right;
+    for (size_t i = 0; i < points.size(); ++i)
+      if (shards.truth[i]) {
+        right.push_back(points[i]);
+        right.back().w = 0;
+      }
+    const auto others = condition_of_terms(right, dim_attrs);
+    if (others && !others->empty()) return in_conjunction(*others) + " and " + shards.text;
+  }
+  return std::nullopt;
+}
+
+// If d was the dimension of the call wherever the rule held (at rank 1 there is no other), the
+// values say nothing about other dimensions: "ord == inf" becomes "d == dim and ord == inf".
+std::string with_tried_dims(const std::string& condition, const std::vector<SweepPoint>& points,
+                            const std::vector<std::string>& dim_attrs) {
+  auto says = [&](const std::string& name) { return mentions_word(condition, name); };
+  const AttrMap& attrs = points.front().attrs;
+  const bool has_attribute =
+      std::any_of(attrs.begin(), attrs.end(), [&](const auto& attr) { return says(attr.first); });
+  if (!has_attribute || std::any_of(dim_attrs.begin(), dim_attrs.end(), says)) return condition;
+  for (const std::string& name : dim_attrs) {
+    bool always = true, never = true;
+    for (const SweepPoint& point : points) {
+      const auto it = point.attrs.find(name);
+      const auto* dim = it == point.attrs.end() ? nullptr : std::get_if<int64_t>(&it->second);
+      if (!dim || !point.d) return condition;
+      if (!point.valid) continue;
+      (*dim == *point.d ? never : always) = false;
+    }
+    if (always != never)
+      return fmt::format("d {} {} and {}", always ? "==" : "!=", name, in_conjunction(condition));
+  }
+  return condition;
+}
+
+}  // namespace
+
+std::optional<std::string> smallest_condition(const std::vector<SweepPoint>& points,
+                                              const std::vector<std::string>& dim_attrs) {
+  auto condition = condition_of_terms(points, dim_attrs);
+  if (!condition) condition = condition_with_shards(points, dim_attrs);
+  if (condition) condition = with_tried_dims(*condition, points, dim_attrs);
+  return condition;
 }
 
 std::optional<std::string> sufficient_condition(const std::vector<SweepPoint>& points,
@@ -294,10 +415,29 @@ std::optional<std::string> sufficient_condition(const std::vector<SweepPoint>& p
   return best;
 }
 
+void count_from_front(AttrMap& attrs, const std::vector<std::string>& dim_attrs, size_t rank) {
+  auto shift = [&](int64_t& dim) { dim += dim < 0 ? static_cast<int64_t>(rank) : 0; };
+  for (const std::string& name : dim_attrs) {
+    const auto it = attrs.find(name);
+    if (it == attrs.end()) continue;
+    if (auto* dim = std::get_if<int64_t>(&it->second)) shift(*dim);
+    if (auto* dims = std::get_if<std::vector<int64_t>>(&it->second))
+      std::for_each(dims->begin(), dims->end(), shift);
+  }
+}
+
+bool mentions_word(const std::string& condition, const std::string& name) {
+  auto in_word = [&](size_t at) {
+    return at < condition.size() &&
+           (std::isalnum(static_cast<unsigned char>(condition[at])) || condition[at] == '_');
+  };
+  for (size_t at = condition.find(name); at != std::string::npos; at = condition.find(name, at + 1))
+    if (!in_word(at + name.size()) && (at == 0 || !in_word(at - 1))) return true;
+  return false;
+}
+
 bool depends_on_world(const std::string& condition) {
-  return condition.find("w == 0") != std::string::npos ||
-         condition.find("w) == 0") != std::string::npos ||
-         condition.find("shard of") != std::string::npos;
+  return mentions_word(condition, "w") || mentions_word(condition, "shard");
 }
 
 }  // namespace cleave

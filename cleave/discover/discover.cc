@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "cleave/core/error.h"
+#include "cleave/discover/more_samples.h"
 #include "cleave/discover/transfer.h"
 
 namespace cleave {
@@ -15,7 +16,7 @@ std::vector<Array> example_results(const Operator& op, const Sample& sample) {
   NumberStream random(0);
   std::vector<Array> operands;
   for (const TensorDesc& desc : sample.operands)
-    operands.push_back(make_input(default_generators().front(), desc, random));
+    operands.push_back(make_input(default_generators().front(), desc, random, operands.size()));
   return op.run(sample.attrs, operands);
 }
 
@@ -57,22 +58,92 @@ VerdictCounts count_verdicts(const Discovery& discovery) {
   return counts;
 }
 
-Discovery discover(const Operator& given, const DiscoverOptions& options) {
-  if (given.samples.empty())
-    throw_user("discover {}: no shapes to try; give some with --shape", given.name);
-  require_deterministic(given);
-  Operator op = given;
-  op.exact = op.exact || is_below_rounding(given);
-  const auto begin = std::chrono::steady_clock::now();
-  const double processor_begin = processor_seconds();
+namespace {
+
+void add_parameters(const Discovery& discovery, Analysis& analysis) {
+  for (const std::string& name : discovery.attributes) {
+    const bool known = (analysis.dim_parameter && analysis.dim_parameter->name == name) ||
+                       (analysis.keepdim_parameter && analysis.keepdim_parameter->name == name);
+    if (!known) analysis.other_parameters.push_back({name, "it changes which rules hold"});
+  }
+}
+
+// What is known of a discovery before anything is decided.
+Discovery begin_discovery(const Operator& op, const DiscoverOptions& options) {
   Discovery discovery;
   discovery.op = op.name;
   discovery.num_operands = op.samples.front().operands.size();
   discovery.worlds = options.worlds;
   discovery.dim_attrs = op.dim_attrs;
   discovery.seed = options.seed;
+  discovery.signature = op.signature;
+  discovery.operand_names = op.operand_names;
+  discovery.versions = options.versions;
+  for (const Sample& sample : op.samples)
+    for (const TensorDesc& desc : sample.operands)
+      if (!op.exact) discovery.tolerance = std::max(discovery.tolerance, tolerance_of(desc.dtype));
+  return discovery;
+}
+
+// Equal calls differ: nothing more can be said.
+Discovery random_discovery(const Operator& op, const DiscoverOptions& options,
+                           const std::string& reason) {
+  Discovery discovery = begin_discovery(op, options);
+  discovery.analysis.category = OpCategory::Random;
+  discovery.analysis.deterministic = false;
+  discovery.analysis.reason = reason;
+  return discovery;
+}
+
+void add_sample(const Operator& op, const Sample& sample, const DiscoverOptions& options,
+                Discovery& discovery) {
+  discovery.samples.push_back({sample, {}, decide(op, sample, options)});
+  SampleDecisions& decided = discovery.samples.back();
+  for (const Array& result : example_results(op, sample))
+    decided.result_shapes.push_back(result.shape());
+  prove(op, options, decided);
+  discovery.combinations += decided.decisions.size();
+  for (const Decision& decision : decided.decisions)
+    discovery.num_results = std::max(discovery.num_results, decision.combination.result + 1);
+}
+
+// Conditions have words of their own.
+void require_other_names(const Operator& op) {
+  for (const Sample& sample : op.samples)
+    for (const char* word : {"d", "w", "rank"})
+      if (sample.attrs.contains(word))
+        throw_user(
+            "discover {}: in conditions d is a dimension, w the number of devices and rank that of "
+            "a tensor; wrap it in a function whose argument {} has another name",
+            op.name, word);
+}
+
+}  // namespace
+
+Discovery discover(const Operator& given, const DiscoverOptions& asked) {
+  if (given.samples.empty())
+    throw_user("discover {}: no shapes to try; give some with --shape", given.name);
+  require_other_names(given);
+  try {
+    require_deterministic(given);
+  } catch (const NotDeterministic& error) {
+    if (!asked.random_is_result) throw;
+    return random_discovery(given, asked, error.what());
+  }
+  Operator op = given;
+  op.exact = op.exact || is_below_rounding(given);
+  const auto begin = std::chrono::steady_clock::now();
+  const double processor_begin = processor_seconds();
+  Discovery discovery = begin_discovery(op, asked);
+  discovery.analysis = analyze_operator(op, asked.seed);
+  DiscoverOptions options = asked;
+  if (options.adversarial)
+    for (InputGenerator& generator : adversarial_generators(op, discovery.analysis)) {
+      discovery.adversarial_generators.push_back({generator.name, generator.description});
+      options.generators.push_back(std::move(generator));
+    }
   for (const InputGenerator& generator : options.generators)
-    discovery.generators.push_back(generator.name);
+    discovery.generators.push_back({generator.name, generator.description});
   for (size_t i = 0; i < op.samples.size(); ++i) {
     DiscoverOptions of_sample = options;
     if (options.progress)
@@ -80,15 +151,12 @@ Discovery discover(const Operator& given, const DiscoverOptions& options) {
         options.progress(name,
                          (static_cast<double>(i) + share) / static_cast<double>(op.samples.size()));
       };
-    discovery.samples.push_back({op.samples[i], {}, decide(op, op.samples[i], of_sample)});
-    for (const Array& result : example_results(op, op.samples[i]))
-      discovery.samples.back().result_shapes.push_back(result.shape());
-    prove(op, options, discovery.samples.back());
-    discovery.combinations += discovery.samples.back().decisions.size();
-    for (const Decision& decision : discovery.samples.back().decisions)
-      discovery.num_results = std::max(discovery.num_results, decision.combination.result + 1);
+    add_sample(op, op.samples[i], of_sample, discovery);
   }
+  for (const Sample& sample : samples_with_uneven_shards(op, discovery))
+    add_sample(op, sample, options, discovery);
   explain_by_rules(op, discovery, options.every_family);
+  add_parameters(discovery, discovery.analysis);
   for (RefutedRule& rule : discovery.refuted)
     if (rule.witness && options.shrink_witnesses) rule.witness = shrink(op, *rule.witness);
   discovery.seconds =

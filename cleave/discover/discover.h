@@ -1,8 +1,10 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
+#include "cleave/discover/analysis.h"
 #include "cleave/discover/engine.h"
 
 namespace cleave {
@@ -31,6 +33,9 @@ struct DiscoveredRule {
   int tests = 0;
 };
 std::string to_string(const DiscoveredRule& rule);  // "S(d), S(d) -> S(d) WHEN d != dim"
+// Whether all that `narrow` says is said by `wide` too: "WHEN d > dim" covers "WHEN d > dim and no
+// shard of d is empty".
+bool covers(const DiscoveredRule& wide, const DiscoveredRule& narrow);
 
 // A family of combinations that never holds, with the smallest witness found; or one member of a
 // family with a rule, outside of the rule's condition.
@@ -52,8 +57,17 @@ struct SampleDecisions {
   std::vector<Decision> decisions;
 };
 
+// The name of a generator of numbers, and what it gives.
+struct GeneratorText {
+  std::string name;
+  std::string description;
+};
+
 struct Discovery {
   std::string op;
+  std::string signature;
+  std::vector<std::string> operand_names;
+  std::map<std::string, std::string> versions;
   size_t num_operands = 0;
   size_t num_results = 1;
   std::vector<SampleDecisions> samples;
@@ -62,9 +76,12 @@ struct Discovery {
   std::vector<RefutedRule> untestable;
   std::vector<std::string> attributes;  // that the rule set depends on
   std::vector<std::string> dim_attrs;   // that name dimensions, in conditions never negative
-  std::vector<std::string> generators;
+  Analysis analysis;
+  std::vector<GeneratorText> generators;              // all that operands were filled with
+  std::vector<GeneratorText> adversarial_generators;  // those of them made for this operator
   std::vector<int> worlds;
   uint64_t seed = 0;
+  double tolerance = 0;     // relative, of the coarsest dtype of the samples
   size_t combinations = 0;  // decided
   double seconds = 0;
   double processor_seconds = 0;  // of all threads
@@ -80,7 +97,12 @@ VerdictCounts count_verdicts(const Discovery& discovery);
 // the smallest conditions, and shrinks a witness for each family that fails.
 Discovery discover(const Operator& op, const DiscoverOptions& options);
 
-// Throws UserError if two equal calls give different results: no verdict would mean anything.
+// Two equal calls gave different results: no verdict would mean anything.
+class NotDeterministic : public UserError {
+ public:
+  using UserError::UserError;
+};
+// Throws NotDeterministic if they do.
 void require_deterministic(const Operator& op);
 // Whether all that the operator does is below rounding, as in nextafter: each result is an operand,
 // changed by a few units in the last place. Its results are then compared bit for bit.
@@ -93,5 +115,22 @@ void explain_by_rules(const Operator& op, Discovery& discovery, bool every_famil
 std::string report_table(const Discovery& discovery);
 std::string report_yaml(const Discovery& discovery);
 std::string report_json(const Discovery& discovery);
+// The JSON schema (draft 2020-12) of both.
+std::string_view report_schema();
+// The JSON with a row for every family that fails, and what a page draws beside:
+//
+//   matrix      {results, operands: [names], columns: [placements], rows: [{inputs, output, result,
+//               verdict, how, condition, justification, witness, tests}]}; a verdict is proved,
+//               tested, implied, conditional (`how` is then proved or tested), refuted, rejected or
+//               untestable; `witness` is a place in the next list, or -1
+//   witnesses   [{text, call, world, operands: [{placement, whole, shards}], result: {index,
+//               placement, expected, devices}, element, position, expected, got, note}], where an
+//               array is {shape, dtype, values}
+//
+// The operator runs again on every witness, for the numbers that come out.
+std::string report_page(const Operator& op, const Discovery& discovery,
+                        bool shrink_witnesses = true);
+// What is refuted outside of the rule's condition; null if there is no such row.
+const RefutedRule* exception_to(const Discovery& discovery, const DiscoveredRule& rule);
 
 }  // namespace cleave

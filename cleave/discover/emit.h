@@ -1,6 +1,9 @@
 #pragma once
 
+#include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "cleave/discover/discover.h"
 
@@ -20,6 +23,29 @@ std::string emit_dtensor(const Discovery& discovery);
 // Tests of the found strategies against DTensor, the same three assertions. They take a fixture
 // `mesh`, a one-dimensional device mesh.
 std::string emit_dtensor_tests(const Discovery& discovery);
+
+// What PyTorch knows of an overload that was discovered: its schema, and how it was called.
+struct TorchArgument {
+  std::string name;
+  bool is_list = false;
+  bool keyword_only = false;
+  std::string fallback;  // the default, as a Python literal; empty if there is none
+};
+struct TorchOverload {
+  std::string name;       // aten.linalg_cross.default
+  std::string signature;  // linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor
+  std::vector<TorchArgument> arguments;
+  // Of each operand, the argument that has it, and the place in a list of tensors, or -1.
+  std::vector<std::pair<int, int>> operands;
+  // Arguments with one value in all calls, as Python literals. The others are attributes.
+  std::map<std::string, std::string> fixed;
+};
+// The strategy of an overload: arguments by position or keyword, no row for calls unlike those that
+// were tried.
+std::string emit_dtensor(const Discovery& discovery, const TorchOverload& overload);
+// A pytest file that needs nothing but the strategy, in a file `rule_file` beside it.
+std::string emit_dtensor_tests(const Discovery& discovery, const TorchOverload& overload,
+                               const std::string& rule_file);
 // #sdy.op_sharding_rule<...> for every sample.
 std::string emit_shardy(const Discovery& discovery);
 

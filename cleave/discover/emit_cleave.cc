@@ -5,7 +5,9 @@
 #include <map>
 
 #include "cleave/core/sharding_rule_text.h"
+#include "cleave/discover/conditions.h"
 #include "cleave/discover/emit.h"
+#include "cleave/discover/rule_groups.h"
 #include "cleave/discover/synthesize.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/rules/rule_sketch.h"
@@ -14,77 +16,7 @@ namespace cleave {
 namespace {
 
 using Kind = PlacePattern::Kind;
-
-// Rules with the same operands and condition: the placements of all results.
-struct Group {
-  std::vector<PlacePattern> operands;
-  std::vector<std::optional<PlacePattern>> results;
-  std::string condition;
-  std::string justification;
-
-  size_t num_sharded() const {
-    return static_cast<size_t>(std::count_if(operands.begin(), operands.end(), is_sharded));
-  }
-  bool has_partial() const {
-    return std::any_of(operands.begin(), operands.end(),
-                       [](const PlacePattern& p) { return p.kind == Kind::Partial; });
-  }
-  bool uses_d() const {
-    return std::any_of(operands.begin(), operands.end(),
-                       [](const PlacePattern& p) { return p.kind == Kind::ShardOfD; });
-  }
-  static bool is_sharded(const PlacePattern& p) {
-    return p.kind == Kind::Shard || p.kind == Kind::ShardOfD;
-  }
-  // Every result is sharded or pending under one reduction, and so a factor can say it.
-  bool is_factor() const {
-    return num_sharded() > 0 && !has_partial() &&
-           std::all_of(results.begin(), results.end(), [&](const auto& result) {
-             return result && result->kind != Kind::Replicate &&
-                    (result->kind == Kind::Partial) == (results[0]->kind == Kind::Partial) &&
-                    (result->kind != Kind::Partial || result->reduce == results[0]->reduce);
-           });
-  }
-  std::optional<PartialRow> row() const {
-    PartialRow row{};
-    std::optional<ReduceOp> in;
-    if (!has_partial() || num_sharded() > 0) return std::nullopt;
-    for (const PlacePattern& p : operands) {
-      row.operands.push_back(p.kind == Kind::Partial);
-      if (p.kind != Kind::Partial) continue;
-      if (in && *in != p.reduce) return std::nullopt;
-      in = p.reduce;
-    }
-    for (const auto& result : results)
-      if (!result || result->kind != Kind::Partial || result->reduce != results[0]->reduce)
-        return std::nullopt;
-    row.in = *in;
-    row.out = results[0]->reduce;
-    return row;
-  }
-};
-
-std::vector<Group> groups_of(const Discovery& discovery) {
-  std::vector<Group> groups;
-  for (const DiscoveredRule& rule : discovery.rules) {
-    // What the number of devices decides about no rule can say.
-    if (rule.implied || rule.on_world) continue;
-    auto it = std::find_if(groups.begin(), groups.end(), [&](const Group& g) {
-      return g.operands == rule.operands && g.condition == rule.condition;
-    });
-    if (it == groups.end()) {
-      groups.push_back({rule.operands, {}, rule.condition, rule.justification});
-      it = std::prev(groups.end());
-      it->results.resize(discovery.num_results);
-    }
-    std::optional<PlacePattern>& result = it->results[rule.result];
-    if (!result || result->kind == Kind::Replicate) result = rule.placement;
-  }
-  std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) {
-    return a.num_sharded() > b.num_sharded();
-  });
-  return groups;
-}
+using Group = RuleGroup;
 
 std::string replaced(std::string text, std::string_view from, std::string_view to) {
   for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
@@ -92,26 +24,19 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
   return text;
 }
 
-// Whether a word stands in a condition by itself.
-bool mentions(const std::string& condition, const std::string& word) {
-  auto is_part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
-  for (size_t at = condition.find(word); at != std::string::npos;
-       at = condition.find(word, at + 1)) {
-    const size_t end = at + word.size();
-    if ((at == 0 || !is_part(condition[at - 1])) &&
-        (end == condition.size() || !is_part(condition[end])))
-      return true;
-  }
-  return false;
-}
-
 // "d != dim and not keepdim" -> "d != dim && !keepdim"
 std::string cpp_condition(std::string text, const AttrMap& attrs, const std::string& shape = "") {
   for (const auto& [name, value] : attrs) {
     if (!std::holds_alternative<std::vector<int64_t>>(value)) continue;
-    const std::string count = fmt::format("std::count({0}.begin(), {0}.end(), d)", name);
-    text = replaced(std::move(text), "d not in " + name, count + " == 0");
-    text = replaced(std::move(text), "d in " + name, count + " > 0");
+    // d, or the number that a rule names in its place
+    for (const char* d : {"d", "0", "1", "2", "3", "4", "5", "6", "7"}) {
+      const std::string count = fmt::format("std::count({0}.begin(), {0}.end(), {1})", name, d);
+      text = replaced(std::move(text), fmt::format("{} not in {}", d, name), count + " == 0");
+      text = replaced(std::move(text), fmt::format("{} in {}", d, name), count + " > 0");
+      text = replaced(
+          std::move(text), fmt::format("below({}, {})", d, name),
+          fmt::format("std::ranges::count_if({}, [&](int64_t k) {{ return k < {}; }})", name, d));
+    }
   }
   text = replaced(std::move(text), "size(d)", shape + "[d]");
   // "k == size(dim)"
@@ -119,7 +44,7 @@ std::string cpp_condition(std::string text, const AttrMap& attrs, const std::str
     text[text.find(')', at)] = ']';
     text.replace(at, 5, "graph.operand_type(node, 0).shape[");
   }
-  if (mentions(text, "rank"))
+  if (mentions_word(text, "rank"))
     text = replaced(std::move(text), "rank", fmt::format("static_cast<int>({}.size())", shape));
   text = replaced(std::move(text), " and ", " && ");
   text = replaced(std::move(text), " or ", " || ");
@@ -191,7 +116,8 @@ std::string attribute_lines(const Discovery& discovery, const std::vector<Group>
   std::string text;
   for (const auto& [name, value] : discovery.samples.front().sample.attrs) {
     if (std::none_of(groups.begin(), groups.end(), [&, &word = name](const Group& g) {
-          return (partial ? g.row().has_value() : g.is_factor()) && mentions(g.condition, word);
+          return (partial ? g.row().has_value() : g.is_factor()) &&
+                 mentions_word(g.condition, word);
         }))
       continue;
     const bool dim = names_a_dim(discovery, name);
@@ -241,73 +167,6 @@ std::string general_partial(const Discovery& discovery, const std::vector<Group>
     text += fmt::format("  rows.push_back({});  // {}\n", row_text(*row), group.justification);
   }
   return text + "  return rows;\n";
-}
-
-Placement at(const PlacePattern& p, int64_t d) {
-  if (p.kind == Kind::Partial) return Placement::partial(p.reduce);
-  if (p.kind == Kind::Shard) return Placement::shard(static_cast<int>(p.dim));
-  if (p.kind == Kind::ShardOfD) return Placement::shard(static_cast<int>(p.dim + d));
-  return Placement::replicate();
-}
-
-// The rule that the general code makes for a call. Where a condition holds is where its combination
-// was found to be valid.
-SynthesizedRule general_rule_of(const std::vector<Group>& groups, const SampleDecisions& sample) {
-  std::vector<Shape> operands;
-  for (const TensorDesc& desc : sample.sample.operands) operands.push_back(desc.shape);
-  auto holds = [&](const Group& group, int64_t d) {
-    std::vector<Placement> row;
-    for (const PlacePattern& p : group.operands) row.push_back(at(p, d));
-    size_t valid = 0;
-    for (const Decision& decision : sample.decisions)
-      valid += decision.verdict.valid() && decision.combination.operands == row &&
-               group.results[decision.combination.result] &&
-               decision.combination.placement == at(*group.results[decision.combination.result], d);
-    return valid == group.results.size();
-  };
-  SynthesizedRule made;
-  RuleSketch sketch(operands, sample.result_shapes);
-  for (const Group& group : groups) {
-    if (const auto row = group.row(); row && holds(group, 0)) made.partial.push_back(*row);
-    if (!group.is_factor()) continue;
-    for (int64_t d = 0; d < (group.uses_d() ? 8 : 1); ++d) {
-      if (!holds(group, d)) continue;
-      auto dim = [&](const PlacePattern& p) {
-        return Group::is_sharded(p) ? at(p, d).dim : kNoDim;
-      };
-      std::vector<int> from, to;
-      for (const PlacePattern& p : group.operands) from.push_back(dim(p));
-      for (const auto& p : group.results) to.push_back(dim(*p));
-      const bool reduces = group.results[0]->kind == Kind::Partial;
-      sketch.factor(from, to, reduces ? FactorKind::Reduction : FactorKind::PassThrough,
-                    reduces ? group.results[0]->reduce : ReduceOp::Sum);
-    }
-  }
-  made.rule = sketch.build();
-  return made;
-}
-
-// Whether conditions can be written in C++, and one function for all calls claims as much as one
-// for each call would.
-bool is_general(const Discovery& discovery, const std::vector<Group>& groups) {
-  for (const Group& group : groups) {
-    if (!group.is_factor() && !group.row()) continue;
-    if (group.condition.starts_with("called as") || group.condition.starts_with("the shapes") ||
-        group.condition.find('[') != std::string::npos || mentions(group.condition, "body") ||
-        mentions(group.condition, "result"))
-      return false;
-    for (const auto& [name, value] : discovery.samples.front().sample.attrs)
-      if (mentions(group.condition, name) && discovery.op.find('.') != std::string::npos &&
-          !name.starts_with("dimension"))
-        return false;
-  }
-  return std::all_of(
-      discovery.samples.begin(), discovery.samples.end(), [&](const SampleDecisions& sample) {
-        const SynthesizedRule made = general_rule_of(groups, sample), best = synthesize(sample);
-        const RuleDiff diff = diff_rule(made.rule, made.partial, sample, discovery.worlds);
-        return diff.incorrect.empty() &&
-               (is_degenerate(sample.sample) || diff.missing.size() <= best.not_expressible.size());
-      });
 }
 
 // One call's rule, factor by factor.
@@ -426,8 +285,8 @@ std::string registration(const Discovery& discovery) {
         "{{\n    op.rule = {0}_rule;\n    op.partial = {0}_partial;\n  }});\n}}\n",
         name, discovery.op);
   return fmt::format(
-      "void register_{0}(OpRegistry& registry) {{\n  OpDef op;\n  op.name = \"cleave.{1}\";\n"
-      "  op.rule = {0}_rule;\n  op.partial = {0}_partial;\n  registry.add(op);\n}}\n",
+      "// A custom call by this target, from the moment this is called.\nvoid register_{0}() {{\n"
+      "  register_rule(\"{1}\", {0}_rule, {0}_partial);\n}}\n",
       name, discovery.op);
 }
 
@@ -452,15 +311,16 @@ std::string emit_cleave(const Discovery& discovery) {
   }
   text +=
       "#include <algorithm>\n\n#include \"cleave/graph/op_def.h\"\n#include "
-      "\"cleave/rules/rule_sketch.h\"\n\nnamespace cleave {\nnamespace {\n\n";
-  const std::vector<Group> groups = groups_of(discovery);
-  if (is_general(discovery, groups)) {
+      "\"cleave/ops/custom_call/register_op.h\"\n#include \"cleave/rules/rule_sketch.h\"\n\n"
+      "namespace cleave {\nnamespace {\n\n";
+  const std::vector<Group> groups = rule_groups(discovery);
+  if (has_general_rule(discovery, groups)) {
     const std::string partial = general_partial(discovery, groups);
     text += fmt::format("OpShardingRule {}_rule(const Graph& graph, const Node& node) {{\n{}}}\n\n",
                         name, general_rule(discovery, groups));
     text += fmt::format("PartialTransfer {}_partial(const Graph&{}, const Node&{}) {{\n{}}}\n\n",
-                        name, mentions(partial, "graph") ? " graph" : "",
-                        mentions(partial, "node") ? " node" : "", partial);
+                        name, mentions_word(partial, "graph") ? " graph" : "",
+                        mentions_word(partial, "node") ? " node" : "", partial);
   } else {
     text += rules_by_call(discovery);
   }

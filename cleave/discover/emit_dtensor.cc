@@ -6,55 +6,19 @@
 #include <set>
 
 #include "cleave/discover/emit.h"
+#include "cleave/discover/emit_dtensor.h"
 #include "cleave/discover/synthesize.h"
 
 namespace cleave {
 namespace {
 
+using namespace dtensor_text;
 using Kind = PlacePattern::Kind;
-
-std::string python_placement(const PlacePattern& pattern) {
-  switch (pattern.kind) {
-    case Kind::Replicate:
-      return "Replicate()";
-    case Kind::Partial:
-      return fmt::format("Partial(\"{}\")",
-                         pattern.reduce == ReduceOp::Prod ? "product" : name(pattern.reduce));
-    case Kind::Shard:
-      return fmt::format("_ShardingPlaceholder({})", pattern.dim);
-    case Kind::ShardOfD:
-      return pattern.dim == 0 ? "_ShardingPlaceholder(d)"
-                              : fmt::format("_ShardingPlaceholder(d {} {})",
-                                            pattern.dim < 0 ? "-" : "+", std::abs(pattern.dim));
-  }
-  return "Replicate()";
-}
-
-bool uses_d(const DiscoveredRule& rule) {
-  return rule.placement.kind == Kind::ShardOfD ||
-         std::any_of(rule.operands.begin(), rule.operands.end(),
-                     [](const PlacePattern& p) { return p.kind == Kind::ShardOfD; });
-}
 
 bool is_trivial(const DiscoveredRule& rule) {
   return rule.placement.kind == Kind::Replicate &&
          std::all_of(rule.operands.begin(), rule.operands.end(),
                      [](const PlacePattern& p) { return p.kind == Kind::Replicate; });
-}
-
-std::string python_condition(std::string condition) {
-  auto replace = [&](const std::string& from, const std::string& to) {
-    for (size_t at = condition.find(from); at != std::string::npos;
-         at = condition.find(from, at + to.size()))
-      condition.replace(at, from.size(), to);
-  };
-  replace("size(d)", "shape[d]");
-  // "k == size(dim)"
-  for (size_t at = condition.find("size("); at != std::string::npos; at = condition.find("size(")) {
-    condition[condition.find(')', at)] = ']';
-    condition.replace(at, 5, "args_schema[0].shape[");
-  }
-  return condition;
 }
 
 // What PyTorch calls an operator of the library. An operator that is not listed is taken by its own
@@ -100,42 +64,6 @@ AtenOp aten_op(const std::string& name) {
   return {identifier(name) + ".default", identifier(name), !same.contains(name)};
 }
 
-// The placements of all results if the operands of a rule about result 0 have theirs; nothing
-// if some result has none.
-std::optional<std::vector<PlacePattern>> results_of(const Discovery& discovery,
-                                                    const DiscoveredRule& rule) {
-  std::vector<std::optional<PlacePattern>> found(discovery.num_results);
-  found[0] = rule.placement;
-  for (const DiscoveredRule& other : discovery.rules) {
-    if (other.result == 0 || other.implied || other.operands != rule.operands ||
-        other.condition != rule.condition)
-      continue;
-    std::optional<PlacePattern>& result = found[other.result];
-    if (!result || result->kind == Kind::Replicate) result = other.placement;
-  }
-  std::vector<PlacePattern> results;
-  for (const auto& result : found) {
-    if (!result) return std::nullopt;
-    results.push_back(*result);
-  }
-  return results;
-}
-
-std::string row(const std::vector<PlacePattern>& results, const DiscoveredRule& rule) {
-  std::string text = "[";
-  for (const PlacePattern& result : results)
-    text += (text.size() > 1 ? ", " : "") + python_placement(result);
-  for (const PlacePattern& operand : rule.operands) text += ", " + python_placement(operand);
-  return text + "]";
-}
-
-// The sharded operand whose rank d runs over.
-size_t base_operand(const DiscoveredRule& rule) {
-  for (size_t i = 0; i < rule.operands.size(); ++i)
-    if (rule.operands[i].kind == Kind::ShardOfD) return i;
-  return 0;
-}
-
 bool is_needed(const Discovery& discovery, const std::string& name) {
   return std::find(discovery.attributes.begin(), discovery.attributes.end(), name) !=
          discovery.attributes.end();
@@ -161,96 +89,22 @@ std::string from_front(const Discovery& discovery, const std::string& name,
       name);
 }
 
-std::string python_literal(const AttrValue& value) {
-  if (auto* flag = std::get_if<bool>(&value)) return *flag ? "True" : "False";
-  return to_string(value);
-}
-
-std::string python_placement(const Placement& p) {
-  if (p.is_shard()) return fmt::format("Shard({})", p.dim);
-  if (p.is_partial())
-    return fmt::format("Partial(\"{}\")", p.reduce == ReduceOp::Prod ? "product" : name(p.reduce));
-  return "Replicate()";
-}
-
-// Whether a placement is the pattern at d, which the first one with a d decides.
-bool fits(const PlacePattern& pattern, const Placement& p, std::optional<int64_t>& d) {
-  switch (pattern.kind) {
-    case Kind::Replicate:
-      return p.is_replicate();
-    case Kind::Partial:
-      return p.is_partial() && p.reduce == pattern.reduce;
-    case Kind::Shard:
-      return p.is_shard() && p.dim == pattern.dim;
-    case Kind::ShardOfD:
-      if (!d) d = p.dim - pattern.dim;
-      return p.is_shard() && p.dim == *d + pattern.dim;
-  }
-  return false;
-}
-
-// Whether the strategy has a row for it. One that the number of devices decides about has none.
-bool has_row(const Discovery& discovery, const Combination& c) {
-  return std::any_of(discovery.rules.begin(), discovery.rules.end(),
-                     [&](const DiscoveredRule& rule) {
-                       if (rule.on_world || rule.implied || rule.result != c.result) return false;
-                       std::optional<int64_t> d;
-                       for (size_t i = 0; i < rule.operands.size(); ++i)
-                         if (!fits(rule.operands[i], c.operands[i], d)) return false;
-                       return fits(rule.placement, c.placement, d);
-                     });
-}
-
-std::string python_dtype(DType dtype) {
-  switch (dtype) {
-    case DType::Bool:
-      return "torch.bool";
-    case DType::F32:
-      return "torch.float32";
-    case DType::I64:
-      return "torch.int64";
-    case DType::I32:
-      return "torch.int32";
-    default:
-      return "torch.float64";
-  }
-}
-
-// The placements of the other results beside a case; empty if one of them has none.
-std::optional<std::string> results_beside(const SampleDecisions& sample, const Combination& c,
-                                          size_t num_results) {
-  std::string results = python_placement(c.placement);
-  for (size_t r = 1; r < num_results; ++r) {
-    std::optional<Placement> best;
-    for (const Decision& other : sample.decisions)
-      if (other.verdict.valid() && other.combination.result == r &&
-          other.combination.operands == c.operands && !is_implied(sample, other.combination) &&
-          (!best || best->is_replicate()))
-        best = other.combination.placement;
-    if (!best) return std::nullopt;
-    results += ", " + python_placement(*best);
-  }
-  return results;
-}
-
 // Rows of CASES.
 std::string test_cases(const Discovery& discovery, const SampleDecisions& sample) {
   std::string tensors, values, rows;
   for (const TensorDesc& desc : sample.sample.operands) {
     std::string shape;
     for (int64_t size : desc.shape) shape += std::to_string(size) + ", ";
-    tensors +=
-        fmt::format("{}(({}), {})", tensors.empty() ? "" : ", ", shape, python_dtype(desc.dtype));
+    tensors += fmt::format("{}(({}), {})", tensors.empty() ? "" : ", ", shape, dtype(desc.dtype));
   }
   for (const auto& [name, value] : sample.sample.attrs)
-    values += fmt::format("{}\"{}\": {}", values.empty() ? "" : ", ", name, python_literal(value));
+    values += fmt::format("{}\"{}\": {}", values.empty() ? "" : ", ", name, literal(value));
   for (const Decision& d : sample.decisions) {
     const Combination& c = d.combination;
     if (!d.verdict.valid() || c.result != 0 || is_implied(sample, c)) continue;
     if (!has_row(discovery, c)) continue;
     std::string operands;
-    for (const Placement& p : c.operands)
-      operands += (operands.empty() ? "" : ", ") + python_placement(p);
+    for (const Placement& p : c.operands) operands += (operands.empty() ? "" : ", ") + placement(p);
     const auto results = results_beside(sample, c, discovery.num_results);
     if (!results) continue;
     rows += fmt::format("    ([{}], {{{}}}, [{}], [{}]),\n", tensors, values, operands, *results);
@@ -305,9 +159,8 @@ std::string emit_dtensor(const Discovery& discovery) {
   text += "    rows = []\n";
   for (const DiscoveredRule& rule : discovery.rules) {
     if (rule.implied || rule.result != 0 || is_trivial(rule)) continue;
-    const auto results = results_of(discovery, rule);
-    if (!results || rule.on_world || rule.condition.starts_with("called as") ||
-        rule.condition.starts_with("the shapes")) {
+    const std::vector<ResultRow> rows = result_rows(discovery, rule);
+    if (rows.empty() || !can_say(rule)) {
       text += fmt::format("    # {}\n", to_string(rule));
       continue;
     }
@@ -318,11 +171,15 @@ std::string emit_dtensor(const Discovery& discovery) {
           base_operand(rule));
       pad += "    ";
     }
-    if (!rule.condition.empty()) {
-      text += fmt::format("{}if {}:\n", pad, python_condition(rule.condition));
-      pad += "    ";
+    for (const ResultRow& one : rows) {
+      std::string inner = pad;
+      if (!one.condition.empty()) {
+        text += fmt::format("{}if {}:\n", pad, condition(one.condition, "args_schema[0]"));
+        inner += "    ";
+      }
+      text += fmt::format("{}rows.append({})  # {}\n", inner, row(one.results, rule),
+                          rule.justification);
     }
-    text += fmt::format("{}rows.append({})  # {}\n", pad, row(*results, rule), rule.justification);
   }
   return text + "    return rows\n";
 }

@@ -127,7 +127,7 @@ std::vector<Inputs> make_inputs(const Operator& op, const Sample& sample,
         if (generator.floats_only && !has_fractions(desc.dtype)) usable = i > 0 && usable;
         inputs.operands.push_back(make_input(
             generator.floats_only && !has_fractions(desc.dtype) ? options.generators[0] : generator,
-            desc, random));
+            desc, random, i));
       }
       if (!usable && sample.operands.size() == 1) continue;
       // Numbers that the operator refuses as a whole, such as NaN, are none of its operands.

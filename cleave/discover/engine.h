@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -81,6 +82,12 @@ struct DiscoverOptions {
   // A witness for every family that fails, not only for those that a reader would ask about.
   bool every_family = false;
   std::vector<InputGenerator> generators = default_generators();
+  // Inputs that are made for the kind of the operator, beside `generators`.
+  bool adversarial = true;
+  // An operator whose equal calls differ is a result, with category random and no rules; else it is
+  // a UserError.
+  bool random_is_result = false;
+  std::map<std::string, std::string> versions = {};  // for reports: {"torch": "2.13.0"}
   // Called now and then with the share that is done; may be empty.
   std::function<void(const std::string&, double)> progress;
   // Ends the work soon, with a UserError.

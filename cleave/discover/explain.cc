@@ -9,6 +9,7 @@
 #include "cleave/core/error.h"
 #include "cleave/discover/conditions.h"
 #include "cleave/discover/discover.h"
+#include "cleave/discover/justify.h"
 
 namespace cleave {
 namespace {
@@ -65,50 +66,27 @@ PlacePattern at(PlacePattern pattern, int64_t d) {
   return {Kind::Shard, ReduceOp::Sum, pattern.dim + d};
 }
 
-std::string justify(const Schema& schema) {
-  int partial = 0, sharded = 0;
-  bool mixed = false;
-  size_t which = 0;
-  ReduceOp op = ReduceOp::Sum;
-  for (size_t i = 0; i < schema.operands.size(); ++i) {
-    if (schema.operands[i].kind == Kind::Partial) {
-      mixed |= partial > 0 && op != schema.operands[i].reduce;
-      ++partial;
-      which = i;
-      op = schema.operands[i].reduce;
-    }
-    if (schema.operands[i].kind == Kind::ShardOfD) ++sharded;
-  }
-  const PlacePattern& out = schema.placement;
-  const bool sum_like = op == ReduceOp::Sum || op == ReduceOp::Avg;
-  if (partial == 0 && sharded == 0)
-    return out.kind == Kind::Replicate ? "every device computes the same"
-           : out.kind == Kind::Partial ? "equal parts are also the value"
-                                       : "a constant along the dimension";
-  if (partial == 0 && out.kind == Kind::ShardOfD)
-    return out.dim == 0 ? "batch dimension" : "batch dimension, moved by the op";
-  if (partial == 0 && out.kind == Kind::Partial)
-    return fmt::format("reduction ({}) over the sharded dimension", name(out.reduce));
-  if (partial > 0 && out.kind == Kind::Replicate)
-    return partial == 1 ? fmt::format("does not depend on operand {}", which)
-                        : "does not depend on the partial operands";
-  if (mixed) return "does not depend on all of the partial operands";
-  if (partial > 0 && out.kind == Kind::Partial) {
-    if (sum_like && (out.reduce == ReduceOp::Sum || out.reduce == ReduceOp::Avg))
-      return partial == 1 ? fmt::format("linear in operand {}", which)
-                          : "additive in the partial operands";
-    if (sum_like && out.reduce == ReduceOp::Prod) return "turns sums into products";
-    if (op == ReduceOp::Prod)
-      return out.reduce == ReduceOp::Sum ? "turns products into sums" : "multiplicative";
-    if (op == out.reduce)
-      return partial == 1 ? fmt::format("monotone in operand {}", which) : "monotone";
-    return fmt::format("antitone in operand {}", which);
-  }
-  return "holds for every decomposition tested";
-}
+using Schemas = std::map<Schema, std::vector<Instance>>;
 
 bool is_valid_somewhere(const Decision& decision) {
   return decision.verdict.valid() || !decision.worlds.empty();
+}
+
+// Whether the operands that are partial may be so in every other way too.
+bool takes_any_parts(const Schemas& schemas, const Schema& schema) {
+  int others = 0;
+  for (ReduceOp op : {ReduceOp::Sum, ReduceOp::Avg, ReduceOp::Max, ReduceOp::Min, ReduceOp::Prod}) {
+    Schema other = schema;
+    for (PlacePattern& pattern : other.operands)
+      if (pattern.kind == Kind::Partial) pattern.reduce = op;
+    const auto it = schemas.find(other);
+    if (other == schema || it == schemas.end()) continue;
+    if (std::ranges::none_of(it->second,
+                             [](const Instance& i) { return is_valid_somewhere(*i.decision); }))
+      return false;
+    ++others;
+  }
+  return others > 0;
 }
 
 // Of a rule whose combination is valid for some numbers of devices and not for others.
@@ -142,7 +120,8 @@ class Sweep {
         points.push_back(point);
       }
     }
-    if (!only_d) add_out_of_range(points, by_world);
+    add_out_of_range(points, by_world, only_d);
+    if (only_d) add_without_result(points, by_world, *only_d);
     return points;
   }
 
@@ -171,14 +150,7 @@ class Sweep {
     // A dimension may be counted from the end, of an operand or of a result that has one more.
     size_t rank = decided.sample.operands.empty() ? 0 : decided.sample.operands[0].shape.size();
     for (const Shape& shape : decided.result_shapes) rank = std::max(rank, shape.size());
-    for (const std::string& name : op_.dim_attrs) {
-      const auto it = point.attrs.find(name);
-      if (it == point.attrs.end()) continue;
-      auto from_front = [&](int64_t& dim) { dim += dim < 0 ? static_cast<int64_t>(rank) : 0; };
-      if (auto* dim = std::get_if<int64_t>(&it->second)) from_front(*dim);
-      if (auto* dims = std::get_if<std::vector<int64_t>>(&it->second))
-        std::for_each(dims->begin(), dims->end(), from_front);
-    }
+    count_from_front(point.attrs, op_.dim_attrs, rank);
     const Shape* base = base_shape(sample);
     if (!d || !base) return point;
     point.rank = static_cast<int64_t>(base->size());
@@ -188,11 +160,13 @@ class Sweep {
 
   // S(d) -> S(d-1) does not hold at d = 0, though nothing was tried there: a dimension that a
   // tensor does not have is no dimension to be split.
-  void add_out_of_range(std::vector<SweepPoint>& points, bool by_world) const {
+  void add_out_of_range(std::vector<SweepPoint>& points, bool by_world,
+                        std::optional<int64_t> only_d) const {
     if (!schema_.has_shard()) return;
     for (size_t s = 0; s < discovery_.samples.size(); ++s) {
       const Shape* base = base_shape(s);
       for (int64_t d = 0; base && d < static_cast<int64_t>(base->size()); ++d) {
+        if (only_d && d != only_d) continue;
         const bool tried =
             std::any_of(instances_.begin(), instances_.end(),
                         [&](const Instance& i) { return i.sample == s && i.d == d; });
@@ -206,6 +180,20 @@ class Sweep {
     }
   }
 
+  // A call that has fewer results (parts of a split) says nothing good about the others.
+  void add_without_result(std::vector<SweepPoint>& points, bool by_world, int64_t d) const {
+    for (size_t s = 0; s < discovery_.samples.size(); ++s) {
+      const Shape* base = base_shape(s);
+      const bool has_result = schema_.result < discovery_.samples[s].result_shapes.size();
+      if (has_result || !base || d >= static_cast<int64_t>(base->size())) continue;
+      SweepPoint point = point_of(s, d);
+      for (int w : by_world ? discovery_.worlds : std::vector<int>{0}) {
+        point.w = w;
+        points.push_back(point);
+      }
+    }
+  }
+
   const Operator& op_;
   const Discovery& discovery_;
   const Schema& schema_;
@@ -214,7 +202,7 @@ class Sweep {
 
 bool mentions_attribute(const std::string& condition, const Discovery& discovery) {
   for (const auto& [name, value] : discovery.samples.front().sample.attrs)
-    if (condition.find(name) != std::string::npos) return true;
+    if (mentions_word(condition, name)) return true;
   return false;
 }
 
@@ -291,15 +279,16 @@ Explained add_rule_by_world(const Operator& op, const Sweep& sweep,
 }
 
 // One rule per schema, or one per value of d if d has to be named.
-void add_rules(const Operator& op, const Schema& schema, const std::vector<Instance>& instances,
+void add_rules(const Operator& op, const Schemas& schemas, const Schema& schema,
                Discovery& discovery) {
+  const std::vector<Instance>& instances = schemas.at(schema);
   const Sweep sweep(op, discovery, schema, instances);
   const bool per_sample = !op.shape_attr.empty() && schema.has_shard();
   DiscoveredRule rule;
   rule.operands = schema.operands;
   rule.result = schema.result;
   rule.placement = schema.placement;
-  rule.justification = justify(schema);
+  rule.justification = justify(schema.operands, schema.placement, takes_any_parts(schemas, schema));
   rule.kind = VerdictKind::Proved;
   std::map<int64_t, int> valid_d;
   for (const Instance& instance : instances) {
@@ -361,7 +350,8 @@ void add_rules(const Operator& op, const Schema& schema, const std::vector<Insta
     const std::optional<std::string> local =
         smallest_condition(sweep.points(false, d), op.dim_attrs);
     DiscoveredRule fixed = concrete(d);
-    fixed.condition = local ? *local : "the shapes and attributes are among those listed";
+    fixed.condition =
+        local ? with_number(*local, d) : "the shapes and attributes are among those listed";
     discovery.rules.push_back(std::move(fixed));
   }
 }
@@ -442,10 +432,56 @@ RefutedRule exception_of(const Discovery& discovery, const Schema& schema,
   return rule;
 }
 
+// The terms of a condition without alternatives; nothing if there are some.
+std::optional<std::set<std::string>> terms_of(const std::string& condition) {
+  std::set<std::string> terms;
+  if (condition.find(" or ") != std::string::npos || condition.starts_with("called as"))
+    return std::nullopt;
+  constexpr std::string_view kAnd = " and ";
+  for (size_t begin = 0; begin < condition.size();) {
+    const size_t end = std::min(condition.find(kAnd, begin), condition.size());
+    terms.insert(condition.substr(begin, end - begin));
+    begin = end + kAnd.size();
+  }
+  return terms;
+}
+
+// Whether a rule about any d says it of the numbers that another one names.
+bool has_instance(const DiscoveredRule& any, const DiscoveredRule& named) {
+  for (int64_t d = 0; d < 8; ++d) {
+    bool same = at(any.placement, d) == named.placement;
+    for (size_t i = 0; i < any.operands.size(); ++i)
+      same = same && at(any.operands[i], d) == named.operands[i];
+    if (same) return true;
+  }
+  return false;
+}
+
+void drop_covered(std::vector<DiscoveredRule>& rules) {
+  for (size_t i = rules.size(); i-- > 0;) {
+    const bool covered = [&] {
+      for (size_t k = 0; k < rules.size(); ++k)
+        if (k != i && covers(rules[k], rules[i])) return true;
+      return false;
+    }();
+    if (covered) rules.erase(rules.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
 }  // namespace
 
+bool covers(const DiscoveredRule& wide, const DiscoveredRule& narrow) {
+  if (wide.result != narrow.result || wide.operands.size() != narrow.operands.size()) return false;
+  const bool same = wide.operands == narrow.operands && wide.placement == narrow.placement;
+  if (wide.condition.empty()) return same || has_instance(wide, narrow);
+  if (!same) return false;
+  if (wide.condition == narrow.condition) return true;
+  const auto few = terms_of(wide.condition), many = terms_of(narrow.condition);
+  return few && many && std::includes(many->begin(), many->end(), few->begin(), few->end());
+}
+
 void explain_by_rules(const Operator& op, Discovery& discovery, bool every_family) {
-  std::map<Schema, std::vector<Instance>> schemas;
+  Schemas schemas;
   for (size_t s = 0; s < discovery.samples.size(); ++s)
     for (const Decision& decision : discovery.samples[s].decisions)
       schemas[schema_of(decision.combination)].push_back(
@@ -464,7 +500,7 @@ void explain_by_rules(const Operator& op, Discovery& discovery, bool every_famil
     }
     if (any_valid) {
       const size_t before = discovery.rules.size();
-      add_rules(op, schema, instances, discovery);
+      add_rules(op, schemas, schema, discovery);
       explained = discovery.rules.size() > before;
       if (refuted && explained)
         discovery.refuted.push_back(exception_of(discovery, schema, *refuted));
@@ -491,6 +527,7 @@ void explain_by_rules(const Operator& op, Discovery& discovery, bool every_famil
                                    {}});
     }
   }
+  drop_covered(discovery.rules);
   mark_implied(discovery.rules);
   std::stable_sort(discovery.rules.begin(), discovery.rules.end(),
                    [](const DiscoveredRule& a, const DiscoveredRule& b) {

@@ -13,14 +13,24 @@ namespace {
 
 constexpr int kNumPatchworks = 7;
 
-using Fill = std::function<std::vector<double>(const Shape&, NumberStream&)>;
+using Fill = std::function<std::vector<double>(const FillContext&, NumberStream&)>;
 
 // Every element on its own, from its index.
 template <typename F>
 Fill each(F value) {
-  return [value](const Shape& shape, NumberStream& random) {
-    std::vector<double> numbers(static_cast<size_t>(num_elements(shape)));
+  return [value](const FillContext& context, NumberStream& random) {
+    std::vector<double> numbers(static_cast<size_t>(num_elements(context.shape)));
     for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = value(i, random);
+    return numbers;
+  };
+}
+
+// Every element on its own, from its index and the operand.
+template <typename F>
+Fill by_operand(F value) {
+  return [value](const FillContext& context, NumberStream&) {
+    std::vector<double> numbers(static_cast<size_t>(num_elements(context.shape)));
+    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = value(i, context);
     return numbers;
   };
 }
@@ -32,16 +42,17 @@ Fill scaled_normal(double scale) {
 // Every row along the last dimension at once.
 template <typename F>
 Fill rows(F fill_row) {
-  return [fill_row](const Shape& shape, NumberStream& random) {
+  return [fill_row](const FillContext& context, NumberStream& random) {
+    const Shape& shape = context.shape;
     std::vector<double> numbers(static_cast<size_t>(num_elements(shape)));
     const size_t n = shape.empty() ? 1 : static_cast<size_t>(shape.back());
     for (size_t begin = 0; n && begin < numbers.size(); begin += n)
-      fill_row(std::span(numbers).subspan(begin, n), begin / n, random);
+      fill_row(std::span(numbers).subspan(begin, n), begin / n, context.operand, random);
     return numbers;
   };
 }
 
-void unit_row(std::span<double> row, size_t, NumberStream& random) {
+void unit_row(std::span<double> row, size_t, size_t, NumberStream& random) {
   double norm = 0;
   for (double& x : row) {
     x = random.normal();
@@ -50,11 +61,12 @@ void unit_row(std::span<double> row, size_t, NumberStream& random) {
   for (double& x : row) x /= std::sqrt(norm) + 1e-300;
 }
 
-// Rows are multiples of one vector: parallel, and as a matrix of rank one.
-void parallel_row(std::span<double> row, size_t index, NumberStream& random) {
+// Rows of all operands are multiples of one vector: parallel, and as a matrix of rank one.
+void parallel_row(std::span<double> row, size_t index, size_t operand, NumberStream& random) {
   const double factor = static_cast<double>(random.below(7)) - 3;
   for (size_t i = 0; i < row.size(); ++i)
-    row[i] = (index == 0 ? 1 : factor) * (1.0 + 0.5 * static_cast<double>(i));
+    row[i] = (index == 0 ? 1 + static_cast<double>(operand) : factor) *
+             (1.0 + 0.5 * static_cast<double>(i));
 }
 
 double nonfinite(size_t i, NumberStream& random) {
@@ -69,8 +81,8 @@ double nonfinite(size_t i, NumberStream& random) {
 // Ordinary numbers, and one that stands out: at the front, at the end or anywhere.
 template <typename F>
 Fill one_place(F outlier) {
-  return [outlier](const Shape& shape, NumberStream& random) {
-    std::vector<double> numbers = scaled_normal(1)(shape, random);
+  return [outlier](const FillContext& context, NumberStream& random) {
+    std::vector<double> numbers = scaled_normal(1)(context, random);
     if (numbers.empty()) return numbers;
     const auto n = static_cast<int64_t>(numbers.size());
     const int64_t choice = random.below(3);
@@ -86,8 +98,10 @@ double spike(NumberStream& random) {
 }
 
 // One number at one end of every dimension: a row, a column, a matrix of it, in one shard alone.
-std::vector<double> slabs(const Shape& shape, double number, bool front, NumberStream& random) {
-  std::vector<double> numbers = scaled_normal(1)(shape, random);
+std::vector<double> slabs(const FillContext& context, double number, bool front,
+                          NumberStream& random) {
+  const Shape& shape = context.shape;
+  std::vector<double> numbers = scaled_normal(1)(context, random);
   int64_t stride = 1;
   for (size_t d = shape.size(); d-- > 0; stride *= shape[d]) {
     if (shape[d] < 2) continue;
@@ -98,13 +112,13 @@ std::vector<double> slabs(const Shape& shape, double number, bool front, NumberS
   return numbers;
 }
 
-std::vector<double> zero_slabs(const Shape& shape, NumberStream& random) {
-  return slabs(shape, 0, random.chance(0.5), random);
+std::vector<double> zero_slabs(const FillContext& context, NumberStream& random) {
+  return slabs(context, 0, random.chance(0.5), random);
 }
 
 // At the end, where a shard may be smaller than the others and hold nothing else.
-std::vector<double> nan_slabs(const Shape& shape, NumberStream& random) {
-  return slabs(shape, std::numeric_limits<double>::quiet_NaN(), false, random);
+std::vector<double> nan_slabs(const FillContext& context, NumberStream& random) {
+  return slabs(context, std::numeric_limits<double>::quiet_NaN(), false, random);
 }
 
 double signed_zero(size_t, NumberStream& random) {
@@ -168,12 +182,13 @@ void sort_rows(std::vector<double>& numbers, const Shape& shape) {
 }
 
 double into_domain(double x, const TensorDesc& desc) {
-  switch (desc.domain) {
+  switch (desc.dtype == DType::Bool ? Domain::Bool : desc.domain) {
     case Domain::NonZero:
       return x == 0 ? 1 : x;
     case Domain::Positive:
       return x == 0 ? 0.5 : std::fabs(x);
     case Domain::Bool:
+      if (std::fabs(x) < 1) return x > 0 ? 1 : 0;  // small numbers are not all false
       return std::fmod(std::fabs(std::isfinite(x) ? x : 1), 2) >= 1 ? 1 : 0;
     case Domain::Index:
       return std::isfinite(x) ? std::fmod(std::floor(std::fabs(x)), static_cast<double>(desc.limit))
@@ -193,70 +208,120 @@ double into_range(double x, DType dtype) {
 
 }  // namespace
 
+double increasing(size_t i, const FillContext& context) {
+  const size_t k = context.operand;
+  if (!context.limit) return 1.0 + static_cast<double>(i) + 7.0 * static_cast<double>(k);
+  // Beyond the first operands numbers come twice, thrice: a shift alone would meet itself again.
+  return static_cast<double>(i / (1 + k / static_cast<size_t>(context.limit)) + 1 + k);
+}
+
+double decreasing(size_t i, const FillContext& context) {
+  const auto k = static_cast<double>(context.operand);
+  if (!context.limit) return 40.0 - 1.5 * static_cast<double>(i) - 7.25 * k;
+  const size_t times = 1 + context.operand / static_cast<size_t>(context.limit);
+  return 40.0 - 1.5 * static_cast<double>(i / times) - k;
+}
+
+namespace {
+
+std::vector<double> one_hot(const FillContext& context, NumberStream& random) {
+  std::vector<double> numbers(static_cast<size_t>(num_elements(context.shape)), 0.0);
+  for (size_t i = 1; i < numbers.size(); i += 3)
+    if (random.chance(0.7)) numbers[i] = context.limit ? 1 : 5;
+  return numbers;
+}
+
+std::vector<double> negative(const FillContext& context, NumberStream& random) {
+  std::vector<double> numbers = by_operand(increasing)(context, random);
+  for (double& x : numbers) x = -x - random.uniform();
+  return numbers;
+}
+
+}  // namespace
+
 std::vector<InputGenerator> default_generators() {
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  auto one = [](double x) { return each([x](size_t, NumberStream&) { return x; }); };
+  auto whole = [](int64_t count, double first) {
+    return each(
+        [=](size_t, NumberStream& r) { return static_cast<double>(r.below(count)) + first; });
+  };
+  // What is said at the end: floats_only, one_place, integer_ends, equal_operands.
   std::vector<InputGenerator> all = {
-      {"ordered", each([](size_t i, NumberStream&) { return 1.0 + static_cast<double>(i); })},
-      {"normal", scaled_normal(1)},
-      {"mixed_integers",
-       each([](size_t, NumberStream& r) { return static_cast<double>(r.below(19)) - 9; })},
-      {"ties", each([](size_t, NumberStream& r) { return static_cast<double>(r.below(3)) - 1; })},
-      {"negative",
-       each([](size_t i, NumberStream& r) { return -1.0 - static_cast<double>(i) - r.uniform(); })},
-      {"tiny", scaled_normal(1e-3), true},
-      {"small", scaled_normal(1e-1), true},
-      {"large", scaled_normal(1e2)},
-      {"huge", scaled_normal(1e5)},
-      {"zeros", each([](size_t, NumberStream&) { return 0.0; })},
-      {"ones", each([](size_t, NumberStream&) { return 1.0; })},
-      {"one_hot",
-       each([](size_t i, NumberStream& r) { return i % 3 == 1 && r.chance(0.7) ? 5.0 : 0.0; })},
-      {"unit_vectors", rows(unit_row), true},
-      {"parallel", rows(parallel_row)},
-      {"descending",
-       each([](size_t i, NumberStream&) { return 40.0 - 1.5 * static_cast<double>(i); })},
-      {"nonfinite", each(nonfinite), true},
-      {"nan_ties", each([](size_t, NumberStream& r) {
-         return r.chance(0.3) ? std::numeric_limits<double>::quiet_NaN()
-                              : static_cast<double>(r.below(3)) - 1;
+      {"ordered", "Whole numbers that grow by one, from another start for each operand.",
+       by_operand(increasing)},
+      {"normal", "Random numbers around zero, of size one.", scaled_normal(1)},
+      {"mixed_integers", "Random whole numbers from -9 to 9.", whole(19, -9)},
+      {"ties", "Only -1, 0 and 1, so that most numbers are equal to others.", whole(3, -1)},
+      {"negative", "Negative numbers that fall with the position.", negative},
+      {"tiny", "Random numbers of size 0.001.", scaled_normal(1e-3), true},
+      {"small", "Random numbers of size 0.1.", scaled_normal(1e-1), true},
+      {"large", "Random numbers of size 100.", scaled_normal(1e2)},
+      {"huge", "Random numbers of size 100000.", scaled_normal(1e5)},
+      {"zeros", "Zeros in all operands at once.", one(0), false, false, false, true},
+      {"ones", "Ones in all operands at once.", one(1), false, false, false, true},
+      {"one_hot", "Fives at some places, and zeros; of positions, ones.", one_hot},
+      {"unit_vectors", "Rows of length one.", rows(unit_row), true},
+      {"parallel", "Rows of all operands are multiples of one vector.", rows(parallel_row)},
+      {"descending", "Numbers that fall by 1.5, from another start for each operand.",
+       by_operand(decreasing)},
+      {"nonfinite", "NaN and both infinities among random numbers.", each(nonfinite), true},
+      {"nan_ties", "NaN among -1, 0 and 1.", each([](size_t, NumberStream& r) {
+         return r.chance(0.3) ? kNaN : static_cast<double>(r.below(3)) - 1;
        }),
        true},
-      {"signed_zeros", each(signed_zero), false, false, true},
-      {"one_nan", one_place([](NumberStream&) { return std::numeric_limits<double>::quiet_NaN(); }),
+      {"signed_zeros", "Zeros of both signs; of integers, the ends of their range.",
+       each(signed_zero), false, false, true},
+      {"one_nan", "One NaN among random numbers.", one_place([](NumberStream&) { return kNaN; }),
        true, true},
-      {"one_infinity", one_place([](NumberStream& r) {
-         return (r.chance(0.5) ? 1 : -1) * std::numeric_limits<double>::infinity();
-       }),
-       true, true},
-      {"one_spike", one_place(spike), true, true},
-      {"any_scale", each(any_scale), true, true},
-      {"zero_slabs", zero_slabs, false, true},
-      {"nan_slabs", nan_slabs, true, true},
-      {"specks", each(speck), true},
+      {"one_infinity", "One infinity among random numbers.",
+       one_place([](NumberStream& r) { return (r.chance(0.5) ? 1 : -1) * kInfinity; }), true, true},
+      {"one_spike", "One number that dwarfs the others.", one_place(spike), true, true},
+      {"any_scale", "Sizes from 1e-15 to 1e15, of both signs.", each(any_scale), true, true},
+      {"zero_slabs", "Zeros at one end of every dimension.", zero_slabs, false, true},
+      {"nan_slabs", "NaN at the last position of every dimension.", nan_slabs, true, true},
+      {"specks", "Numbers that are next to nothing among random ones.", each(speck), true},
+      {"constants", "One number everywhere, another one for each operand.",
+       by_operand([](size_t, const FillContext& context) {
+         constexpr double kNumbers[] = {2, -3, 5, 7, -11, 13};
+         return context.limit ? static_cast<double>(1 + context.operand)
+                              : kNumbers[context.operand % std::size(kNumbers)];
+       })},
   };
   for (int i = 1; i <= kNumPatchworks; ++i)
-    all.push_back({fmt::format("patchwork_{}", i), {}, false, true, false, i});
+    all.push_back({fmt::format("patchwork_{}", i),
+                   "Two kinds of numbers, one of them in a corner alone.",
+                   {},
+                   false,
+                   true,
+                   false,
+                   false,
+                   i});
   return all;
 }
 
 InputGenerator generator_of_values(std::string name, std::vector<double> values) {
   const bool whole = std::all_of(values.begin(), values.end(),
                                  [](double x) { return std::isfinite(x) && x == std::round(x); });
+  std::string description = "Drawn from these numbers:";
+  constexpr size_t kShown = 8;
+  for (size_t i = 0; i < std::min(values.size(), kShown); ++i)
+    description += fmt::format("{}{}", i ? ", " : " ", values[i]);
+  description += values.size() > kShown ? ", ..." : ".";
   auto pick = [values = std::move(values)](size_t, NumberStream& random) {
     return values[static_cast<size_t>(random.below(static_cast<int64_t>(values.size())))];
   };
-  return {std::move(name), each(pick), !whole};
+  return {std::move(name), std::move(description), each(pick), !whole};
 }
 
-Array make_input(const InputGenerator& generator, const TensorDesc& desc, NumberStream& random) {
-  if (generator.patchwork) return patchwork_input(generator.patchwork, desc, random);
-  if (generator.integer_ends && is_integer(desc.dtype) && desc.domain == Domain::Any)
-    return integer_ends(desc, random);
-  Shape shape = desc.shape;
-  if (is_complex(desc.dtype)) shape.push_back(2);
-  std::vector<double> numbers = generator.fill(shape, random);
+namespace {
+
+// Numbers of the operand's shape, moved into its domain and range.
+Array adapt(std::vector<double> numbers, const TensorDesc& desc, bool one_place) {
   if (desc.domain == Domain::Definite) {
     // A number that dwarfs the others leaves a matrix that is definite on paper only.
-    if (generator.one_place)
+    if (one_place)
       for (double& x : numbers) x = std::clamp(x, -1e3, 1e3);
     make_definite(numbers, desc.shape);
   }
@@ -267,6 +332,27 @@ Array make_input(const InputGenerator& generator, const TensorDesc& desc, Number
     sort_rows(numbers, desc.shape);
   }
   return from_doubles(desc.dtype, desc.shape, numbers);
+}
+
+}  // namespace
+
+Array make_input(const InputGenerator& generator, const TensorDesc& desc, NumberStream& random,
+                 size_t operand) {
+  if (generator.patchwork) return patchwork_input(generator.patchwork, desc, random, operand);
+  if (generator.integer_ends && is_integer(desc.dtype) && desc.domain == Domain::Any)
+    return integer_ends(desc, random);
+  FillContext context{operand, desc.shape, desc.dtype};
+  context.limit = desc.domain == Domain::Bool || desc.dtype == DType::Bool ? 2
+                  : desc.domain == Domain::Index                           ? desc.limit
+                                                                           : 0;
+  if (generator.make) {
+    const auto made = generator.make(context, random);
+    if (made && desc.domain == Domain::Any) return *made;
+    if (made) return adapt(to_doubles(*made), desc, false);
+  }
+  if (is_complex(desc.dtype)) context.shape.push_back(2);
+  return adapt(generator.make ? scaled_normal(1)(context, random) : generator.fill(context, random),
+               desc, generator.one_place);
 }
 
 }  // namespace cleave

@@ -117,7 +117,7 @@ class MeshTester {
         const TensorDesc& desc = sample.operands[i];
         const InputGenerator& any = options.generators[(g + 3 * i) % options.generators.size()];
         const bool fits = !any.floats_only || has_fractions(desc.dtype);
-        operands.push_back(make_input(fits ? any : options.generators[0], desc, random));
+        operands.push_back(make_input(fits ? any : options.generators[0], desc, random, i));
       }
       results_.push_back(op.run(sample.attrs, operands));
       inputs_.push_back(std::move(operands));

@@ -89,6 +89,10 @@ struct Operator {
   bool exact = false;
   // Attributes that name a dimension; a negative one counts from the end.
   std::vector<std::string> dim_attrs;
+  // For reports: "cross(Tensor input, Tensor other, *, int dim)", and what it calls its operands.
+  // Either may be empty.
+  std::string signature;
+  std::vector<std::string> operand_names;
 };
 
 }  // namespace cleave

@@ -12,9 +12,9 @@ namespace cleave {
 namespace {
 
 InputGenerator all_of(const char* name, double value, bool floats_only = true) {
-  return {name,
-          [value](const Shape& shape, NumberStream&) {
-            return std::vector<double>(static_cast<size_t>(num_elements(shape)), value);
+  return {name, "",
+          [value](const FillContext& context, NumberStream&) {
+            return std::vector<double>(static_cast<size_t>(num_elements(context.shape)), value);
           },
           floats_only};
 }
@@ -47,7 +47,7 @@ std::span<const InputGenerator> corner_patches(int which) {
 
 }  // namespace
 
-Array patchwork_input(int which, const TensorDesc& desc, NumberStream& random) {
+Array patchwork_input(int which, const TensorDesc& desc, NumberStream& random, size_t operand) {
   auto pick = [&](std::span<const InputGenerator> from) -> const InputGenerator& {
     for (int attempt = 0; attempt < 8; ++attempt) {
       const InputGenerator& generator =
@@ -59,10 +59,11 @@ Array patchwork_input(int which, const TensorDesc& desc, NumberStream& random) {
                          [](const InputGenerator& g) { return g.integer_ends; });
   };
   Array result =
-      make_input(pick(std::span(usual_patches()).first(kOrdinary)), desc, random).contiguous();
+      make_input(pick(std::span(usual_patches()).first(kOrdinary)), desc, random, operand)
+          .contiguous();
   // What is said of rows or matrices as a whole does not survive a corner.
   if (desc.domain == Domain::Sorted || desc.domain == Domain::Definite) return result;
-  const Array corner = make_input(pick(corner_patches(which)), desc, random).contiguous();
+  const Array corner = make_input(pick(corner_patches(which)), desc, random, operand).contiguous();
   const size_t rank = desc.shape.size(), size = static_cast<size_t>(byte_size(desc.dtype));
   // [begin, end) of the corner in each dimension: at one end, and never all of a dimension.
   std::vector<std::pair<int64_t, int64_t>> box;

@@ -16,7 +16,7 @@ std::vector<std::vector<Array>> probes(const Sample& sample) {
     NumberStream random(g);
     std::vector<Array> operands;
     for (const TensorDesc& desc : sample.operands)
-      operands.push_back(make_input(generators[g], desc, random));
+      operands.push_back(make_input(generators[g], desc, random, operands.size()));
     calls.push_back(std::move(operands));
   }
   return calls;
@@ -37,9 +37,9 @@ std::optional<size_t> difference(const Array& a, const Array& b) {
 void require_equal(const Operator& op, const Sample& sample, const std::vector<Array>& first,
                    const std::vector<Array>& second) {
   auto fail = [&](const std::string& what) {
-    throw_user(
+    throw NotDeterministic(fmt::format(
         "discover {}: not deterministic: of two equal calls ({}) {}; nothing can be said about it",
-        op.name, to_string(sample), what);
+        op.name, to_string(sample), what));
   };
   if (first.size() != second.size()) fail("one has more results");
   for (size_t r = 0; r < first.size(); ++r)
@@ -92,8 +92,9 @@ void require_deterministic(const Operator& op) {
     for (size_t i = 0; i < calls.size(); ++i) {
       const auto second = try_call(op, sample, calls[i]);
       if (first[i].has_value() != second.has_value())
-        throw_user("discover {}: not deterministic: one of two equal calls ({}) is refused",
-                   op.name, to_string(sample));
+        throw NotDeterministic(
+            fmt::format("discover {}: not deterministic: one of two equal calls ({}) is refused",
+                        op.name, to_string(sample)));
       if (second) require_equal(op, sample, *first[i], *second);
     }
   }

@@ -1,8 +1,6 @@
 #include <fmt/ranges.h>
-#include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "cleave/core/error.h"
 #include "cleave/discover/discover.h"
@@ -86,9 +84,15 @@ std::string to_string(const RefutedRule& rule) {
 }
 
 std::string report_table(const Discovery& discovery) {
+  if (!discovery.analysis.deterministic)
+    return fmt::format("{}: random\n  {}\n", discovery.op, discovery.analysis.reason);
   std::string text = fmt::format("{}: {} combinations over {} samples, w in {}, {:.2f} s\n",
                                  discovery.op, discovery.combinations, discovery.samples.size(),
                                  fmt::join(discovery.worlds, "/"), discovery.seconds);
+  std::string analysis = to_string(discovery.analysis);
+  for (size_t at = 0; (at = analysis.find('\n', at)) != std::string::npos; at += 3)
+    analysis.replace(at, 1, "\n  ");
+  text += "  " + analysis + "\n";
   size_t width = 0;
   std::vector<std::string> left;
   for (const DiscoveredRule& rule : discovery.rules) {
@@ -117,122 +121,6 @@ std::string report_table(const Discovery& discovery) {
                         arrow(rule->operands, rule->result, rule->placement, discovery.num_results),
                         short_text(*rule->witness));
   return text;
-}
-
-std::string report_yaml(const Discovery& discovery) {
-  YAML::Emitter out;
-  auto rule_list = [&](bool conditional, bool implied) {
-    out << YAML::BeginSeq;
-    for (const DiscoveredRule& rule : discovery.rules) {
-      if (rule.implied != implied || (!implied && rule.condition.empty() == conditional)) continue;
-      out << YAML::BeginMap;
-      out << YAML::Key << "rule" << YAML::Value
-          << arrow(rule.operands, rule.result, rule.placement, discovery.num_results);
-      if (!rule.condition.empty()) out << YAML::Key << "when" << YAML::Value << rule.condition;
-      out << YAML::Key << "verdict" << YAML::Value << verdict_text(rule);
-      out << YAML::Key << "because" << YAML::Value << rule.justification << YAML::EndMap;
-    }
-    out << YAML::EndSeq;
-  };
-  out << YAML::BeginMap;
-  out << YAML::Key << "operator" << YAML::Value << discovery.op;
-  out << YAML::Key << "analysis" << YAML::Value << YAML::BeginMap;
-  out << YAML::Key << "depends_on_attributes" << YAML::Value << YAML::Flow << discovery.attributes;
-  out << YAML::Key << "worlds" << YAML::Value << YAML::Flow << discovery.worlds;
-  out << YAML::Key << "generators" << YAML::Value << YAML::Flow << discovery.generators;
-  out << YAML::Key << "seed" << YAML::Value << discovery.seed;
-  const VerdictCounts counts = count_verdicts(discovery);
-  out << YAML::Key << "counts" << YAML::Value << YAML::Flow << YAML::BeginMap;
-  out << YAML::Key << "combinations" << YAML::Value << discovery.combinations;
-  out << YAML::Key << "proved" << YAML::Value << counts.proved;
-  out << YAML::Key << "tested" << YAML::Value << counts.tested;
-  out << YAML::Key << "refuted" << YAML::Value << counts.refuted;
-  out << YAML::Key << "rejected" << YAML::Value << counts.rejected;
-  out << YAML::Key << "untestable" << YAML::Value << counts.untestable << YAML::EndMap;
-  out << YAML::Key << "seconds" << YAML::Value << fmt::format("{:.3f}", discovery.seconds)
-      << YAML::EndMap;
-  out << YAML::Key << "inputs_tested" << YAML::Value << YAML::BeginSeq;
-  for (const SampleDecisions& sample : discovery.samples) out << to_string(sample.sample);
-  out << YAML::EndSeq;
-  out << YAML::Key << "unconditional_rules" << YAML::Value;
-  rule_list(false, false);
-  out << YAML::Key << "conditional_rules" << YAML::Value;
-  rule_list(true, false);
-  out << YAML::Key << "implied_rules" << YAML::Value;
-  rule_list(false, true);
-  out << YAML::Key << "refuted" << YAML::Value << YAML::BeginSeq;
-  for (const RefutedRule& rule : discovery.refuted) {
-    out << YAML::BeginMap << YAML::Key << "rule" << YAML::Value
-        << arrow(rule.operands, rule.result, rule.placement, discovery.num_results);
-    if (rule.exception && !rule.with.empty())
-      out << YAML::Key << "with" << YAML::Value << rule.with;
-    if (rule.witness) {
-      out << YAML::Key << "witness" << YAML::Value << YAML::Literal
-          << to_string(discovery.op, *rule.witness);
-    } else {
-      out << YAML::Key << "rejected" << YAML::Value << rule.reason;
-    }
-    out << YAML::EndMap;
-  }
-  out << YAML::EndSeq;
-  out << YAML::Key << "untestable" << YAML::Value << YAML::BeginSeq;
-  for (const RefutedRule& rule : discovery.untestable)
-    out << YAML::BeginMap << YAML::Key << "rule" << YAML::Value
-        << arrow(rule.operands, rule.result, rule.placement, discovery.num_results) << YAML::Key
-        << "reason" << YAML::Value << rule.reason << YAML::EndMap;
-  out << YAML::EndSeq << YAML::EndMap;
-  return std::string(out.c_str()) + "\n";
-}
-
-std::string report_json(const Discovery& discovery) {
-  nlohmann::ordered_json json;
-  json["operator"] = discovery.op;
-  json["combinations"] = discovery.combinations;
-  const VerdictCounts counts = count_verdicts(discovery);
-  json["counts"] = {{"proved", counts.proved},
-                    {"tested", counts.tested},
-                    {"refuted", counts.refuted},
-                    {"rejected", counts.rejected},
-                    {"untestable", counts.untestable}};
-  json["seconds"] = discovery.seconds;
-  json["processor_seconds"] = discovery.processor_seconds;
-  json["seed"] = discovery.seed;
-  json["worlds"] = discovery.worlds;
-  json["generators"] = discovery.generators;
-  json["depends_on_attributes"] = discovery.attributes;
-  json["inputs_tested"] = nlohmann::json::array();
-  for (const SampleDecisions& sample : discovery.samples)
-    json["inputs_tested"].push_back(to_string(sample.sample));
-  auto patterns = [](const std::vector<PlacePattern>& list) {
-    std::vector<std::string> texts;
-    for (const PlacePattern& pattern : list) texts.push_back(to_string(pattern));
-    return texts;
-  };
-  json["rules"] = nlohmann::json::array();
-  for (const DiscoveredRule& rule : discovery.rules)
-    json["rules"].push_back({{"operands", patterns(rule.operands)},
-                             {"result", rule.result},
-                             {"placement", to_string(rule.placement)},
-                             {"when", rule.condition},
-                             {"because", rule.justification},
-                             {"implied", rule.implied},
-                             {"verdict", verdict_text(rule)}});
-  json["refuted"] = nlohmann::json::array();
-  for (const RefutedRule& rule : discovery.refuted)
-    json["refuted"].push_back(
-        {{"operands", patterns(rule.operands)},
-         {"result", rule.result},
-         {"placement", to_string(rule.placement)},
-         {"with", rule.with},
-         {"verdict", std::string(name(rule.kind))},
-         {"witness", rule.witness ? to_string(discovery.op, *rule.witness) : rule.reason}});
-  json["untestable"] = nlohmann::json::array();
-  for (const RefutedRule& rule : discovery.untestable)
-    json["untestable"].push_back({{"operands", patterns(rule.operands)},
-                                  {"result", rule.result},
-                                  {"placement", to_string(rule.placement)},
-                                  {"reason", rule.reason}});
-  return json.dump(2) + "\n";
 }
 
 }  // namespace cleave

@@ -32,7 +32,7 @@ bool find_refutation(const Operator& op, Witness& witness) {
       for (size_t i = 0; i < witness.sample.operands.size(); ++i) {
         const TensorDesc desc = witness.sample.operands[i];
         if (generators[g].floats_only && !has_fractions(desc.dtype)) usable = false;
-        candidate.operands.push_back(make_input(generators[g], desc, random));
+        candidate.operands.push_back(make_input(generators[g], desc, random, i));
         auto devices = represent(candidate.operands.back(), witness.combination.operands[i],
                                  witness.w, static_cast<Decomposition>(how), random);
         if (!devices) usable = false;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "cleave/core/error.h"
+#include "cleave/discover/condition_value.h"
 #include "cleave/discover/conditions.h"
 #include "cleave/discover/discover.h"
 #include "cleave/discover/emit.h"
@@ -107,6 +108,105 @@ TEST(RankConditions, EmptyShards) {
       << testing::PrintToString(rules);
 }
 
+// The largest absolute number over a list of dimensions, which go if keepdim does not say
+// otherwise.
+Operator largest_over(std::vector<Sample> samples) {
+  Operator op;
+  op.name = "largest_over";
+  op.samples = std::move(samples);
+  op.dim_attrs = {"dims"};
+  op.run = [](const AttrMap& attrs, std::span<const Array> x) {
+    const Shape shape = x[0].shape();
+    const auto rank = static_cast<int64_t>(shape.size());
+    std::set<int64_t> gone;
+    for (int64_t dim : std::get<std::vector<int64_t>>(attrs.at("dims")))
+      gone.insert(dim < 0 ? dim + rank : dim);
+    const bool keep = std::get<bool>(attrs.at("keepdim"));
+    Shape kept, result;
+    for (int64_t d = 0; d < rank; ++d) {
+      const int64_t size = shape[static_cast<size_t>(d)];
+      if (size == 0 && gone.contains(d)) throw_user("nothing to take the largest of");
+      kept.push_back(gone.contains(d) ? 1 : size);
+      if (keep || !gone.contains(d)) result.push_back(kept.back());
+    }
+    const std::vector<double> in = to_doubles(x[0]);
+    std::vector<double> out(static_cast<size_t>(num_elements(kept)), 0.0);
+    for (size_t i = 0; i < in.size(); ++i) {
+      int64_t left = static_cast<int64_t>(i), at = 0, stride = 1;
+      for (int64_t d = rank; d-- > 0;) {
+        const auto k = static_cast<size_t>(d);
+        at += gone.contains(d) ? 0 : stride * (left % shape[k]);
+        left /= shape[k];
+        stride *= kept[k];
+      }
+      double& best = out[static_cast<size_t>(at)];
+      const double next = std::abs(in[i]);
+      if (next != next || next > best) best = next;
+    }
+    return std::vector{from_doubles(DType::F64, result, out)};
+  };
+  return op;
+}
+
+// How far a dimension moves is how many before it go, and it is nowhere if it goes itself.
+TEST(RankConditions, SeveralDimensionsAtOnce) {
+  std::vector<Sample> samples;
+  for (const std::vector<int64_t>& dims :
+       {std::vector<int64_t>{0}, {1}, {-1}, {0, 1}, {0, 2}, {1, 2}})
+    for (bool keep : {false, true})
+      samples.push_back({{{DType::F64, {5, 5, 5}}}, {{"dims", dims}, {"keepdim", keep}}});
+  const Operator op = largest_over(samples);
+  DiscoverOptions options;
+  options.shrink_witnesses = false;
+  const Discovery found = discover(op, options);
+  for (const DiscoveredRule& rule : found.rules)
+    EXPECT_THAT(rule.condition, Not(HasSubstr("those listed"))) << to_string(rule);
+  // Every call on its own: which rules claim what was found, and nothing else.
+  for (const SampleDecisions& decided : found.samples) {
+    const auto& dims = std::get<std::vector<int64_t>>(decided.sample.attrs.at("dims"));
+    const bool keep = std::get<bool>(decided.sample.attrs.at("keepdim"));
+    AttrMap attrs = decided.sample.attrs;
+    count_from_front(attrs, {"dims"}, 3);
+    const auto& front = std::get<std::vector<int64_t>>(attrs.at("dims"));
+    for (int64_t d = 0; d < 3; ++d) {
+      const bool goes = std::ranges::find(front, d) != front.end();
+      const auto before = std::ranges::count_if(front, [&](int64_t k) { return k < d; });
+      std::set<int64_t> claimed, right;
+      if (!goes) right.insert(keep ? d : d - before);
+      for (const DiscoveredRule& rule : found.rules) {
+        if (rule.placement.kind != PlacePattern::Kind::ShardOfD &&
+            rule.placement.kind != PlacePattern::Kind::Shard)
+          continue;
+        const bool named = rule.operands[0].kind == PlacePattern::Kind::Shard;
+        if (named && rule.operands[0].dim != d) continue;
+        const auto holds =
+            condition_holds(rule.condition, {attrs, d, decided.sample.operands[0].shape});
+        ASSERT_TRUE(holds.has_value()) << to_string(rule);
+        if (*holds) claimed.insert(named ? rule.placement.dim : d + rule.placement.dim);
+      }
+      EXPECT_EQ(claimed, right) << testing::PrintToString(dims) << " keepdim " << keep << " d "
+                                << d;
+    }
+  }
+  EXPECT_THAT(emit_dtensor(found), HasSubstr("sum(k < "));
+}
+
+// Four rows on three devices are 2, 2 and 0: whether it is the empty shard or the unequal ones that
+// an operator refuses shows on five.
+TEST(RankConditions, EmptyShardsAreNotUnequalOnes) {
+  Operator op;
+  op.name = "some_rows";
+  op.samples = {{{{DType::F64, {4, 4}}}, {}}};
+  op.run = [](const AttrMap&, std::span<const Array> x) {
+    if (x[0].shape()[1] == 0) throw_user("no columns");
+    return std::vector{x[0]};
+  };
+  std::set<std::string> rules;
+  for (const DiscoveredRule& rule : discover(op, {}).rules) rules.insert(to_string(rule));
+  EXPECT_THAT(rules, testing::Contains("S(0) -> S(0)"));
+  EXPECT_THAT(rules, testing::Contains("S(1) -> S(1) WHEN no shard of 1 is empty"));
+}
+
 TEST(RankConditions, CodeForDTensorCountsFromTheFront) {
   const std::string code =
       emit_dtensor(discover(largest_along({call({5, 3}, 0), call({5, 3}, 1)}), {}));
@@ -158,6 +258,14 @@ TEST(Conditions, TakesTheTermThatPromisesLess) {
   std::vector<SweepPoint> points;
   for (int64_t d = 0; d < 3; ++d) points.push_back({{{"dim", int64_t{0}}}, d, 4, 3, d > 0});
   EXPECT_EQ(smallest_condition(points, {"dim"}), "d > dim");
+}
+
+// Eight channels over two devices: shards of four, which are multiples of two as well.
+TEST(RankConditions, OfTwoDivisorsTheLargerPromisesLess) {
+  std::vector<SweepPoint> points;
+  for (auto [w, valid] : {std::pair{2, true}, {3, false}, {8, false}})
+    points.push_back({{}, 1, 8, 4, valid, {2, 8, 3, 3}, w});
+  EXPECT_EQ(smallest_condition(points, {}), "size(d) % (4 * w) == 0");
 }
 
 }  // namespace

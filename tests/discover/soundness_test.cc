@@ -93,7 +93,7 @@ TEST(Integers, PartsCombineToTheNumber) {
     std::vector<InputGenerator> generators = default_generators();
     for (const InputGenerator& generator : generators) {
       if (generator.floats_only) continue;
-      const Array value = make_input(generator, descs[0], random);
+      const Array value = make_input(generator, descs[0], random, 0);
       for (ReduceOp op : {ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Max, ReduceOp::Min,
                           ReduceOp::And, ReduceOp::Or})
         for (int how = 0; how < kNumDecompositions; ++how)

@@ -29,7 +29,7 @@ Rules with(Rules rules, const Rules& more) {
 Rules reduction(const std::string& partial) {
   return {"R -> R", "S(d) -> " + partial + " WHEN d == dim", partial + " -> " + partial,
           "S(d) -> S(d-1) WHEN d > dim and not keepdim",
-          "S(d) -> S(d) WHEN d < dim or (d != dim and keepdim)"};
+          "S(d) -> S(d) WHEN d != dim and (d < dim or keepdim)"};
 }
 
 // Bilinear in both operands.
@@ -101,7 +101,7 @@ const std::map<std::string, Rules>& truth() {
        {"R -> R", "P(sum) -> P(sum)", "P(avg) -> P(avg)",
         "S(d) -> P(avg) WHEN d == dim and size(d) % w == 0",
         "S(d) -> S(d-1) WHEN d > dim and not keepdim",
-        "S(d) -> S(d) WHEN d < dim or (d != dim and keepdim)"}},
+        "S(d) -> S(d) WHEN d != dim and (d < dim or keepdim)"}},
       {"argmax", kAlongDim},
       {"softmax", {"R -> R", "S(d) -> S(d) WHEN d != dim or size(d) == 1"}},
       {"log_softmax", {"R -> R", "S(d) -> S(d) WHEN d != dim"}},
