@@ -103,7 +103,7 @@ def main():
         state, loss = step(state, *batch(i))
         print(f"step {i}  loss {loss:.4f}")
 
-    print(f"running mean of the last norm: {state['stats'][-1][1]['mean'][:4]}")
+    print(f"running mean of the last norm: {np.asarray(state['stats'][-1][1]['mean'])[:4]}")
     print(step.check())
 
 

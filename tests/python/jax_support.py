@@ -10,10 +10,12 @@ from cleave import UserError
 
 
 def tight(fn, args, mesh, share=0.35, **options):
-    """fn autosharded within memory that makes a plan split things: a share of what it takes whole, or more if nothing fits."""
+    """fn autosharded within memory that makes a plan split things: a share of what it takes whole, or more if nothing fits. The
+    plan is the same on every machine, however busy."""
     whole = cj.plan(fn, *args, mesh=mesh, machine="h100", **options).memory_bytes
     while True:
-        step = cj.autoshard(fn, mesh, machine="h100", memory=int(share * whole), memory_share=1.0, time_limit=5, **options)
+        step = cj.autoshard(fn, mesh, machine="h100", memory=int(share * whole), memory_share=1.0, time_limit=5, by_effort=True,
+                            **options)
         try:
             step.prepare(*args)
             return step

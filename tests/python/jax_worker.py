@@ -39,4 +39,26 @@ for _ in range(5):
     assert abs(float(value) - float(wanted)) < 1e-5, (value, wanted)
 assert not own[0]["w"].is_fully_addressable and own[0]["w"].sharding.spec == P(None, "model")
 assert planned.check(params, state, x).ok and planned.check().ok
+
+
+def noisy(w, keys, x):
+    """With typed random keys, one of which is the state's, and arguments that lie in another way than planned."""
+    kept = jax.random.bernoulli(keys["drop"], 0.8, x.shape)
+    rows = jax.vmap(lambda key: jax.random.normal(key, (32,)))(keys["rows"])
+    return w + (x * kept).T @ rows * 0.01, {"drop": jax.random.split(keys["drop"])[0], "rows": keys["rows"][::-1]}
+
+
+keys = {"drop": jax.random.key(3), "rows": jax.random.split(jax.random.key(4, impl="rbg"), 32)}
+planned = cj.autoshard(noisy, mesh, machine="h100", pins={"w": P(None, "model"), "keys/rows": P("data")}, donate_argnums=1)
+w = np.zeros((64, 32), np.float32)
+lying = jax.make_array_from_callback(w.shape, jax.NamedSharding(mesh, P("model")), lambda index: w[index])
+own, reference = (lying, jax.tree.map(jax.random.clone, keys)), (w, keys)
+for _ in range(3):
+    own, reference = planned(*own, x), jax.jit(noisy)(*reference, x)
+for found, wanted in zip(jax.tree.leaves((own[0], jax.tree.map(jax.random.key_data, own[1]))),
+                         jax.tree.leaves((reference[0], jax.tree.map(jax.random.key_data, reference[1]))), strict=True):
+    for shard in found.addressable_shards:
+        assert np.allclose(shard.data, np.asarray(wanted)[shard.index], atol=1e-5)
+assert planned.check(w, keys, x).ok and planned.check().ok
+assert planned.check(*own, x).ok  # with arrays over all processes
 print("the same over 5 steps; collectives as planned", flush=True)

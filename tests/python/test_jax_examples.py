@@ -29,11 +29,12 @@ def test_the_loss_falls_and_the_check_is_good(name):
     losses = [float(loss) for loss in re.findall(r"^step \d+  loss (\S+)$", said, re.M)]
     assert len(losses) == 4 and losses[-1] < losses[0]
 
-    verdicts = re.findall(r"^(ok|BAD)  +(.*)$", said, re.M)
-    assert [verdict for verdict, _ in verdicts] == ["ok"] * 3, said
-    results, received, arguments = (line for _, line in verdicts)
+    verdicts = re.findall(r"^(ok|off|BAD)  +(.*)$", said, re.M)
+    assert [verdict for verdict, _ in verdicts] == ["ok"] * 4, said
+    results, received, arguments, memory = (line for _, line in verdicts)
     assert "results are those of the unsharded function" in results
     assert "as compiled" in received and "arguments of a device" in arguments
+    assert memory.startswith("memory of a device") and "predicted for this compiler" in memory
 
     rows = re.findall(r"^ +(all-gather|all-reduce|reduce-scatter|all-to-all) +planned +(\S+ \S+) x[1-9]", said, re.M)
     assert rows and not received.startswith("a device receives 0 bytes"), "nothing is split"

@@ -18,6 +18,7 @@ OPTIMIZERS = {
     "adamw": optax.adamw(1e-2, eps=1e-3),  # a large eps: the first step is otherwise a sign, which roundings turn
     "clipped": optax.chain(optax.clip_by_global_norm(0.1), optax.sgd(1e-1, momentum=0.9)),
     "adafactor": optax.adafactor(1e-2, min_dim_size_to_factor=8),
+    "lion": optax.lion(1e-3),
 }
 
 
@@ -44,7 +45,8 @@ def run(loss, params, optimizer="adamw", **options):
     step = cj.autoshard(fn, mesh, machine="h100", **options)
     expect_same_steps(step, fn, (params, tx.init(params)), batch())
     assert step.plan.received_bytes > 0
-    assert step.check(params, tx.init(params), *batch()).ok
+    made = step.check(params, tx.init(params), *batch())
+    assert made.ok and made.is_exact and made.memory_good, made
     return step
 
 
@@ -99,4 +101,5 @@ def test_dropout_takes_its_numbers_from_the_whole():
         result, wanted = planned(w, x, key), jax.jit(step)(w, x, key)
         assert jnp.allclose(result[0], wanted[0], atol=1e-5)
         assert (jax.random.key_data(result[1]) == jax.random.key_data(wanted[1])).all()
-        assert planned.check().ok
+        made = planned.check()
+        assert made.ok and made.is_exact and made.memory_good, made

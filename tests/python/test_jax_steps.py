@@ -1,18 +1,19 @@
 """Train steps of many kinds through autoshard: five steps are those of the unsharded function, and XLA moves exactly the bytes
-that were planned, kind by kind."""
+that were planned, kind by kind, and holds the memory that was predicted for its compiler, within 15%."""
 
 import corpus
 import jax
 import pytest
 from jax_support import draw, expect_same_steps, num_state, tight
+from selection import some
 
 MESHES = {"2x4": ((2, 4), ("data", "model")), "2x2x2": ((2, 2, 2), ("x", "y", "z"))}
 LOOPS = ("llama_scan",)  # XLA takes out of loops what does not change there
 STEPS = ("gpt", "moe", "vit", "llama_scan", "resnet", "unet", "ssm", "dlrm")
 
 
-@pytest.mark.parametrize("mesh", MESHES)
-@pytest.mark.parametrize("name", STEPS)
+# Each step on the one mesh or the other, and in CI on both.
+@pytest.mark.parametrize("name, mesh", some([(name, mesh) for i, name in enumerate(STEPS) for mesh in sorted(MESHES, reverse=i % 2)]))
 def test_five_steps_and_the_bytes_of_the_plan(name, mesh):
     # Sizes that divide on two axes, sizes that do not on three.
     fn, args = corpus.STEPS[name][mesh == "2x2x2"]()[:2]
@@ -25,3 +26,5 @@ def test_five_steps_and_the_bytes_of_the_plan(name, mesh):
     assert made.ok and made.asked_good and made.planned_bytes == step.plan.received_bytes
     assert made.is_exact or name in LOOPS
     assert made.memory.compiled_arguments == made.memory.planned_arguments
+    memory = made.memory
+    assert made.memory_good, f"{memory.compiled} compiled, {memory.predicted} predicted for {memory.platform}"

@@ -11,11 +11,17 @@ from cleave._core import UserError
 
 
 def with_module(exported, text):
-    """The same export with another module under it."""
+    """The same export with another module under it, or with its own if `text` is None."""
+    if text is None:
+        return dataclasses.replace(exported, _get_vjp=lambda _: refuse_derivative(exported))
     with jax.interpreters.mlir.make_ir_context():
         module = ir.Module.parse(text)
         artifact = mlir.serialize_portable_artifact(module, stablehlo.get_current_version(), True)
-    return dataclasses.replace(exported, mlir_module_serialized=artifact, _get_vjp=lambda _: refuse_derivative(exported))
+    # Types with layouts may have been traced; the plan's layouts are those of the jitted function around the export.
+    names = {field.name for field in dataclasses.fields(exported)}
+    free = {name: (None,) * len(getattr(exported, name)) for name in ("_in_named_shardings", "_out_named_shardings") if name in names}
+    return dataclasses.replace(exported, mlir_module_serialized=artifact, nr_devices=1, **free,
+                               _get_vjp=lambda _: refuse_derivative(exported))
 
 
 def callable_of(exported):

@@ -1,7 +1,10 @@
 """Meshes and layouts in JAX's words and in Cleave's."""
 
+import difflib
 import fnmatch
 import math
+import re
+from collections.abc import Mapping
 
 import jax
 from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
@@ -70,7 +73,10 @@ def spec_text(spec, rank, what, trailing=0):
     if isinstance(spec, str):
         raise UserError(f'{what}: "{spec}" is no PartitionSpec; P("{spec}") splits the first dimension over that axis')
     if not isinstance(spec, PartitionSpec):
-        raise UserError(f"{what}: a PartitionSpec is needed, not {spec!r}")
+        raise UserError(f"{what}: a PartitionSpec such as P('data') or a NamedSharding is needed, not {type(spec).__name__}")
+    if getattr(spec, "unreduced", None) or getattr(spec, "reduced", None):
+        raise UserError(f"{what}: {spec} has unreduced or reduced axes, and arguments and results have no pending sums; leave "
+                        "those axes out")
     if len(spec) > rank:
         raise UserError(f"{what}: {spec} is for {len(spec)} dimensions or more, and there are {rank}")
     dims = []
@@ -78,9 +84,19 @@ def spec_text(spec, rank, what, trailing=0):
         if entry is UNCONSTRAINED:
             dims.append("{?}")
         else:
-            names = () if entry is None else (entry,) if isinstance(entry, str) else tuple(entry)
+            names = () if entry is None else entry if isinstance(entry, (tuple, list)) else (entry,)
+            if not all(isinstance(name, str) for name in names):
+                raise UserError(f"{what}: {spec} has an entry {entry!r}; a dimension has the name of an axis, several or None")
             dims.append("{" + ", ".join(f'"{name}"' for name in names) + "}")
     return "[" + ", ".join(dims + ["{}"] * trailing) + "]"
+
+
+def check_axes(spec, mesh, what):
+    """Refuses names that are no axes of the mesh."""
+    for entry in getattr(spec, "spec", spec):
+        for name in entry if isinstance(entry, (tuple, list)) else (entry,):
+            if isinstance(name, str) and name not in mesh.axis_names:
+                raise UserError(f'{what}: unknown axis "{name}"; the mesh is {mesh_text(mesh)}')
 
 
 class Pins:
@@ -91,23 +107,43 @@ class Pins:
     """
 
     def __init__(self, pins):
+        if not isinstance(pins, (Mapping, type(None))) or not all(isinstance(path, str) for path in pins or {}):
+            raise UserError('autoshard: pins is a dict of layouts by path, {"params/layers/*/q": P(None, "model")}')
         self.pins = dict(pins or {})
 
-    def texts(self, leaves):
+    def texts(self, leaves, mesh):
         """For the planner: a list of NAME=SPEC."""
         texts = []
         for pattern, spec in self.pins.items():
             found = self._matching(pattern, leaves)
             if not found:
-                raise UserError(f"pin '{pattern}': no argument has such a path; there are {_some([leaf.path for leaf in leaves])}")
+                raise UserError(f"pin '{pattern}': no argument has such a path; {self._near(pattern, leaves)}")
             for leaf in found:
-                texts.append(f"{leaf.path}={spec_text(spec, leaf.rank, f'pin {pattern!r} of {leaf.path}', leaf.trailing)}")
+                what = f"pin {pattern!r} of {leaf.path}"
+                text = spec_text(spec, leaf.rank, what, leaf.trailing)
+                check_axes(spec, mesh, what)
+                texts.append(f"{leaf.path}={text}")
         return texts
 
     @staticmethod
     def _matching(pattern, leaves):
+        if same := [leaf for leaf in leaves if leaf.path == pattern]:  # with signs that patterns read otherwise
+            return same
         whole = [leaf for leaf in leaves if fnmatch.fnmatchcase(leaf.path, pattern)]
-        return whole or [leaf for leaf in leaves if fnmatch.fnmatchcase(leaf.path.partition("/")[2], pattern)]
+        inner = [leaf for leaf in leaves if "/" in leaf.path]
+        return whole or [leaf for leaf in inner if fnmatch.fnmatchcase(leaf.path.partition("/")[2], pattern)]
+
+    def _near(self, pattern, leaves):
+        """What the caller may have meant."""
+        paths = [leaf.path for leaf in leaves]
+        if below := self._matching(f"{pattern}/*", leaves):
+            return f"'{pattern}/*' matches {_some([leaf.path for leaf in below])}"
+        # As JAX writes paths: params['layers'][0].q
+        words = [word for word in re.split(r"[^\w*?-]+", pattern) if word]
+        if same := self._matching("/".join(words), leaves):
+            return f"'{'/'.join(words)}' matches {_some([leaf.path for leaf in same])}"
+        near = difflib.get_close_matches(pattern, paths, 1, 0.7)
+        return f"there are {_some(paths)}" + (f"; '{near[0]}' is near to it" if near else "")
 
 
 def _some(names, most=6):
@@ -121,5 +157,7 @@ def given_spec(leaf, mesh):
         return None
     if isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer) and not leaf.committed:
         return None
+    if sharding.is_fully_replicated and not jax.sharding.get_abstract_mesh().empty:
+        return None  # under jax.set_mesh every new array lies so, which says nothing about where it should lie
     same = (tuple(sharding.mesh.axis_names), tuple(sharding.mesh.axis_sizes)) == (tuple(mesh.axis_names), tuple(mesh.axis_sizes))
     return sharding.spec if same else None

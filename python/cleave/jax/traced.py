@@ -1,16 +1,20 @@
 """From a function of JAX to a module of Cleave."""
 
+import contextlib
 import dataclasses
+import functools
 import inspect
 import os
 
 import jax
 from jax import export
 from jax.extend import source_info_util
-from jax.sharding import AxisType, NamedSharding
+from jax.extend.mlir import ir
+from jax.sharding import AbstractMesh, AxisType, NamedSharding
 
 from cleave import _core
 from cleave._core import UserError
+from cleave.jax import callbacks
 
 source_info_util.register_exclusion(os.path.dirname(__file__))  # lines of the user's source are wanted
 
@@ -31,13 +35,13 @@ class Leaf:
 
 @dataclasses.dataclass
 class Traced:
-    exported: export.Exported
+    exported: export.Exported | callbacks.LoweredFunction
     module: _core.Module
     arguments: list  # leaves, in the order of the module
     results: list
 
 
-# Primitives that call back to Python. A planned program runs on every device, so that each would call.
+# Primitives that call back to Python.
 CALLBACKS = ("callback", "debug_print")
 
 
@@ -51,6 +55,14 @@ def abstract(tree, layouts=False):
         return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=getattr(aval, "weak_type", False),
                                     sharding=given if keeps else None)
     return jax.tree.map(one, tree)
+
+
+def name_of(fn):
+    """That of the function, of the function in a partial, or of the class of an object that is called."""
+    name = getattr(fn, "__name__", None)
+    if name is not None:
+        return name
+    return name_of(fn.func) if isinstance(fn, functools.partial) else type(fn).__name__
 
 
 def parameter_names(fn, count):
@@ -110,32 +122,106 @@ def trace(jitted, fn, args, kwargs, static, platform=None):
     dynamic += [(name, kwargs[name]) for name in sorted(kwargs) if name not in names]
     arguments = leaves_of([root for root, _ in dynamic], [tree for _, tree in dynamic])
     refuse_symbolic(arguments)
-    try:
-        traced = jitted.trace(*args, **kwargs)
-    except Exception:
-        # The function may rely on the layouts that its arguments have, if axes of the mesh are explicit.
-        laid_out = typed(layouts=True)
-        if laid_out == (args, kwargs):
-            raise
-        args, kwargs = laid_out
-        traced = jitted.trace(*args, **kwargs)
-    refuse_callbacks(traced.jaxpr)
+    ways = list(ways_to_trace(typed))
+    for number, (context, with_types, (args, kwargs)) in enumerate(ways, 1):
+        is_last = number == len(ways)
+        with context:
+            try:
+                traced = jitted.trace(*args, **kwargs)
+            except Exception:
+                if is_last:
+                    raise
+                continue
+            # On auto axes a reshard to a replicated layout says nothing.
+            if is_last or with_types or not any(one.primitive.name == "reshard" for one in equations_of(traced.jaxpr.jaxpr)):
+                return lowered_as(jitted, fn, args, kwargs, static, platform, traced, arguments, with_types)
+
+
+def ways_to_trace(typed):
+    """One after the other, until the function can be traced: a context, whether types have layouts in it, and the arguments.
+
+    If axes of the mesh that is set (jax.set_mesh) are explicit, every op pins its result where its operands lie, which leaves
+    nothing to plan. So these axes are auto at first. The function may rely on explicit ones, or on layouts of its arguments.
+    """
+    bare, laid_out, mesh = typed(layouts=False), typed(layouts=True), jax.sharding.get_abstract_mesh()
+    if AxisType.Explicit in mesh.axis_types:
+        auto = AbstractMesh(mesh.axis_sizes, mesh.axis_names, axis_types=(AxisType.Auto,) * len(mesh.axis_names))
+        yield jax.sharding.use_abstract_mesh(auto), False, bare
+        yield contextlib.nullcontext(), True, bare
+    else:
+        yield contextlib.nullcontext(), False, bare
+    if jax.tree.leaves(laid_out) != jax.tree.leaves(bare):  # trees of the user's own may compare as they like
+        yield contextlib.nullcontext(), True, laid_out
+
+
+def lowered_as(jitted, fn, args, kwargs, static, platform, traced, arguments, with_types):
+    """The module of a function that can be traced like this. `with_types`: its types have layouts."""
+    positions, names = static
+    calls = callbacks_of(traced.jaxpr.jaxpr)
+    for call in calls:
+        refuse_results_of_effects(call)
+    if calls:
+        given = (tuple(arg for i, arg in enumerate(args) if i not in positions),
+                 {name: value for name, value in kwargs.items() if name not in names})
+        if platform:
+            raise UserError("autoshard: a function that calls Python is planned for JAX's default devices alone")
+        lowered = callbacks.lower(jitted, args, kwargs, given, name_of(fn))
+        text = without_replicated(lowered.text) if with_types else lowered.text
+        return Traced(lowered, _core.Module.parse(text, lowered.fun_name), arguments, results_of(lowered))
     exported = export.export(jitted, platforms=[platform] if platform else None)(*args, **kwargs)
     if exported.ordered_effects or exported.unordered_effects:
-        raise UserError(f"autoshard: the function has effects ({exported.ordered_effects + exported.unordered_effects}), which "
-                        "a planned program has no order for; move them out of the function")
+        call = next((call for call in equations_of(traced.jaxpr.jaxpr) if call.effects), None)
+        what = "" if call is None else f", {call.primitive.name}{f' at {line}' if (line := source_of(call)) else ''}"
+        raise UserError(f"autoshard: {name_of(fn)} has an effect that a planned program does not "
+                        f"have{what}; take it out of the function")
     if len(exported.module_kept_var_idx) != len(arguments) or len(exported.platforms) != 1:
         raise _core.InternalError("the exported module has other arguments than the function")
-    results = leaves_of([""], [jax.tree.unflatten(exported.out_tree, [
+    return Traced(exported, _core.Module.parse(module_text(exported, with_types), exported.fun_name), arguments, results_of(exported))
+
+
+def results_of(exported):
+    return leaves_of([""], [jax.tree.unflatten(exported.out_tree, [
         jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in exported.out_avals])])
-    return Traced(exported, _core.Module.parse(module_text(exported), exported.fun_name), arguments, results)
 
 
-def module_text(exported):
+def module_text(exported, with_types):
     """With the lines of the user's source."""
     with jax.interpreters.mlir.make_ir_context():
         module = exported.mlir_module(serialized=False)
+        if with_types:
+            drop_replicated(module)
         return module.operation.get_asm(enable_debug_info=True, large_elements_limit=None)
+
+
+def without_replicated(text):
+    with jax.interpreters.mlir.make_ir_context():
+        module = ir.Module.parse(text)
+        drop_replicated(module)
+        return module.operation.get_asm(enable_debug_info=True, large_elements_limit=None)
+
+
+def drop_replicated(module):
+    """Takes out what types with layouts say about arrays that nobody has laid out: that they are replicated. What the function
+    writes itself stays."""
+    def is_replicated(sharding):
+        return "sdy.sharding<" in str(sharding) and '{"' not in str(sharding)
+    constraints = []
+
+    def visit(op):
+        if op.name == "sdy.sharding_constraint" and is_replicated(op.attributes["sharding"]):
+            if "reshard" not in str(op.location) and "sharding_constraint" not in str(op.location):
+                constraints.append(op)
+        if op.name == "func.func":
+            for which in ("arg_attrs", "res_attrs"):
+                if which in op.attributes:
+                    op.attributes[which] = ir.ArrayAttr.get([ir.DictAttr.get({
+                        one.name: one.attr for one in attributes if one.name != "sdy.sharding" or not is_replicated(one.attr)})
+                        for attributes in op.attributes[which]])
+        return ir.WalkResult.ADVANCE
+    module.operation.walk(visit)
+    for op in constraints:
+        op.results[0].replace_all_uses_with(op.operands[0])
+        op.erase()
 
 
 def refuse_symbolic(leaves):
@@ -146,24 +232,25 @@ def refuse_symbolic(leaves):
                                 "sizes are planned when they come")
 
 
-def refuse_callbacks(jaxpr):
-    found = find_callback(jaxpr.jaxpr)
-    if found is None:
+def refuse_results_of_effects(equation):
+    """What every device calls must be the same everywhere: io_callback may return something else each time."""
+    if equation.primitive.name != "io_callback" or not equation.outvars:
         return
-    line = source_of(found)
-    raise UserError(f"autoshard: {found.primitive.name}{f' at {line}' if line else ''} calls Python, and would do so on every "
-                    "device; return the value from the function and use it outside")
+    line = source_of(equation)
+    raise UserError(f"autoshard: io_callback{f' at {line}' if line else ''} returns something, and would be called on every "
+                    "device; use pure_callback if it always returns the same, or call it outside of the function")
 
 
-def find_callback(jaxpr):
+def callbacks_of(jaxpr):
+    return [one for one in equations_of(jaxpr) if any(word in one.primitive.name for word in CALLBACKS)]
+
+
+def equations_of(jaxpr):
+    """All of them, the innermost first."""
     for equation in jaxpr.eqns:
-        if any(word in equation.primitive.name for word in CALLBACKS):
-            return equation
         for inner in inner_jaxprs(equation):
-            found = find_callback(inner)
-            if found is not None:
-                return found
-    return None
+            yield from equations_of(inner)
+        yield equation
 
 
 def inner_jaxprs(equation):
