@@ -40,6 +40,7 @@ class Asker {
       sum.kind = kind;
       sum.executions += times * one.executions;
       sum.received_bytes += times * one.received_bytes;
+      sum.narrow_bytes += times * one.narrow_bytes;
     }
   }
 
@@ -75,9 +76,14 @@ class Asker {
   }
 
   void price(Asked& sums, const Node& node, CollectiveKind kind) const {
-    double operands = 0;
-    for (ValueId value : node.operands)
-      operands += static_cast<double>(graph_.type(value).byte_count());
+    double operands = 0, narrow = 0;
+    for (ValueId value : node.operands) {
+      const auto bytes = static_cast<double>(graph_.type(value).byte_count());
+      operands += bytes;
+      const DType dtype = graph_.type(value).dtype;
+      const bool is_narrow = dtype == DType::BF16 || (is_float(dtype) && bit_width(dtype) == 8);
+      if (is_narrow) narrow += bytes;
+    }
     AskedCollective one;
     one.executions = 1;
     if (is<op::CollectivePermute>(node)) {
@@ -98,6 +104,7 @@ class Asker {
                                                          : "collective-broadcast";
       one.received_bytes = received_bytes(kind, operands, static_cast<int64_t>(most));
     }
+    if (operands > 0) one.narrow_bytes = one.received_bytes * narrow / operands;
     add(sums, {{one.kind, one}}, 1);
   }
 

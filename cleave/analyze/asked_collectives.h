@@ -16,6 +16,9 @@ struct AskedCollective {
   // By one device, if an all_reduce is a ring: as plans count it (TransferCost::bytes), on arrays
   // as large as the largest shard.
   double received_bytes = 0;
+  // The part of it that XLA's compiler for CPUs moves in a type of twice the width: bf16, which it
+  // computes as f32, and floats of 8 bits, which it computes as f16.
+  double narrow_bytes = 0;
 };
 
 // What one device of `ranks` receives of a collective whose operands have so many bytes on each:

@@ -18,17 +18,12 @@ namespace cleave::analyze {
 using Role = KernelRole;
 using Reads = KernelReads;
 
-double total_bytes(const KernelReads& reads) {
-  double bytes = 0;
-  for (const auto& [value, each] : reads) bytes += each;
-  return bytes;
-}
-
 bool is_in_place(const Node& node) { return is<op::Scatter, op::DynamicUpdateSlice>(node); }
 
 FusedRegion::FusedRegion(const Graph& graph, RegionId region, const MachineProfile& profile,
                          const std::vector<bool>& is_donated)
     : graph_(graph),
+      sizes_(sizes_of(graph)),
       executor_(profile.executor),
       bytes_per_op_(executor_.vector_tops > 0
                         ? profile.memory_gbps * 1e9 / (executor_.vector_tops * 1e12)
@@ -40,6 +35,7 @@ FusedRegion::FusedRegion(const Graph& graph, RegionId region, const MachineProfi
       users_(graph.num_values()),
       forced_(graph.num_values()),
       written_(graph.num_values()),
+      remade_(graph.num_values()),
       inside_(graph.num_values()),
       copies_(graph.num_values()) {
   for (NodeId node : nodes_) {
@@ -55,7 +51,10 @@ FusedRegion::FusedRegion(const Graph& graph, RegionId region, const MachineProfi
   force_reordered();
   if (executor_.runs_library_ops) force_library_ops();
   if (executor_.row_elements > 0) force_uneven_rows();
-  for (int sweep = 0; sweep < 3; ++sweep) decide();
+  if (executor_.row_elements > 0) force_sources();
+  constexpr int kSweeps = 3;
+  is_changed_ = true;
+  for (int sweep = 0; sweep < kSweeps && is_changed_; ++sweep) decide();
 }
 
 // One kernel forward; backward there are three: products of rows come first, and sums are rounded
@@ -74,15 +73,15 @@ void FusedRegion::hide_attention() {
   }
 }
 
-double FusedRegion::bytes(ValueId value) const {
-  const Type& type = graph_.type(value);
-  return type.is_tensor() && type.has_static_shape() ? static_cast<double>(type.byte_count()) : 0;
-}
-
-double FusedRegion::elements(ValueId value) const {
-  const Type& type = graph_.type(value);
-  return type.is_tensor() && type.has_static_shape() ? static_cast<double>(num_elements(type.shape))
-                                                     : 0;
+std::vector<FusedRegion::Size> FusedRegion::sizes_of(const Graph& graph) {
+  std::vector<Size> sizes(graph.num_values());
+  for (uint32_t v = 0; v < sizes.size(); ++v) {
+    const Type& type = graph.type({v});
+    if (type.is_tensor() && type.has_static_shape())
+      sizes[v] = {static_cast<double>(type.byte_count()),
+                  static_cast<double>(num_elements(type.shape))};
+  }
+  return sizes;
 }
 
 Role FusedRegion::role_of(const Node& node) const {
@@ -212,8 +211,14 @@ void FusedRegion::force_uneven_rows() {
     const Node& node = graph_.node(id);
     if (!is<op::Reduce>(node) || node.results.size() != 1 || roles_[id.index] != Role::Reduce)
       continue;
-    if (!reduces_rows(node) || !is_uneven_row(node)) continue;
     const ValueId rest = difference(node);
+    if (rest.valid() && !reduces_rows(node) && reduces_one_load(node)) {
+      forced_[rest.index] = true;
+      kept_.insert(rest);
+    }
+    if (!reduces_rows(node)) continue;
+    if (rest.valid() && is_of_loss(rest)) forced_[rest.index] = true;
+    if (!is_uneven_row(node)) continue;
     forced_[(rest.valid() ? last_alone(rest) : node.results[0]).index] = true;
   }
 }
@@ -226,6 +231,32 @@ ValueId FusedRegion::last_alone(ValueId value) const {
     value = user.results[0];
   }
   return value;
+}
+
+// Of x - max(x) - log(sum(exp(x - max(x)))) a loss reads only some elements, at indices. There is
+// no kernel that ends in the whole of it, and that with the maximum ends in the difference.
+bool FusedRegion::is_of_loss(ValueId rest) const {
+  const std::vector<NodeId>& users = users_[rest.index];
+  return std::any_of(users.begin(), users.end(), [&](NodeId user) {
+    const Node& whole = node(user);
+    if (!is<op::Subtract>(whole) || whole.operands[0] != rest) return false;
+    const NodeId repeated = graph_.value(whole.operands[1]).producer;
+    if (!repeated.valid() || !node(repeated).def->has(kRepeats)) return false;
+    const std::vector<NodeId>& reads = users_[whole.results[0].index];
+    return std::all_of(reads.begin(), reads.end(),
+                       [&](NodeId read) { return is<op::Gather>(node(read)); });
+  });
+}
+
+// Of columns, and of what lies together there as much as one load of 16 bytes has: the groups of
+// four channels of a norm. Of such, x - mean(x) is written in f32.
+bool FusedRegion::reduces_one_load(const Node& reduction) const {
+  constexpr int64_t kLoad = 4;
+  const Type& operand = graph_.operand_type(reduction, 0);
+  const std::vector<int64_t> reduced = reduction.attrs.get_ints_or_empty("dimensions");
+  return operand.rank() > 0 && operand.shape.back() == kLoad && reduced.size() > 1 &&
+         std::find(reduced.begin(), reduced.end(), operand.rank() - 1) != reduced.end() &&
+         std::find(reduced.begin(), reduced.end(), operand.rank() - 2) == reduced.end();
 }
 
 bool FusedRegion::is_uneven_row(const Node& node) const {
@@ -282,11 +313,14 @@ KernelReads FusedRegion::needs(const Node& node) const {
 }
 
 void FusedRegion::write(ValueId value, bool is_written, const Reads& reads) {
+  is_changed_ = is_changed_ || written_[value.index] != is_written ||
+                (!is_written && inside_[value.index] != reads);
   written_[value.index] = is_written;
   inside_[value.index] = is_written ? Reads{} : reads;
 }
 
 void FusedRegion::decide() {
+  is_changed_ = false;
   for (NodeId id : nodes_) {
     const Node& node = graph_.node(id);
     const Role role = roles_[id.index];
@@ -323,7 +357,9 @@ void FusedRegion::decide() {
     if (role == Role::View)
       write(result, false, mine);
     else
-      write(result, !is_made_again(node, mine) && (forced_[result.index] || is_long || is_last),
+      write(result,
+            !is_made_again(node, mine) && !remade_[result.index] &&
+                (forced_[result.index] || is_long || is_last),
             mine);
   }
 }
@@ -350,8 +386,7 @@ bool FusedRegion::is_made_again(const Node& node, const Reads& mine) const {
       users_[result.index].size() < 2 || copies_[result.index].ops > kFewOps)
     return false;
   for (NodeId user : users_[result.index])
-    if (roles_[user.index] != Role::Library || !dot_dims_of(graph_, graph_.node(user)))
-      return false;
+    if (roles_[user.index] != Role::Library || !is_dot(graph_.node(user))) return false;
   if (mine.empty()) return false;
   const auto large = std::max_element(
       mine.begin(), mine.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
@@ -370,6 +405,38 @@ bool FusedRegion::is_made_again(const Node& node, const Reads& mine) const {
   return is_shared;
 }
 
+// The same of what several operands are added up to, if something else reads the sum as well: the
+// sum is what kernels of products read, and it is in memory for them.
+void FusedRegion::force_sources() {
+  constexpr int kFewOps = 4;
+  for (NodeId id : nodes_) {
+    if (node(id).results.size() != 1) continue;
+    const ValueId result = node(id).results[0];
+    const std::vector<NodeId>& users = users_[result.index];
+    const auto products = std::count_if(users.begin(), users.end(), [&](NodeId user) {
+      return roles_[user.index] == Role::Library && is_dot(node(user));
+    });
+    if (products < 2) continue;
+    ValueId value = result;
+    for (int step = 0; step < kFewOps; ++step) {
+      const NodeId maker = graph_.value(value).producer;
+      if (!maker.valid() || !node(maker).def->has(kElementwise) || is_long_function(node(maker)))
+        break;
+      const std::vector<ValueId>& operands = node(maker).operands;
+      const auto one = std::find_if(operands.begin(), operands.end(),
+                                    [&](ValueId each) { return takes_numbers(node(maker), each); });
+      if (one != operands.end()) {
+        value = *one;
+        continue;
+      }
+      if (value == result || users_[value.index].size() < 2 || bytes(value) > bytes(result)) break;
+      forced_[value.index] = true;
+      remade_[result.index] = true;
+      break;
+    }
+  }
+}
+
 // Of its operands all but one are the same number everywhere, or the bias of a product.
 bool FusedRegion::takes_numbers(const Node& node, ValueId but) const {
   const NodeId from = graph_.value(but).producer;
@@ -383,17 +450,28 @@ bool FusedRegion::takes_numbers(const Node& node, ValueId but) const {
   });
 }
 
+// A difference that is written is all that is read: what follows from it is computed again.
+bool FusedRegion::is_of_kept(const Reads& mine) const {
+  constexpr double kNearly = 0.9;
+  return std::any_of(mine.begin(), mine.end(), [&](const auto& read) {
+    return kept_.contains(read.first) && read.second > kNearly * mine.total();
+  });
+}
+
 // Whether writing a value once moves fewer bytes than reading its inputs again in every user.
 bool FusedRegion::is_cheaper_written(const Node& node, const Reads& mine) const {
   const ValueId result = node.results[0];
   const std::vector<NodeId>& users = users_[result.index];
   if (is_update(result)) return false;
+  if (is_of_kept(mine) && !is_long_function(node) && !is<op::Reduce>(node)) return false;
   if (static_cast<int64_t>(mine.size()) > executor_.most_reads) return true;
   if (users.size() <= 1 && !is<op::Reduce>(node)) return false;
   if (!executor_.recomputes) return users.size() > 1;
   if (executor_.rows_tops > 0 && users.size() > 1 && is_long_function(node)) return true;
+  const double once = mine.total() + bytes(result) * (1.0 + static_cast<double>(users.size()));
   double again = work_bytes(node) * static_cast<double>(users.size());
   for (NodeId user : users) {
+    if (once <= again) break;
     for (const auto& [value, count] : mine) {
       bool reads_anyway = false;
       for (ValueId operand : graph_.node(user).operands) {
@@ -403,7 +481,6 @@ bool FusedRegion::is_cheaper_written(const Node& node, const Reads& mine) const 
       if (!reads_anyway) again += count;
     }
   }
-  const double once = total_bytes(mine) + bytes(result) * (1.0 + static_cast<double>(users.size()));
   return once <= again;
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <map>
 #include <set>
 #include <vector>
 
+#include "cleave/analyze/kernel_reads.h"
 #include "cleave/analyze/storage_order.h"
 #include "cleave/graph/graph.h"
 #include "cleave/machine/profile.h"
@@ -23,10 +23,6 @@ enum class KernelRole : uint8_t {
   End,
 };
 
-// Bytes that a kernel reads of written values.
-using KernelReads = std::map<ValueId, double>;
-double total_bytes(const KernelReads& reads);
-
 // Which values of a region are written to memory, and what kernels that compute the others read.
 //
 //   y = exp(x); z = y * 2 (returned)     z is written, y is not: its kernel reads x
@@ -40,8 +36,9 @@ class FusedRegion {
   const StorageOrders& orders() const { return orders_; }
   const std::vector<NodeId>& nodes() const { return nodes_; }
   const Node& node(NodeId id) const { return graph_.node(id); }
-  double bytes(ValueId value) const;
-  double elements(ValueId value) const;
+  // 0 of what is no tensor of known shape.
+  double bytes(ValueId value) const { return sizes_[value.index].bytes; }
+  double elements(ValueId value) const { return sizes_[value.index].elements; }
   KernelRole role(NodeId id) const { return roles_[id.index]; }
   const std::vector<NodeId>& users(ValueId value) const { return users_[value.index]; }
   bool is_written(ValueId value) const { return written_[value.index]; }
@@ -78,12 +75,16 @@ class FusedRegion {
   void force_reordered();
   void force_uneven_rows();
   ValueId last_alone(ValueId value) const;
+  bool is_of_loss(ValueId rest) const;
+  bool reduces_one_load(const Node& reduction) const;
+  bool is_of_kept(const KernelReads& mine) const;
   bool is_uneven_row(const Node& node) const;
   double stride(const Node& node) const;
   void decide();
   void write(ValueId value, bool is_written, const KernelReads& reads);
   double work_bytes(const Node& node) const;
   bool is_made_again(const Node& node, const KernelReads& mine) const;
+  void force_sources();
   bool takes_numbers(const Node& node, ValueId but) const;
   bool is_cheaper_written(const Node& node, const KernelReads& mine) const;
   // library_regions.cc
@@ -94,7 +95,13 @@ class FusedRegion {
   bool takes_more(NodeId user, ValueId value, const KernelReads& known) const;
   void count_copies(const Node& node);
 
+  struct Size {
+    double bytes = 0, elements = 0;
+  };
+  static std::vector<Size> sizes_of(const Graph& graph);
+
   const Graph& graph_;
+  const std::vector<Size> sizes_;  // by value
   const ExecutorProfile& executor_;
   const double bytes_per_op_;  // moved while one op is computed
   RegionId region_;
@@ -103,7 +110,10 @@ class FusedRegion {
   std::vector<KernelRole> roles_;
   std::vector<std::vector<NodeId>> users_;  // by value, each once
   std::vector<bool> forced_, written_;      // by value
-  std::set<ValueId> hidden_;                // in kernels of attention
+  std::vector<bool> remade_;                // by value: products make it from what is written
+  bool is_changed_ = false;   // `decide` has changed what is written, or what it takes
+  std::set<ValueId> kept_;    // differences from which the rest is computed again
+  std::set<ValueId> hidden_;  // in kernels of attention
   std::vector<Hiding> hiding_;
   std::vector<bool> updates_;        // by node: of an optimizer, if that is one kernel
   std::vector<KernelReads> inside_;  // by value that is not written: what its kernel reads

@@ -25,7 +25,8 @@ class Holder {
         when_(graph_.num_nodes(), -1),
         is_early_(graph_.num_nodes()),
         there_(graph_.num_values(), -1),
-        last_(graph_.num_values(), -1) {}
+        last_(graph_.num_values(), -1),
+        is_carried_(graph_.num_values()) {}
 
   KernelMemory run() {
     const Function& function = *graph_.find_function(instance_.entry);
@@ -88,6 +89,11 @@ class Holder {
       change[std::max(buffer.first, 0)] += buffer.held.bytes;
       change[buffer.last + 1] -= buffer.held.bytes;
     }
+    for (const Buffer& buffer : buffers_)
+      if (buffer.held.bytes > 0 && buffer.first <= buffer.last && buffer.first < end_)
+        memory.buffers.push_back(
+            {buffer.held, std::max(buffer.first, 0), std::min(buffer.last, end_ - 1)});
+    memory.inside_at.assign(inside.begin(), inside.begin() + end_);
     memory.peak = memory.arguments;
     int peak_at = -1;
     int64_t live = 0;
@@ -118,6 +124,7 @@ class Holder {
   bool is_written(NodeId id, size_t result) const {
     const Node& node = graph_.node(id);
     if (node.def->has(kConstantLike) || is_inside_kernel(program_, instance_, id)) return false;
+    if (is_passed_on(graph_, node, result)) return false;
     const auto use = kernel_use(node);
     return !use || use->writes[result] > 0;
   }
@@ -131,9 +138,13 @@ class Holder {
       int last = node.def->has(kTerminator) ? static_cast<int>(body.nodes.size()) : -1;
       for (size_t i = 0; i < node.results.size(); ++i)
         last = std::max(last, is_written(id, i) ? when_[id.index] : last_[node.results[i].index]);
+      const bool loops = flow_of(node) == Flow::Loop;
       for (size_t i = 0; i < node.operands.size(); ++i) {
         const ValueId operand = read_by(node, i);
-        last_[operand.index] = std::max(last_[operand.index], last);
+        // What a loop passes on is held as long as the loop's result is.
+        const int until =
+            !loops ? last : std::max(at, is_written(id, i) ? at : last_[node.results[i].index]);
+        last_[operand.index] = std::max(last_[operand.index], until);
       }
       for (ValueId captured : captured_values(graph_, node.regions))
         last_[captured.index] = std::max(last_[captured.index], at);
@@ -172,18 +183,25 @@ class Holder {
   }
 
   // Returns the bytes of what the node writes.
-  int64_t allocate(NodeId id, int at, std::vector<Buffer>& buffers) const {
+  int64_t allocate(NodeId id, int at, std::vector<Buffer>& buffers) {
     const Node& node = graph_.node(id);
     int64_t written = 0;
     for (size_t i = 0; i < node.results.size(); ++i) {
       if (!is_written(id, i)) continue;
       const int when = when_[id.index];
       const int last = std::max(last_[node.results[i].index], when);
-      const int64_t bytes = byte_count(node.results[i]);
-      if (i == 0 && takes_place(node, at))
+      int64_t bytes = byte_count(node.results[i]);
+      if (takes_place(node, i, at)) {
+        const ValueId operand = node.operands[i];
         for (Buffer& buffer : buffers)
-          if (buffer.held.made_by.valid() && buffer.last == at && is_operand(node, buffer.held))
+          if (buffer.held.made_by.valid() && buffer.last == at && is_of(buffer.held, operand))
             --buffer.last;
+        // A carry is there already, outside of the loop's body.
+        if (is_carried_[operand.index]) {
+          is_carried_[node.results[i].index] = true;
+          bytes = 0;
+        }
+      }
       written += bytes;
       buffers.push_back({{id, i, bytes}, when, last});
     }
@@ -216,13 +234,15 @@ class Holder {
     return static_cast<size_t>(std::find(results.begin(), results.end(), value) - results.begin());
   }
 
-  bool is_operand(const Node& node, const KernelMemory::Held& held) const {
-    return graph_.node(held.made_by).results[held.number] == node.operands[0];
+  bool is_of(const KernelMemory::Held& held, ValueId value) const {
+    return graph_.node(held.made_by).results[held.number] == value;
   }
 
-  // The operand's memory becomes the result's: it ends here, and it was written by an op.
-  bool takes_place(const Node& node, int at) const {
-    return is_in_place(node) && node.results.size() == 1 && last_[node.operands[0].index] == at;
+  // The operand's memory becomes the result's: it ends here, and it was written by an op or is
+  // carried by a loop. Loops update their carries in place.
+  bool takes_place(const Node& node, size_t result, int at) const {
+    const bool updates = is_in_place(node) && node.results.size() == 1;
+    return (updates || flow_of(node) == Flow::Loop) && last_[node.operands[result].index] == at;
   }
 
   // What the regions of a loop hold beside the carried values, and kernels beside their operands.
@@ -232,6 +252,8 @@ class Holder {
     for (RegionId id : node.regions) {
       const Region& body = graph_.region(id);
       find_last_uses(body);
+      if (flow_of(node) == Flow::Loop)
+        for (ValueId carried : body.args) is_carried_[carried.index] = true;
       const auto end = static_cast<int>(body.nodes.size());
       std::vector<Buffer> buffers;
       std::vector<int64_t> change(static_cast<size_t>(end) + 2);
@@ -257,15 +279,23 @@ class Holder {
   const Instance& instance_;
   const Graph& graph_;
   const std::map<ValueId, ValueId> clamped_;
-  std::vector<int> when_;       // by node: the position at which it runs
-  std::vector<bool> is_early_;  // by node: that is before its own
-  std::vector<int> there_;      // by value: from which position on it can be read
-  std::vector<int> last_;       // by value: the position of the last kernel that reads it
+  std::vector<int> when_;         // by node: the position at which it runs
+  std::vector<bool> is_early_;    // by node: that is before its own
+  std::vector<int> there_;        // by value: from which position on it can be read
+  std::vector<int> last_;         // by value: the position of the last kernel that reads it
+  std::vector<bool> is_carried_;  // by value: it has the place of what a loop carries
   std::vector<Buffer> buffers_;
   int end_ = 0;
 };
 
 }  // namespace
+
+bool is_passed_on(const Graph& graph, const Node& node, size_t number) {
+  const std::optional<LoopRegions> loop = loop_of(node);
+  if (!loop) return false;
+  return graph.node(graph.terminator(loop->body)).operands[number] ==
+         graph.region(loop->body).args[number];
+}
 
 std::vector<ValueId> results_apart(const Graph& graph, const Function& function) {
   const std::vector<ValueId> results = returned_values(graph, function.body);

@@ -24,9 +24,20 @@ struct KernelMemory {
   std::vector<Held> alive;        // at the peak, the largest first
   int64_t inside = 0;             // at the peak: what regions of the op there hold
   std::vector<int64_t> timeline;  // bytes held after each node of the entry
+
+  // What is there when, by the places of nodes in the entry, both included: at each node the sum of
+  // what is there is that of the timeline.
+  struct Buffer {
+    Held held;
+    int64_t first = 0, last = 0;
+  };
+  std::vector<Buffer> buffers;
+  std::vector<int64_t> inside_at;  // by node: what regions and the kernel hold beside that
 };
 KernelMemory kernel_memory(const Program& program, const Instance& instance);
 
+// Whether the result is what the loop was given: its body reads the carry and returns it as it is.
+bool is_passed_on(const Graph& graph, const Node& node, size_t number);
 // The values in memory of those results of a function that take no donated argument's place.
 std::vector<ValueId> results_apart(const Graph& graph, const Function& function);
 // Buffers that are filled with one number before they are written in place: by value, the op at

@@ -15,11 +15,22 @@ constexpr size_t kHeader = 11;  // numbers of a mark before those of operands an
 
 }  // namespace
 
-std::optional<KernelUse> kernel_use(const Node& node) {
+namespace {
+
+// As set_kernel_use wrote them; null: there are none.
+const DenseArrayAttr* marks_of(const Node& node) {
   const Attribute* attr = node.attrs.find(kKernelAttr);
   const auto* array = attr ? attr->as<DenseArrayAttr>() : nullptr;
+  const size_t count = kHeader + node.operands.size() + 2 * node.results.size();
+  return array && array->floats.size() == count ? array : nullptr;
+}
+
+}  // namespace
+
+std::optional<KernelUse> kernel_use(const Node& node) {
+  const DenseArrayAttr* array = marks_of(node);
   const size_t operands = node.operands.size(), results = node.results.size();
-  if (!array || array->floats.size() != kHeader + operands + 2 * results) return std::nullopt;
+  if (!array) return std::nullopt;
   KernelUse use;
   use.launches = array->floats[0];
   use.works = array->floats[1];
@@ -216,8 +227,10 @@ double spill_seconds(double spill_bytes, const ShardingSpec& from, const Machine
 double spill_bytes(const Graph& graph, ValueId value) {
   const Value& made = graph.value(value);
   if (!made.producer.valid()) return 0;
-  const std::optional<KernelUse> use = kernel_use(graph.node(made.producer));
-  return use ? use->spills[made.index] : 0;
+  const Node& node = graph.node(made.producer);
+  const DenseArrayAttr* marks = marks_of(node);
+  return marks ? marks->floats[kHeader + node.operands.size() + node.results.size() + made.index]
+               : 0;
 }
 
 bool is_marked(const Graph& graph, RegionId body) {

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <map>
-#include <unordered_map>
 
+#include "cleave/analyze/collisions.h"
 #include "cleave/analyze/fused_region.h"
 #include "cleave/analyze/library_ops.h"
 #include "cleave/analyze/own_kernels.h"
@@ -39,7 +40,8 @@ class KernelCounter {
         profile_(profile),
         executor_(profile.executor),
         uses_(uses),
-        kernel_of_(graph_.num_values(), kNone) {}
+        kernel_of_(graph_.num_values(), kNone),
+        seen_(graph_.num_nodes(), 0) {}
 
   void run() {
     for (const FusedRegion::Hiding& hiding : fused_.hiding()) {
@@ -119,6 +121,9 @@ class KernelCounter {
     for (NodeId id : fused_.nodes())
       if (executor_.row_elements > 0 && is<op::Reduce>(node(id))) count_difference(node(id));
     for (const Kernel& kernel : kernels) count_kernel(kernel);
+    if (executor_.collision_us > 0 || executor_.exchange_us > 0)
+      for (NodeId id : fused_.nodes())
+        if (is<op::Scatter>(node(id)) && role(id) == Role::Reduce) count_collisions(node(id));
     for (NodeId id : fused_.nodes()) count_spills(id);
   }
 
@@ -129,9 +134,24 @@ class KernelCounter {
     const ValueId rest = fused_.difference(reduction);
     if (!rest.valid() || fused_.is_written(rest) || fused_.users(rest).size() < 2) return;
     const double wider =
-        share_of(std::max(0.0, bytes(rest) - total_bytes(fused_.inside(rest))), bytes(rest));
+        share_of(std::max(0.0, bytes(rest) - fused_.inside(rest).total()), bytes(rest));
     KernelUse& use = uses_[graph_.value(rest).producer.index];
     use.reads[0] += 1 + wider * static_cast<double>(fused_.users(rest).size());
+  }
+
+  // Updates of one place come one after the other. Those of numbers narrower than a word read the
+  // word, and exchange it unless it has changed since: the more of them are under way, the more
+  // often they begin again. Counted in passes over the updates, so that parts take their share.
+  void count_collisions(const Node& scatter) {
+    constexpr double kWord = 4;  // bytes
+    const ValueId updates = scatter.operands[2];
+    const auto width = static_cast<double>(byte_size(graph_.type(updates).dtype));
+    const double times = updates_of_one_place(graph_, scatter) * std::max(1.0, kWord / width);
+    if (times < 2 || bytes(updates) <= 0) return;
+    const double us = width < kWord ? executor_.exchange_us * times * std::log(times)
+                                    : executor_.collision_us * times;
+    uses_[graph_.value(scatter.results[0]).producer.index].reads[2] +=
+        us * 1e-6 / pass_seconds(bytes(updates), profile_);
   }
 
   double spill_of(ValueId value) const {
@@ -156,7 +176,7 @@ class KernelCounter {
         continue;
       }
       use.spills[i] = 2 * bytes(result);
-      if (role(id) == Role::Reduce) use.spills[i] += total_bytes(fused_.inside(result));
+      if (role(id) == Role::Reduce) use.spills[i] += fused_.inside(result).total();
     }
   }
 
@@ -311,7 +331,7 @@ class KernelCounter {
 
   // All updates are one kernel: what it makes it does not read, and a gradient is read once.
   void add_update(NodeId id, Reads reads, std::vector<Kernel>& kernels) {
-    std::erase_if(reads, [&](const auto& read) { return fused_.is_update(read.first); });
+    reads.erase_if([&](const auto& read) { return fused_.is_update(read.first); });
     size_t at = kernels.size();
     for (const auto& [value, count] : reads)
       if (const auto known = updated_with_.find(value); known != updated_with_.end())
@@ -384,15 +404,15 @@ class KernelCounter {
   // The ops that a kernel computes.
   std::vector<NodeId> members(const Kernel& kernel) const {
     std::vector<NodeId> list = kernel.roots;
-    std::vector<bool> seen(graph_.num_nodes());
-    for (NodeId root : list) seen[root.index] = true;
+    const uint32_t turn = ++turn_;
+    for (NodeId root : list) seen_[root.index] = turn;
     for (size_t i = 0; i < list.size(); ++i)
       for (ValueId operand : node(list[i]).operands) {
         const NodeId producer = graph_.value(operand).producer;
-        if (!producer.valid() || fused_.is_written(operand) || seen[producer.index] ||
+        if (!producer.valid() || fused_.is_written(operand) || seen_[producer.index] == turn ||
             node(producer).parent != fused_.region())
           continue;
-        seen[producer.index] = true;
+        seen_[producer.index] = turn;
         list.push_back(producer);
       }
     return list;
@@ -422,9 +442,8 @@ class KernelCounter {
     if (!is<op::Convert>(op) || !graph_.value(fused_.behind(op.operands[0])).producer.valid())
       return 1;
     const std::vector<NodeId>& users = fused_.users(op.results[0]);
-    const auto products = std::count_if(users.begin(), users.end(), [&](NodeId user) {
-      return dot_dims_of(graph_, node(user)).has_value();
-    });
+    const auto products =
+        std::count_if(users.begin(), users.end(), [&](NodeId user) { return is_dot(node(user)); });
     // Half of them are those of the derivative, which finds the converted one.
     return std::max(1.0, static_cast<double>(products) / 2);
   }
@@ -433,6 +452,8 @@ class KernelCounter {
   // functions for every element.
   double work_of(NodeId id, const Kernel& kernel) const {
     const ValueId result = node(id).results[0];
+    if (is_in_place(node(id)))
+      return elements(node(id).operands[is<op::Scatter>(node(id)) ? 2 : 1]);
     if (executor_.function_ops <= 1 || !is_long_function(node(id)) ||
         !is_made_of_positions(graph_, result))
       return work(id) * elements(result);
@@ -447,7 +468,13 @@ class KernelCounter {
   }
 
   // Instructions: shifts and logic of integers, which random numbers are made of, become fewer.
+  // Pads, concatenations and slices with strides take indices apart and ask on which side of a
+  // border they are; other slices only begin elsewhere.
   double work(NodeId id) const {
+    const std::vector<int64_t> strides = node(id).attrs.get_ints_or_empty("strides");
+    const bool skips = node(id).def->has(kWindow) &&
+                       std::any_of(strides.begin(), strides.end(), [](int64_t s) { return s > 1; });
+    if (skips || node(id).def->has(kAssembles)) return executor_.window_work;
     return is_integer(graph_.result_type(node(id)).dtype) ? executor_.integer_work : 1;
   }
 
@@ -486,7 +513,7 @@ class KernelCounter {
                    : rows    ? executor_.rows_share
                              : executor_.elementwise_share;
     if (mixed) share = std::min(share, executor_.transpose_share);
-    double moved = total_bytes(kernel.reads);
+    double moved = kernel.reads.total();
     for (NodeId root : kernel.roots) moved += bytes(node(root).results[0]);
     const double times = executor_.runs_library_ops ? times_of(kernel.roots[0]) : 1;
     share /= times;
@@ -511,12 +538,16 @@ class KernelCounter {
               slower * share_of(work_of(id, kernel), elements(node(id).results[0]));
       return;
     }
-    std::unordered_map<uint32_t, bool> done;
+    // Each read counts with the first op that asks for it.
+    std::vector<bool> done(kernel.reads.size());
     for (NodeId id : list)
       for (size_t i = 0; i < node(id).operands.size(); ++i) {
         const ValueId operand = node(id).operands[i];
         const auto read = kernel.reads.find(operand);
-        if (read == kernel.reads.end() || !done.try_emplace(operand.index, true).second) continue;
+        if (read == kernel.reads.end()) continue;
+        const auto place = static_cast<size_t>(read - kernel.reads.begin());
+        if (done[place]) continue;
+        done[place] = true;
         uses_[id.index].reads[i] += share_of(read->second, bytes(operand)) / share;
       }
   }
@@ -532,6 +563,8 @@ class KernelCounter {
   std::vector<uint32_t> kernel_of_;              // by value: the kernel that writes it
   std::map<std::vector<ValueId>, size_t> sums_;  // kernels of statistics, by tensors
   std::map<ValueId, size_t> updated_with_;       // kernels of updates, by what they read
+  mutable std::vector<uint32_t> seen_;           // by node: the last turn of `members` that saw it
+  mutable uint32_t turn_ = 0;
 };
 
 void mark_region(const Graph& graph, RegionId region, NodeId loop, const MachineProfile& profile,
@@ -552,8 +585,9 @@ bool is_donated_argument(const AttrDict& attrs) {
   return attrs.has("tf.aliasing_output") || attrs.has("jax.buffer_donor");
 }
 
-void mark_kernels(Graph& graph, std::string_view entry, const MachineProfile& profile) {
-  if (profile.executor.name.empty()) return;
+std::vector<KernelUse> find_kernels(const Graph& graph, std::string_view entry,
+                                    const MachineProfile& profile) {
+  if (profile.executor.name.empty()) return {};
   const Function* function = graph.find_function(entry);
   if (!function) throw_user("there is no function @{}", entry);
   std::vector<KernelUse> uses(graph.num_nodes());
@@ -583,7 +617,17 @@ void mark_kernels(Graph& graph, std::string_view entry, const MachineProfile& pr
   // A framework that takes derivatives op by op computes those of a product by its two operands one
   // after the other. A module may have that by the weight where the optimizer asks for it.
   for (KernelUse& use : uses) use.is_early = profile.executor.updates_together && use.is_library;
-  graph.walk(function->body, [&](NodeId id) { set_kernel_use(graph.node(id), uses[id.index]); });
+  return uses;
+}
+
+void set_kernel_uses(Graph& graph, std::string_view entry, const std::vector<KernelUse>& uses) {
+  if (uses.empty()) return;
+  graph.walk(graph.find_function(entry)->body,
+             [&](NodeId id) { set_kernel_use(graph.node(id), uses[id.index]); });
+}
+
+void mark_kernels(Graph& graph, std::string_view entry, const MachineProfile& profile) {
+  set_kernel_uses(graph, entry, find_kernels(graph, entry, profile));
 }
 
 }  // namespace cleave::analyze

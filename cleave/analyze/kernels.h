@@ -48,6 +48,11 @@ void set_kernel_use(Node& node, const KernelUse& use);
 // Marks every node of a flat function and of the regions inside with what the profile's executor
 // makes of it. Nothing is marked for an executor without a name.
 void mark_kernels(Graph& graph, std::string_view entry, const MachineProfile& profile);
+// The same in two steps: what the marks are, by node (none for an executor without a name), and
+// marking.
+std::vector<KernelUse> find_kernels(const Graph& graph, std::string_view entry,
+                                    const MachineProfile& profile);
+void set_kernel_uses(Graph& graph, std::string_view entry, const std::vector<KernelUse>& uses);
 bool is_marked(const Graph& graph, RegionId body);  // of a function
 // Gives kernels the time that the host takes to launch them, if that limits the step: kernels are
 // launched while earlier ones run, so that a step takes what the device takes or what the host

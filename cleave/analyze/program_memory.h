@@ -35,6 +35,29 @@ ProgramMemory program_memory(const Program& program);
 ProgramMemory program_memory(const Program& program, int64_t device,
                              const std::vector<int64_t>& runs = {});
 
+// The same over time: what is there at which steps, in the form that the program is marked for. At
+// every step the buffers that are there and what is inside of the step sum to what is held; the
+// most of that is the peak.
+struct MemoryHistory {
+  struct Step {
+    NodeId node;         // of program.graph; invalid: of none
+    int64_t held = 0;    // bytes at most while it runs
+    int64_t inside = 0;  // of which kernels and regions hold beside what is listed
+  };
+  struct Buffer {
+    NodeId made_by;     // of program.graph; invalid: an argument, or of no node
+    int argument = -1;  // its number
+    std::string type;   // as the device holds it
+    MemoryClass memory_class = MemoryClass::Activations;
+    int64_t bytes = 0;
+    int64_t first = 0, last = 0;  // steps, both included
+  };
+  int64_t arguments = 0;
+  std::vector<Step> steps;
+  std::vector<Buffer> buffers;  // by their first step
+};
+MemoryHistory memory_history(const Program& program);
+
 //   peak 1.21 GiB at stablehlo.dot_general loc(...)
 //     parameters        512.0 MiB   41%
 //     ...

@@ -206,8 +206,7 @@ class ProgramWork {
     if (spilled_ >= 0) task.after.push_back(spilled_);
     for (ValueId operand : node.operands) wait_for(operand);
     for (ValueId captured : captured_values(graph_, node.regions)) wait_for(captured);
-    std::sort(task.after.begin(), task.after.end());
-    task.after.erase(std::unique(task.after.begin(), task.after.end()), task.after.end());
+    sort_waits(task);
     std::vector<Task>& tasks = work_->stretches.back().tasks;
     for (ValueId result : node.results)
       made_by_[result.index] = {stretch_, static_cast<int>(tasks.size())};

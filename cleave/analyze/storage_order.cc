@@ -141,8 +141,9 @@ class Orders {
     const Order own = real_dims(type, order);
     for (size_t i = 0; i < node.operands.size(); ++i) {
       const Type& operand = graph_.operand_type(node, i);
-      if (of(node.operands[i]).empty() || operand.shape != type.shape) continue;
-      const Order its = real_dims(operand, of(node.operands[i]));
+      const Order& other = of(node.operands[i]);
+      if (other.empty() || other == order || operand.shape != type.shape) continue;
+      const Order its = real_dims(operand, other);
       if (its.empty() || its == own) continue;
       mark(id, i, type.shape[its.back()],
            its.back() == own.back() ? type.shape[its.back()] : type.shape[own.back()]);

@@ -1,14 +1,15 @@
 #include "cleave/analyze/streams.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <limits>
 #include <numeric>
-#include <optional>
 #include <queue>
 #include <set>
 #include <span>
-#include <unordered_map>
+
+#include "cleave/core/parallel.h"
 
 namespace cleave::analyze {
 namespace {
@@ -38,9 +39,9 @@ class StretchLayer {
       now = next;
       for (Running& running : running_)
         if (!running.tasks.empty() && running.end <= now) {
-          const std::vector<int> done = std::move(running.tasks);
+          ended_.swap(running.tasks);
           running.tasks.clear();
-          for (int task : done) finish(task);
+          for (int task : ended_) finish(task);
         }
     }
     result_.seconds = now;
@@ -115,15 +116,15 @@ class StretchLayer {
 
   // Chains of tasks that take no time may be as long as the program.
   void finish(int id) {
-    std::vector<int> done{id};
-    while (!done.empty()) {
-      const int task = done.back();
-      done.pop_back();
+    done_.assign(1, id);
+    while (!done_.empty()) {
+      const int task = done_.back();
+      done_.pop_back();
       --left_;
       for (int user : users(task)) {
         if (--waits_[user] > 0) continue;
         if (tasks_[user].seconds <= 0)
-          done.push_back(user);
+          done_.push_back(user);
         else
           release(user);
       }
@@ -143,7 +144,8 @@ class StretchLayer {
     near_.pop();
     begun_[ordinal_[id]] = true;
     while (front_ < computing_ && begun_[front_]) ahead_ -= given_back_[front_++];
-    start({id}, tasks_[id].seconds, now);
+    running.tasks.push_back(id);
+    start(Stream::Compute, tasks_[id].seconds, now);
   }
 
   // Whether it may begin now, for all that it holds until it is used.
@@ -153,7 +155,8 @@ class StretchLayer {
   }
 
   void start_collective(Stream stream, double now) {
-    if (!running_[static_cast<size_t>(stream)].tasks.empty()) return;
+    std::vector<int>& together = running_[static_cast<size_t>(stream)].tasks;
+    if (!together.empty()) return;
     Ready &growing = growing_[static_cast<size_t>(stream)],
           &steady = steady_[static_cast<size_t>(stream)];
     Ready* from = nullptr;
@@ -161,7 +164,7 @@ class StretchLayer {
     if (!steady.empty() && (!from || *steady.begin() < *growing.begin())) from = &steady;
     if (!from) return;
     const int first = from->begin()->second;
-    std::vector<int> together{first};
+    together.push_back(first);
     take(*from, from->begin());
     const int like = tasks_[first].like;
     double bytes = tasks_[first].bytes;
@@ -178,7 +181,7 @@ class StretchLayer {
       }
       it = next;
     }
-    start(together, together.size() > 1 ? like_[like].cost.seconds(bytes) : tasks_[first].seconds,
+    start(stream, together.size() > 1 ? like_[like].cost.seconds(bytes) : tasks_[first].seconds,
           now);
   }
 
@@ -190,8 +193,16 @@ class StretchLayer {
     given_back_[first_use_[id]] += tasks_[id].grows;
   }
 
-  void start(std::vector<int> tasks, double seconds, double now) {
-    const Stream stream = tasks_[tasks[0]].stream;
+  // What stands in the list of the stream, from now on.
+  void start(Stream stream, double seconds, double now) {
+    Running& running = running_[static_cast<size_t>(stream)];
+    running.end = now + seconds;
+    running.pace = 1;
+    result_.busy[static_cast<size_t>(stream)] += seconds;
+    if (options_.explains) add_events(running.tasks, stream, seconds, now);
+  }
+
+  void add_events(const std::vector<int>& tasks, Stream stream, double seconds, double now) {
     if (stream == Stream::Compute) computing_event_ = result_.events.size();
     double apart = 0;
     for (int id : tasks) apart += tasks_[id].seconds;
@@ -204,8 +215,6 @@ class StretchLayer {
       result_.events.push_back({tasks_[tasks[i]].tag, stream, at, end, 1, 0});
       at = end;
     }
-    result_.busy[static_cast<size_t>(stream)] += seconds;
-    running_[static_cast<size_t>(stream)] = {std::move(tasks), now + seconds};
   }
 
   // What is being computed goes on as fast as the collectives beside it allow.
@@ -219,7 +228,8 @@ class StretchLayer {
     const double end = now + (kernel.end - now) * (pace / kernel.pace);
     result_.busy[static_cast<size_t>(Stream::Compute)] += end - kernel.end;
     result_.slowed += end - kernel.end;
-    result_.events[computing_event_].end = kernel.end = end;
+    kernel.end = end;
+    if (options_.explains) result_.events[computing_event_].end = end;
     kernel.pace = pace;
   }
 
@@ -243,59 +253,74 @@ class StretchLayer {
   Least<double> near_;              // ready within the window, the longest chain first
   std::array<Ready, kNumStreams> growing_, steady_;
   std::array<Running, kNumStreams> running_;
-  size_t computing_event_ = 0;  // of what is being computed
+  std::vector<int> ended_, done_;  // for `run` and `finish`
+  size_t computing_event_ = 0;     // of what is being computed
   StreamSchedule result_;
 };
 
+// By stream, the numbers of its events, which follow each other in time.
+using ByStream = std::array<std::vector<size_t>, kNumStreams>;
+
+ByStream by_stream(const StreamSchedule& schedule) {
+  ByStream of;
+  for (size_t e = 0; e < schedule.events.size(); ++e)
+    of[static_cast<size_t>(schedule.events[e].stream)].push_back(e);
+  return of;
+}
+
 // How long collectives run while nothing is computed, by a sweep over all starts and ends.
-void find_exposed(StreamSchedule& schedule) {
-  struct Edge {
-    double time;
-    size_t event;
-    bool begins;
+void find_exposed(StreamSchedule& schedule, const ByStream& of) {
+  std::array<size_t, kNumStreams> edges{};  // that were passed, by stream
+  const auto time_of = [&](int s, size_t edge) {
+    const StreamEvent& event = schedule.events[of[s][edge / 2]];
+    return edge % 2 == 0 ? event.start : event.end;
   };
-  std::vector<Edge> edges;
-  for (size_t e = 0; e < schedule.events.size(); ++e) {
-    edges.push_back({schedule.events[e].start, e, true});
-    edges.push_back({schedule.events[e].end, e, false});
-  }
-  std::stable_sort(edges.begin(), edges.end(),
-                   [](const Edge& a, const Edge& b) { return a.time < b.time; });
-  std::vector<size_t> running;
-  int computing = 0;
   double last = 0;
-  for (const Edge& edge : edges) {
-    const double passed = edge.time - last;
-    last = edge.time;
-    if (passed > 0 && computing == 0 && !running.empty())
-      for (size_t e : running)
-        schedule.events[e].exposed += passed / static_cast<double>(running.size());
-    if (schedule.events[edge.event].stream == Stream::Compute)
-      computing += edge.begins ? 1 : -1;
-    else if (edge.begins)
-      running.push_back(edge.event);
-    else
-      std::erase(running, edge.event);
+  while (true) {
+    int next = -1;
+    for (int s = 0; s < kNumStreams; ++s)
+      if (edges[s] < 2 * of[s].size() &&
+          (next < 0 || time_of(s, edges[s]) < time_of(next, edges[next])))
+        next = s;
+    if (next < 0) return;
+    const double time = time_of(next, edges[next]), passed = time - last;
+    last = time;
+    // A stream is busy after a start, and before the end that follows.
+    const auto busy = [&](int s) { return edges[s] % 2 == 1; };
+    constexpr int kCompute = static_cast<int>(Stream::Compute);
+    if (passed > 0 && !busy(kCompute)) {
+      int running = 0;
+      for (int s = 0; s < kNumStreams; ++s) running += busy(s);
+      for (int s = 0; s < kNumStreams; ++s)
+        if (busy(s)) schedule.events[of[s][edges[s] / 2]].exposed += passed / running;
+    }
+    ++edges[next];
   }
 }
 
 // From the last end back to the start: a task begins when its stream is free, or when the last one
 // that it waits for ends.
-void find_critical(StreamSchedule& schedule) {
-  std::unordered_map<double, std::vector<size_t>> ending;
-  for (size_t e = 0; e < schedule.events.size(); ++e)
-    if (schedule.events[e].end > schedule.events[e].start)
-      ending[schedule.events[e].end].push_back(e);
+void find_critical(StreamSchedule& schedule, const ByStream& of) {
+  std::array<size_t, kNumStreams> left{};  // of the events of a stream, those that end in time
+  for (int s = 0; s < kNumStreams; ++s) left[s] = of[s].size();
   double at = schedule.seconds;
-  std::optional<Stream> stream;
-  for (auto it = ending.find(at); it != ending.end(); it = ending.find(at)) {
-    const std::vector<size_t>& list = it->second;
-    const auto same = std::find_if(list.begin(), list.end(), [&](size_t e) {
-      return stream && schedule.events[e].stream == *stream;
-    });
-    StreamEvent& event = schedule.events[same == list.end() ? list.front() : *same];
+  int stream = -1;
+  while (true) {
+    int found = -1;
+    for (int s = 0; s < kNumStreams; ++s) {
+      const auto event = [&]() -> const StreamEvent& {
+        return schedule.events[of[s][left[s] - 1]];
+      };
+      while (left[s] > 0 && (event().end > at || event().end == event().start)) --left[s];
+      if (left[s] == 0 || event().end != at) continue;
+      if (found < 0 || s == stream ||
+          (found != stream && of[s][left[s] - 1] < of[found][left[found] - 1]))
+        found = s;
+    }
+    if (found < 0) return;
+    StreamEvent& event = schedule.events[of[found][left[found] - 1]];
     event.is_critical = true;
-    stream = event.stream;
+    stream = found;
     at = event.start;
   }
 }
@@ -337,22 +362,35 @@ std::vector<Task> with_preparation_aside(std::vector<Task> tasks) {
   return tasks;
 }
 
+bool communicates(const std::vector<Task>& tasks) {
+  return std::any_of(tasks.begin(), tasks.end(), [](const Task& task) {
+    return task.stream != Stream::Compute && task.seconds > 0;
+  });
+}
+
 StreamSchedule lay_out_stretch(const std::vector<Task>& given,
                                const std::vector<LikeCollectives>& like,
                                const StreamOptions& options) {
   std::vector<Task> prepared;
   if (options.prepares_aside) prepared = with_preparation_aside(given);
   const std::vector<Task>& tasks = options.prepares_aside ? prepared : given;
-  const int first = options.tries_in_order ? 1 : options.window;
-  StreamSchedule schedule = options.overlaps ? StretchLayer(tasks, like, options, first).run()
-                                             : one_after_the_other(tasks);
-  if (options.overlaps && options.window > first && schedule.communication() > 0) {
-    StreamSchedule ahead = StretchLayer(tasks, like, options, options.window).run();
-    if (ahead.seconds < schedule.seconds) schedule = std::move(ahead);
+  StreamSchedule schedule;
+  if (options.overlaps) {
+    const bool tries_both = options.tries_in_order && options.window > 1 && communicates(tasks);
+    const int first = options.tries_in_order ? 1 : options.window;
+    StreamSchedule ahead;
+    run_parallel(tries_both ? 2 : 1, options.threads, [&](int task) {
+      (task == 0 ? schedule : ahead) =
+          StretchLayer(tasks, like, options, task == 0 ? first : options.window).run();
+    });
+    if (tries_both && ahead.seconds < schedule.seconds) schedule = std::move(ahead);
+  } else {
+    schedule = one_after_the_other(tasks);
   }
   if (!options.explains) return schedule;
-  find_exposed(schedule);
-  find_critical(schedule);
+  const ByStream of = by_stream(schedule);
+  find_exposed(schedule, of);
+  find_critical(schedule, of);
   schedule.exposed = 0;
   for (const StreamEvent& event : schedule.events) schedule.exposed += event.exposed;
   return schedule;
@@ -397,6 +435,12 @@ StreamSchedule lay_out_work(const Work& work, const std::vector<LikeCollectives>
 std::string_view name(Stream stream) {
   constexpr std::string_view kNames[] = {"compute", "inside a node", "across nodes"};
   return kNames[static_cast<size_t>(stream)];
+}
+
+void sort_waits(Task& task) {
+  std::sort(task.after.begin(), task.after.end());
+  const int* end = std::unique(task.after.begin(), task.after.end());
+  task.after.truncate(static_cast<uint32_t>(end - task.after.begin()));
 }
 
 bool takes_time(const Work& work) {

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cleave/core/small_vector.h"
 #include "cleave/machine/collective.h"
 #include "cleave/machine/profile.h"
 
@@ -27,11 +28,14 @@ struct Task {
   int64_t tag = -1;  // whose it is: for the caller
   Stream stream = Stream::Compute;
   double seconds = 0;
-  double grows = 0;          // bytes: how much larger its result is than what it takes
-  double bytes = 0;          // of a collective that may be combined: the larger side of its buffer
-  int like = -1;             // of a collective: its place in Work::like
-  std::vector<int> after{};  // tasks of the same stretch, earlier ones, that must have ended
+  double grows = 0;  // bytes: how much larger its result is than what it takes
+  double bytes = 0;  // of a collective that may be combined: the larger side of its buffer
+  int like = -1;     // of a collective: its place in Work::like
+  SmallVector<int, 4> after{};  // tasks of the same stretch, earlier ones, that must have ended
 };
+
+// Each task that it waits for once, in their order.
+void sort_waits(Task& task);
 
 // What one device does, in the order of the program. A loop or a condition stands between
 // stretches: everything before it ends first, and nothing after it begins earlier.
@@ -54,7 +58,8 @@ struct StreamOptions {
   // Computation may go ahead of the first op that has not begun by so many ops; 1: in order.
   int window = 1;
   bool tries_in_order = true;  // with a window: whether computing in order may be quicker
-  bool explains = true;        // false: only how long it takes; nothing is exposed or on the chain
+  bool explains = true;        // false: only how long it takes, without events
+  int threads = 1;             // both orders are tried side by side
   // Values that collectives make larger ahead of time (gathered weights) hold at most so much.
   double prefetch_bytes = 0;
   // What is computed without any collective, for gathers alone, runs on the stream of the gather:

@@ -32,6 +32,9 @@ ExecutorProfile xla_gpu() {
           .rows_tops = 3.2,
           .row_elements = 8,
           .integer_work = 0.4,
+          .window_work = 7,
+          .collision_us = 0.008,
+          .exchange_us = 0.4,
           .long_function = 14,
           .long_chain = 60,
           .reorder_bytes = 20,
@@ -51,6 +54,8 @@ ExecutorProfile xla_tpu() {
   executor.launch_us = executor.loop_launch_us = 0.5;
   executor.rows_tops = executor.workspace_bytes = executor.reorder_bytes = 0;
   executor.row_elements = 0;
+  executor.window_work = 1;
+  executor.collision_us = executor.exchange_us = 0;
   executor.step_us = 50;
   executor.argument_us = 0.5;
   executor.memory_share = 0.96;
@@ -113,13 +118,15 @@ ExecutorProfile inductor() {
   executor.rows_tops = executor.loop_launch_us = executor.trip_launches = 0;
   executor.long_function = executor.reorder_bytes = executor.workspace_bytes = 0;
   executor.most_copies = executor.row_elements = executor.long_chain = 0;
-  executor.integer_work = 1;
+  executor.integer_work = executor.window_work = 1;
+  executor.collision_us = executor.exchange_us = 0;
   executor.step_us = executor.argument_us = 0;
   executor.memory_share = 0.9;
   return executor;
 }
 
 constexpr std::string_view kThisLibrary = "cleave";
+constexpr std::string_view kXlaCpu = "xla-cpu";
 
 // What it fuses, its passes say; what its kernels take is measured (`cleave calibrate`).
 ExecutorProfile cleave_compiler() { return {.name = std::string(kThisLibrary), .fuses = true}; }
@@ -133,6 +140,7 @@ const std::vector<ExecutorProfile>& executors() {
 }  // namespace
 
 bool is_this_library(const ExecutorProfile& executor) { return executor.name == kThisLibrary; }
+bool is_xla_cpu(const ExecutorProfile& executor) { return executor.name == kXlaCpu; }
 
 const ExecutorProfile& builtin_executor(std::string_view name) {
   for (const ExecutorProfile& executor : executors())

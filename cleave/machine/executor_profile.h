@@ -41,6 +41,9 @@ struct ExecutorProfile {
   double rows_tops = 0;        // the same in kernels with a reduction of rows inside; 0: no limit
   int64_t row_elements = 0;    // rows inside kernels are a multiple of so many; 0: any
   double integer_work = 1;     // an op on integers, in others
+  double window_work = 1;      // a slice, pad or concatenation inside a kernel, in other ops
+  double collision_us = 0;     // an update of a scatter that waits for another of the same place
+  double exchange_us = 0;      // the same of numbers narrower than a word, by the logarithm of all
   double long_function = 0;    // what a function such as tanh takes, in ops
   int64_t long_chain = 0;      // ops behind a value that is rather kept; 0: none
   double reorder_bytes = 0;    // an element of a convolution's kernel that the optimizer reorders
@@ -54,6 +57,8 @@ struct ExecutorProfile {
 
 // Whether it is the compiler of this library, whose own passes say what it fuses: `cleave`.
 bool is_this_library(const ExecutorProfile& executor);
+// Whether it is XLA's compiler for CPUs, whose steps are followed to say what it holds.
+bool is_xla_cpu(const ExecutorProfile& executor);
 
 const ExecutorProfile& builtin_executor(
     std::string_view name);  // throws UserError that lists the names

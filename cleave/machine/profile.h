@@ -217,7 +217,7 @@ std::string to_json(const MachineProfile& profile);
 // there is none); a table of matmul rates replaces the whole table. Throws UserError that names the
 // field.
 MachineProfile profile_from_json(std::string_view text);
-// A built-in name, or the path of a JSON file.
+// A built-in name, or the path of a JSON file; with another executor: "h100+inductor".
 MachineProfile load_profile(const std::string& name_or_path);
 
 }  // namespace cleave

@@ -1,8 +1,10 @@
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <variant>
 
 #include "cleave/core/error.h"
@@ -68,6 +70,9 @@ constexpr Member<ExecutorProfile> kExecutorMembers[] = {
     {"rows_tops", &ExecutorProfile::rows_tops},
     {"row_elements", &ExecutorProfile::row_elements},
     {"integer_work", &ExecutorProfile::integer_work},
+    {"window_work", &ExecutorProfile::window_work},
+    {"collision_us", &ExecutorProfile::collision_us},
+    {"exchange_us", &ExecutorProfile::exchange_us},
     {"long_function", &ExecutorProfile::long_function},
     {"long_chain", &ExecutorProfile::long_chain},
     {"reorder_bytes", &ExecutorProfile::reorder_bytes},
@@ -540,6 +545,23 @@ MachineProfile profile_from_json(std::string_view text) {
   return profile;
 }
 
+namespace {
+
+// "h100+inductor": the machine, and the executor that its programs run by; nothing if the text
+// after the last + is none of them.
+std::optional<MachineProfile> with_executor(const std::string& text) {
+  const size_t plus = text.rfind('+');
+  if (plus == std::string::npos) return std::nullopt;
+  const std::string name = text.substr(plus + 1);
+  const std::vector<std::string>& known = builtin_executor_names();
+  if (std::find(known.begin(), known.end(), name) == known.end()) return std::nullopt;
+  MachineProfile profile = load_profile(text.substr(0, plus));
+  profile.executor = builtin_executor(name);
+  return profile;
+}
+
+}  // namespace
+
 MachineProfile load_profile(const std::string& name_or_path) {
   for (const std::string& name : builtin_profile_names())
     if (name == name_or_path) return builtin_profile(name);
@@ -550,7 +572,10 @@ MachineProfile load_profile(const std::string& name_or_path) {
   if (!exists && is_host)
     throw_user("this host has not been measured: there is no {}; `cleave calibrate` writes it",
                path);
-  if (!exists) return builtin_profile(name_or_path);
+  if (!exists) {
+    if (std::optional<MachineProfile> made = with_executor(name_or_path)) return *std::move(made);
+    return builtin_profile(name_or_path);
+  }
   const std::string text = read_input_file(path);
   try {
     return profile_from_json(text);

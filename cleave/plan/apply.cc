@@ -1,10 +1,13 @@
 #include "cleave/plan/apply.h"
 
+#include "cleave/graph/flow.h"
 #include "cleave/graph/rewrite.h"
 #include "cleave/graph/value_sharding.h"
 #include "cleave/plan/bound_plan.h"
 #include "cleave/plan/layouts.h"
 #include "cleave/plan/names.h"
+#include "cleave/plan/numbered_program.h"
+#include "cleave/plan/objective.h"
 #include "cleave/spmd/partition.h"
 #include "cleave/spmd/planned_marks.h"
 
@@ -13,8 +16,9 @@ namespace {
 
 class Applier {
  public:
-  explicit Applier(const BoundPlan& bound)
+  explicit Applier(const BoundPlan& bound, bool numbers = false)
       : bound_(bound),
+        numbers_(numbers),
         plan_(bound.plan),
         graph_(bound.flat),
         rewrite_(graph_),
@@ -70,6 +74,7 @@ class Applier {
     AttrDict attrs;
     attrs.set("sharding", ShardingAttr{here(spec)});
     attrs.set(kSeparateAttr, UnitAttr{});
+    if (numbers_) attrs.set(kChangeAttr, int_attr(changes_++));
     const ValueId value = made(source);
     const NodeId id =
         graph_.add_node("sdy.reshard", {value}, {Type(graph_.type(value))}, std::move(attrs));
@@ -96,6 +101,7 @@ class Applier {
                              ? reshard(source, wanted, bound.node)
                              : made(source));
     }
+    if (numbers_) number(bound.node, static_cast<int64_t>(&op - plan_.ops.data()));
     Node& node = graph_.node(bound.node);
     node.operands = std::move(operands);
     if (bound_.flat.terminator(node.parent) == bound.node) return;
@@ -110,7 +116,18 @@ class Applier {
     node.attrs.set(kPlannedAttr, UnitAttr{});
   }
 
+  // The ops inside that the plan does not have are its own.
+  void number(NodeId id, int64_t op) {
+    graph_.node(id).attrs.set(kOpAttr, int_attr(op));
+    if (flow_of(graph_.node(id)) == Flow::None) return;
+    for (RegionId region : graph_.node(id).regions)
+      for (NodeId inner : graph_.region(region).nodes)
+        if (!bound_.planned(inner)) number(inner, op);
+  }
+
   const BoundPlan& bound_;
+  const bool numbers_;
+  int64_t changes_ = 0;
   const Plan& plan_;
   Graph graph_;
   GraphRewrite rewrite_;
@@ -127,15 +144,52 @@ Graph apply(const Plan& plan, const Graph& graph) {
   return apply(bind(plan, flat));
 }
 
-Program partition_planned(const BoundPlan& bound, const MachineProfile& profile) {
+namespace {
+
+Program partition_applied(const BoundPlan& bound, const MachineProfile& profile, bool numbers) {
   const Plan& plan = bound.plan;
   PartitionOptions options;
   options.entry = plan.entry;
-  const MachineProfile shared = shared_by(profile, plan.mesh->num_devices());
+  const MachineProfile shared =
+      profile_for(shared_by(profile, plan.mesh->num_devices()), plan.objective);
   options.profile = &shared;
   options.reshard = reshard_options(*plan.mesh, plan.parts);
   options.verified = true;  // by `apply`
-  return partition(apply(bound), options);
+  return partition(Applier(bound, numbers).run(), options);
+}
+
+}  // namespace
+
+std::vector<PlannedChange> planned_changes(const BoundPlan& bound) {
+  const Plan& plan = bound.plan;
+  std::vector<PlannedChange> changes;
+  for (size_t c = 0; c < plan.copies.size(); ++c) {
+    const BoundCopy& copy = bound.copies[c];
+    const NodeId producer = bound.flat.value(copy.source.value).producer;
+    const NodeId at = copy.before.valid() ? copy.before : producer;
+    const int op = copy.before.valid() ? bound.op_index[copy.before.index] : -1;
+    const PlannedOp* placed = at.valid() ? bound.planned(at) : nullptr;
+    changes.push_back({copy.source, plan.copies[c].spec, static_cast<int>(c), op, -1,
+                       placed ? placed->times : 1});
+  }
+  for (size_t o = 0; o < plan.ops.size(); ++o) {
+    const PlannedOp& op = plan.ops[o];
+    for (size_t i = 0; i < op.operands.size(); ++i) {
+      const BoundSource& source = bound.ops[o].operands[i];
+      if (op.operands[i].spec.mesh && !bound.spec(source).same_layout(op.operands[i].spec))
+        changes.push_back(
+            {source, op.operands[i].spec, -1, static_cast<int>(o), static_cast<int>(i), op.times});
+    }
+  }
+  return changes;
+}
+
+Program partition_planned(const BoundPlan& bound, const MachineProfile& profile) {
+  return partition_applied(bound, profile, false);
+}
+
+Program partition_numbered(const BoundPlan& bound, const MachineProfile& profile) {
+  return partition_applied(bound, profile, true);
 }
 
 Program partition_planned(const Plan& plan, const Graph& graph, const MachineProfile& profile) {

@@ -38,9 +38,10 @@ ChoiceSchedules::ChoiceSchedules(const Graph& flat, const std::string& entry,
                 (is_flow || captured_values(flat, node.regions).empty());
   }
   find_demands();
+  find_ends();
   find_seconds();
   find_silent();
-  find_nodes(body_);
+  find_shown(body_);
   // After a loop, everything before it is there. All values count as early then, which is safe.
   is_early_.assign(flat.num_values(), has_flow);
   for (ValueId arg : flat.region(body_).args) is_early_[arg.index] = true;
@@ -89,6 +90,31 @@ void ChoiceSchedules::find_demands() {
   for (auto& [region, list] : at_start_) sort(list);
 }
 
+void ChoiceSchedules::find_ends() {
+  for (const Demand& demand : formulation_.demands) {
+    const Version& from = formulation_.versions[demand.version];
+    Ends ends{formulation_.list(from.list).data(),
+              formulation_.list(demand.list).data(),
+              from.decision,
+              demand.decision,
+              demand.version,
+              demand.branch,
+              from.spill_bytes > 0};
+    if (demand.op < 0) {
+      const Version& copy = formulation_.versions[demand.copy];
+      ends.to = formulation_.list(copy.list).data();
+      ends.to_decision = copy.decision;
+    }
+    ends_.push_back(ends);
+  }
+  for (const FormulatedOp& op : formulation_.ops) {
+    std::vector<int>& makes = makes_.emplace_back();
+    for (ValueId result : flat_.node(op.node).results)
+      if (const int version = formulation_.definitions[result.index]; version >= 0)
+        makes.push_back(version);
+  }
+}
+
 // Ops of one kind that are decided on in the same way share their seconds.
 void ChoiceSchedules::find_seconds() {
   struct Known {
@@ -123,8 +149,10 @@ void ChoiceSchedules::find_silent() {
   for (size_t o = 0; o < formulation_.ops.size(); ++o) {
     const FormulatedOp& op = formulation_.ops[o];
     std::vector<Wait>& waits = waits_of_[o];
-    for (Wait& wait : waits)
+    for (Wait& wait : waits) {
+      if (wait.demand >= 0 && !ends_[wait.demand].differ()) wait.demand = -1;
       if (wait.demand < 0) wait.version = same_as_[wait.version];
+    }
     std::erase_if(waits,
                   [&](const Wait& wait) { return wait.demand < 0 && is_there[wait.version]; });
     if (waits.size() > 1 || (waits.size() == 1 && waits[0].demand >= 0)) continue;
@@ -134,30 +162,53 @@ void ChoiceSchedules::find_silent() {
         std::any_of(seconds.begin(), seconds.end(), [](double s) { return s > 0; });
     if (takes_time || flow_of(flat_.node(op.node)) != Flow::None) continue;
     op_of_[op.node.index] = -1;
-    for (ValueId result : flat_.node(op.node).results) {
-      const int version = formulation_.definitions[result.index];
-      if (version < 0) continue;
+    for (int version : makes_[o]) {
       if (waits.empty())
         is_there[version] = true;
       else
         same_as_[version] = waits[0].version;
     }
   }
+  for (Ends& ends : ends_) ends.version = same_as_[ends.version];
 }
 
-void ChoiceSchedules::find_nodes(RegionId region) {
-  std::vector<NodeId> nodes;
+ChoiceSchedules::Shown ChoiceSchedules::shown_op(int id) {
+  const FormulatedOp& op = formulation_.ops[id];
+  Shown shown{Shown::Op, id, op.decision, op.branch, seconds_[seconds_at_[id]].data()};
+  for (const CollectiveTotal& total : op.fixed.collectives) shown.sent += total.seconds;
+  shown.first_wait = static_cast<int>(waits_.size());
+  shown.num_waits = static_cast<int>(waits_of_[id].size());
+  waits_.insert(waits_.end(), waits_of_[id].begin(), waits_of_[id].end());
+  shown.first_made = static_cast<int>(made_.size());
+  shown.num_made = static_cast<int>(makes_[id].size());
+  made_.insert(made_.end(), makes_[id].begin(), makes_[id].end());
+  return shown;
+}
+
+void ChoiceSchedules::find_shown(RegionId region) {
+  std::vector<Shown> all;
+  const auto add_copies = [&](const std::vector<int>& demands) {
+    for (int id : demands) {
+      Shown& shown = all.emplace_back(Shown{Shown::Copy, id});
+      shown.branch = ends_[id].branch;
+      shown.first_made = static_cast<int>(made_.size());
+      shown.num_made = 1;
+      made_.push_back(formulation_.demands[id].copy);
+    }
+  };
+  if (const auto it = at_start_.find(region.index); it != at_start_.end()) add_copies(it->second);
   for (NodeId id : flat_.region(region).nodes) {
     const Node& node = flat_.node(id);
     const Flow flow = flow_of(node);
-    const bool is_flow = flow == Flow::Loop || flow == Flow::Branches;
-    if (is_flow)
-      for (RegionId inner : node.regions) find_nodes(inner);
-    if (is_flow || op_of_[id.index] >= 0 || !copies_before_[id.index].empty() ||
-        !copies_after_[id.index].empty())
-      nodes.push_back(id);
+    add_copies(copies_before_[id.index]);
+    if (op_of_[id.index] >= 0) all.push_back(shown_op(op_of_[id.index]));
+    if (flow == Flow::Loop || flow == Flow::Branches) {
+      for (RegionId inner : node.regions) find_shown(inner);
+      all.push_back({Shown::Regions, static_cast<int>(id.index)});
+    }
+    add_copies(copies_after_[id.index]);
   }
-  nodes_of_[region.index] = std::move(nodes);
+  shown_[region.index] = std::move(all);
 }
 
 const std::vector<Task>& ChoiceSchedules::steps(SpecId from, SpecId to, int version) {
@@ -193,25 +244,27 @@ class ChoiceSchedules::Filling {
     Work work;
     work_ = &work;
     begin_stretch();
+    work.stretches.back().tasks.reserve(all_.most_tasks_);
     region(all_.body_);
+    all_.most_tasks_ = std::max<size_t>(all_.most_tasks_, work.stretches.front().tasks.size());
     return work;
   }
 
  private:
   void region(RegionId id);
-  void visit(NodeId id);
+  void regions(NodeId id);
   void between(NodeId id, const std::vector<std::pair<RegionId, double>>& parts);
-  void add_copies(const std::vector<int>& demands);
-  void add_op(int op);
+  void add_copy(const Shown& copy);
+  void add_op(const Shown& op);
   // Returns the task after which the value is there.
-  int add_reshard(int demand, SpecId to, double weight);
-  // A task that waits for one at most; negative numbers are none.
+  int add_reshard(int demand, double weight);
+  double weight(int branch) const { return branch < 0 ? 1 : all_.formulation_.weight(branch); }
+  // A task that waits for one at most.
   int add(Task task);
   // A task that may wait for several. Returns the task after which its result is there.
   int add_waiting(Task task);
   void begin_stretch();
   int maker(int version) const;
-  SpecId spec(int version) const { return all_.formulation_.spec(version, choice_); }
 
   ChoiceSchedules& all_;
   const std::vector<int>& choice_;
@@ -226,15 +279,18 @@ void ChoiceSchedules::Filling::begin_stretch() {
 }
 
 void ChoiceSchedules::Filling::region(RegionId id) {
-  if (const auto it = all_.at_start_.find(id.index); it != all_.at_start_.end())
-    add_copies(it->second);
-  for (NodeId node : all_.nodes_of_.at(id.index)) visit(node);
+  for (const Shown& shown : all_.shown_.at(id.index)) {
+    if (shown.kind == Shown::Op)
+      add_op(shown);
+    else if (shown.kind == Shown::Copy)
+      add_copy(shown);
+    else
+      regions({static_cast<uint32_t>(shown.id)});
+  }
 }
 
-void ChoiceSchedules::Filling::visit(NodeId id) {
+void ChoiceSchedules::Filling::regions(NodeId id) {
   const Node& node = all_.flat_.node(id);
-  add_copies(all_.copies_before_[id.index]);
-  if (all_.op_of_[id.index] >= 0) add_op(all_.op_of_[id.index]);
   if (flow_of(node) == Flow::Loop) {
     const LoopRegions parts = *loop_of(node);
     const auto trips = static_cast<double>(trip_count(all_.flat_, node).value_or(all_.trips_));
@@ -244,7 +300,6 @@ void ChoiceSchedules::Filling::visit(NodeId id) {
     for (RegionId branch : node.regions) parts.emplace_back(branch, 1);
     between(id, parts);
   }
-  add_copies(all_.copies_after_[id.index]);
 }
 
 // As in analyze/schedule.cc: regions that take time stand between stretches.
@@ -275,85 +330,69 @@ void ChoiceSchedules::Filling::between(NodeId id,
 }
 
 int ChoiceSchedules::Filling::maker(int version) const {
-  const auto [stretch, task] = made_by_[all_.same_as_[version]];
+  const auto [stretch, task] = made_by_[version];
   return stretch == stretch_ ? task : -1;
 }
 
 int ChoiceSchedules::Filling::add_waiting(Task task) {
-  std::sort(task.after.begin(), task.after.end());
-  task.after.erase(std::unique(task.after.begin(), task.after.end()), task.after.end());
-  if (!task.after.empty() && task.after.front() < 0) task.after.erase(task.after.begin());
+  analyze::sort_waits(task);
   // What takes no time is there when what it waits for is.
   if (task.seconds <= 0 && task.after.size() <= 1) return task.after.empty() ? -1 : task.after[0];
   return add(std::move(task));
 }
 
 int ChoiceSchedules::Filling::add(Task task) {
-  if (!task.after.empty() && task.after.front() < 0) task.after.erase(task.after.begin());
   std::vector<Task>& tasks = work_->stretches.back().tasks;
   tasks.push_back(std::move(task));
   return static_cast<int>(tasks.size()) - 1;
 }
 
-int ChoiceSchedules::Filling::add_reshard(int id, SpecId to, double weight) {
-  const Demand& demand = all_.formulation_.demands[id];
-  const SpecId from = spec(demand.version);
-  int last = maker(demand.version);
+int ChoiceSchedules::Filling::add_reshard(int id, double weight) {
+  const Ends& ends = all_.ends_[id];
+  const SpecId from = ends.from[choice_[ends.from_decision]],
+               to = ends.to[choice_[ends.to_decision]];
+  int last = maker(ends.version);
   if (from == to || from == kNoSpec || to == kNoSpec || weight == 0) return last;
-  const double spill = all_.spill(demand.version, choice_);
+  const int version = all_.formulation_.demands[id].version;
+  const double spill = ends.spills ? all_.spill(version, choice_) : 0;
+  const auto follow = [&](Task task) {
+    task.tag = id;
+    if (last >= 0) task.after.push_back(last);
+    last = add(std::move(task));
+  };
   if (spill > 0) {
     Task task;
     task.seconds = spill;
-    task.tag = id;
-    task.after = {last};
-    last = add(std::move(task));
+    follow(std::move(task));
   }
-  for (Task task : all_.steps(from, to, demand.version)) {
-    task.tag = id;
-    task.after = {last};
-    last = add(std::move(task));
-  }
+  for (const Task& task : all_.steps(from, to, version)) follow(task);
   return last;
 }
 
-void ChoiceSchedules::Filling::add_copies(const std::vector<int>& demands) {
-  for (int id : demands) {
-    const Demand& demand = all_.formulation_.demands[id];
-    const int task = add_reshard(id, spec(demand.copy), all_.formulation_.weight(demand.branch));
-    made_by_[demand.copy] = {stretch_, task};
-  }
+void ChoiceSchedules::Filling::add_copy(const Shown& copy) {
+  const int task = add_reshard(copy.id, weight(copy.branch));
+  made_by_[all_.made_[copy.first_made]] = {stretch_, task};
 }
 
-void ChoiceSchedules::Filling::add_op(int id) {
-  const FormulatedOp& op = all_.formulation_.ops[id];
-  const Node& node = all_.flat_.node(op.node);
-  const double weight = all_.formulation_.weight(op.branch);
+void ChoiceSchedules::Filling::add_op(const Shown& op) {
+  const double weight = this->weight(op.branch);
   Task task;
-  task.after.reserve(all_.waits_of_[id].size());
-  for (const Wait& wait : all_.waits_of_[id]) {
-    if (wait.demand < 0) {
-      task.after.push_back(maker(wait.version));
-      continue;
-    }
-    const Demand& demand = all_.formulation_.demands[wait.demand];
-    const SpecId wanted = all_.formulation_.list(demand.list)[choice_[demand.decision]];
-    task.after.push_back(add_reshard(wait.demand, wanted, weight));
+  for (int w = op.first_wait; w < op.first_wait + op.num_waits; ++w) {
+    const Wait& wait = all_.waits_[w];
+    const int before = wait.demand < 0 ? maker(wait.version) : add_reshard(wait.demand, weight);
+    if (before >= 0) task.after.push_back(before);
   }
-  if (weight > 0) task.seconds = all_.seconds_of(id, choice_);
-  double sent = 0;
-  for (const CollectiveTotal& total : op.fixed.collectives)
-    if (weight > 0) sent += total.seconds;
+  if (weight > 0) task.seconds = op.seconds[choice_[op.decision]];
   int last = add_waiting(std::move(task));
-  if (sent > 0) {
+  if (op.sent > 0 && weight > 0) {
     Task communication;
-    communication.seconds = sent;
+    communication.seconds = op.sent;
     communication.stream = Stream::Inside;
-    communication.after = {last};
+    if (last >= 0) communication.after.push_back(last);
     last = add(std::move(communication));
   }
-  for (ValueId result : node.results)
-    if (const int version = all_.formulation_.definitions[result.index]; version >= 0)
-      made_by_[version] = {stretch_, last};
+  for (int m = op.first_made; m < op.first_made + op.num_made; ++m)
+    made_by_[all_.made_[m]] = {stretch_, last};
 }
 
 Work ChoiceSchedules::work(const std::vector<int>& choice) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <string>
@@ -21,7 +22,11 @@ class ChoiceSchedules {
                   Layouts& layouts, int64_t trips);
 
   // Of the branches of a condition, those count that have weight.
-  analyze::StreamSchedule lay_out(const std::vector<int>& choice) { return lay_out(work(choice)); }
+  analyze::StreamSchedule lay_out(const std::vector<int>& choice, int threads = 1) {
+    analyze::StreamOptions options = options_;
+    options.threads = threads;
+    return analyze::lay_out(work(choice), options);
+  }
   // The same in two steps. Both may run on several threads, as long as nothing else uses `layouts`.
   analyze::Work work(const std::vector<int>& choice);
   analyze::StreamSchedule lay_out(const analyze::Work& work) const {
@@ -78,9 +83,10 @@ class ChoiceSchedules {
     return seconds_[seconds_at_[op]][choice[formulation_.ops[op].decision]];
   }
   void find_demands();
+  void find_ends();
   void find_seconds();
   void find_silent();
-  void find_nodes(RegionId region);
+  void find_shown(RegionId region);
 
   const Graph& flat_;
   const RegionId body_;
@@ -96,17 +102,43 @@ class ChoiceSchedules {
     int demand;  // -1: as it is
   };
   std::vector<std::vector<Wait>> waits_of_;        // by op
+  std::vector<std::vector<int>> makes_;            // by op: versions that it leaves
   std::vector<int> same_as_;                       // by version: one that is there when this is
   std::vector<int> seconds_at_;                    // by op: a place of seconds_
   std::vector<std::vector<double>> seconds_;       // by choice of the op's decision
   std::vector<std::vector<int>> copies_before_;    // by node: demands of copies
   std::vector<std::vector<int>> copies_after_;     // by node
   std::map<uint32_t, std::vector<int>> at_start_;  // by region
-  // By region: the nodes of which a schedule shows anything.
-  std::map<uint32_t, std::vector<NodeId>> nodes_of_;
-  std::vector<int> type_of_;    // by version
-  std::vector<bool> is_early_;  // by value
-  std::mutex mutex_;            // of what follows, and of layouts_
+  // Between which layouts a demand asks for a reshard, by choices of two decisions.
+  struct Ends {
+    const SpecId *from, *to;
+    int from_decision, to_decision;
+    int version;  // after which it begins
+    int branch;
+    bool spills;
+
+    bool differ() const { return from != to || from_decision != to_decision; }
+  };
+  std::vector<Ends> ends_;  // by demand
+  // What schedules show, in the order of the program and close together: there are tens of
+  // thousands of ops, and dozens of schedules.
+  struct Shown {
+    enum Kind : uint8_t { Copy, Op, Regions } kind;
+    int id;  // a demand, an op, or a node
+    int decision = 0, branch = -1;
+    const double* seconds = nullptr;  // of an op, by choice of the decision
+    double sent = 0;                  // of an op: by collectives of its own
+    // Of a copy: itself alone is made.
+    int first_wait = 0, num_waits = 0, first_made = 0, num_made = 0;
+  };
+  Shown shown_op(int op);
+  std::map<uint32_t, std::vector<Shown>> shown_;  // by region
+  std::vector<Wait> waits_;
+  std::vector<int> made_;
+  std::atomic<size_t> most_tasks_ = 0;  // of a stretch so far
+  std::vector<int> type_of_;            // by version
+  std::vector<bool> is_early_;          // by value
+  std::mutex mutex_;                    // of what follows, and of layouts_
   struct HashSteps {
     size_t operator()(const std::tuple<SpecId, SpecId, int>& key) const {
       const auto [from, to, type] = key;

@@ -198,6 +198,7 @@ std::vector<ArgumentGroup> argument_groups(const BoundPlan& bound, const Program
       members.emplace_back();
     }
     members[it->second].push_back(arg);
+    groups[it->second].members.push_back(i);
   }
   for (size_t g = 0; g < groups.size(); ++g) {
     groups[g].count = members[g].size();

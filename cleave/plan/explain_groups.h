@@ -41,7 +41,8 @@ struct ArgumentGroup {
   size_t count = 0;
   std::string type;
   std::string layout;
-  std::string pattern;  // in words
+  std::string pattern;          // in words
+  std::vector<size_t> members;  // arguments by number
 };
 std::vector<ArgumentGroup> argument_groups(const BoundPlan& bound, const Program& program);
 

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 
-#include "cleave/analyze/kernels.h"
 #include "cleave/analyze/program_cost.h"
 #include "cleave/analyze/program_memory.h"
 #include "cleave/analyze/schedule.h"
@@ -15,10 +13,10 @@
 #include "cleave/graph/flow.h"
 #include "cleave/graph/location.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/plan/alternatives.h"
 #include "cleave/plan/apply.h"
 #include "cleave/plan/bound_plan.h"
 #include "cleave/plan/explain_groups.h"
-#include "cleave/plan/formulation.h"
 #include "cleave/plan/names.h"
 #include "cleave/plan/op_costs.h"
 
@@ -26,105 +24,6 @@ namespace cleave::plan {
 namespace {
 
 std::string spec_text(const ShardingSpec& spec) { return spec.mesh ? to_string(spec) : "-"; }
-
-// Everything about one op's surroundings in a plan.
-class Surroundings {
- public:
-  Surroundings(const BoundPlan& bound, const MachineProfile& profile, size_t op)
-      : bound_(bound),
-        plan_(bound.plan),
-        flat_(bound.flat),
-        planned_(bound.plan.ops[op]),
-        own_(bound.ops[op]),
-        names_(name_everything(flat_, plan_.entry)),
-        layouts_(plan_.mesh, profile, {.parts = plan_.parts}),
-        book_(flat_, layouts_),
-        formulation_(flat_, names_, layouts_, book_, FormulationOptions{plan_.entry, {}}) {}
-
-  std::vector<Alternative> run() {
-    const StrategySet* set = nullptr;
-    for (const FormulatedOp& op : formulation_.ops)
-      if (op.node == own_.node) set = op.set;
-    std::vector<Alternative> result;
-    bool found = false;
-    if (set)
-      for (const Strategy& strategy : set->list) {
-        std::vector<ShardingSpec> operands, results;
-        for (SpecId id : strategy.operands) operands.push_back(spec(id));
-        for (SpecId id : strategy.results) results.push_back(spec(id));
-        result.push_back(price(operands, results, strategy.seconds));
-        found |= result.back().chosen;
-      }
-    if (!found) {
-      std::vector<ShardingSpec> operands;
-      for (const PlannedOperand& operand : planned_.operands) operands.push_back(operand.spec);
-      result.push_back(price(operands, planned_.results, planned_.seconds));
-      result.back().chosen = true;
-    }
-    std::stable_sort(result.begin(), result.end(), [](const Alternative& a, const Alternative& b) {
-      return a.seconds() != b.seconds() ? a.seconds() < b.seconds() : a.chosen > b.chosen;
-    });
-    return result;
-  }
-
- private:
-  ShardingSpec spec(SpecId id) const { return id == kNoSpec ? ShardingSpec{} : layouts_.spec(id); }
-
-  double reshard(const ShardingSpec& from, const ShardingSpec& to, ValueId value) {
-    if (!from.mesh || !to.mesh || from.same_layout(to)) return 0;
-    return layouts_.seconds(layouts_.intern(from), layouts_.intern(to), flat_.type(value)) +
-           analyze::spill_seconds(analyze::spill_bytes(flat_, value), from, layouts_.profile());
-  }
-
-  Alternative price(const std::vector<ShardingSpec>& operands,
-                    const std::vector<ShardingSpec>& results, double seconds) {
-    const Node& node = flat_.node(own_.node);
-    Alternative way;
-    way.compute = seconds * planned_.times;
-    way.chosen = true;
-    for (size_t i = 0; i < operands.size(); ++i) {
-      way.layouts += (i ? ", " : "") + spec_text(operands[i]);
-      const Type& type = flat_.operand_type(node, i);
-      way.operands +=
-          planned_.times * reshard(bound_.spec(own_.operands[i]), operands[i], node.operands[i]);
-      way.chosen &= !operands[i].mesh || operands[i].same_layout(planned_.operands[i].spec);
-      if (operands[i].mesh) way.bytes += layouts_.bytes(layouts_.intern(operands[i]), type);
-    }
-    way.layouts += " -> ";
-    for (size_t i = 0; i < results.size(); ++i) {
-      way.layouts += (i ? ", " : "") + spec_text(results[i]);
-      const Type& type = flat_.result_type(node, i);
-      way.results += deliveries({node.results[i]}, results[i]);
-      way.chosen &= !results[i].mesh || results[i].same_layout(planned_.results[i]);
-      if (results[i].mesh) way.bytes += layouts_.bytes(layouts_.intern(results[i]), type);
-    }
-    return way;
-  }
-
-  // From a result to all that take it, as planned.
-  double deliveries(const BoundSource& result, const ShardingSpec& from) {
-    double seconds = 0;
-    for (size_t c = 0; c < plan_.copies.size(); ++c)
-      if (bound_.copies[c].source == result)
-        seconds += planned_.times * reshard(from, plan_.copies[c].spec, result.value);
-    for (size_t o = 0; o < plan_.ops.size(); ++o)
-      for (size_t i = 0; i < plan_.ops[o].operands.size(); ++i)
-        if (bound_.ops[o].operands[i] == result)
-          seconds +=
-              plan_.ops[o].times * reshard(from, plan_.ops[o].operands[i].spec, result.value);
-    return seconds;
-  }
-
-  const BoundPlan& bound_;
-  const Plan& plan_;
-  const Graph& flat_;
-  const PlannedOp& planned_;
-  const BoundOp& own_;
-  const Names names_;
-  Layouts layouts_;
-  StrategyBook book_;
-  const Formulation formulation_;
-};
 
 // The place of an op that a user named, in Plan::ops.
 size_t op_named(const Plan& plan, const std::string& op) {
@@ -182,23 +81,6 @@ std::string as_planned(const BoundPlan& bound, const MachineProfile& profile, si
   return text;
 }
 
-std::string reason(const Alternative& chosen, const Alternative& other) {
-  std::vector<std::string> parts;
-  auto compare = [&](const char* what, double a, double b) {
-    if (std::abs(a - b) <= 1e-9 * std::max(a, b)) return;
-    parts.push_back(
-        fmt::format("{} {} {}", seconds_text(std::abs(a - b)), b > a ? "more" : "less", what));
-  };
-  compare("compute", chosen.compute, other.compute);
-  compare("for operands", chosen.operands, other.operands);
-  compare("for results", chosen.results, other.results);
-  if (parts.empty()) parts.push_back("the same time");
-  if (other.bytes != chosen.bytes)
-    parts.push_back(fmt::format("{} {} memory", bytes_text(std::abs(other.bytes - chosen.bytes)),
-                                other.bytes > chosen.bytes ? "more" : "less"));
-  return fmt::format("{}", fmt::join(parts, ", "));
-}
-
 // " (model.py:41)", if it is known which line of the source an op comes from.
 std::string line_of(const BoundPlan& bound, const std::string& op) {
   for (size_t i = 0; i < bound.plan.ops.size(); ++i) {
@@ -215,7 +97,7 @@ std::vector<Alternative> alternatives(const Plan& plan, const Graph& graph,
                                       const MachineProfile& profile, const std::string& op) {
   const Graph flat = flatten(graph, plan.entry, profile);
   const BoundPlan bound = bind(plan, flat);
-  return Surroundings(bound, profile, op_named(plan, op)).run();
+  return Alternatives(bound, profile).of(op_named(plan, op));
 }
 
 std::string explain_totals(const Plan& plan) {
@@ -303,7 +185,7 @@ std::string explain_op(const Plan& plan, const Graph& graph, const MachineProfil
   const Graph flat = flatten(graph, plan.entry, profile);
   const BoundPlan bound = bind(plan, flat);
   const size_t place = op_named(plan, op);
-  const std::vector<Alternative> ways = Surroundings(bound, profile, place).run();
+  const std::vector<Alternative> ways = Alternatives(bound, profile).of(place);
   const PlannedOp& planned = plan.ops[place];
   const auto chosen =
       std::find_if(ways.begin(), ways.end(), [](const Alternative& way) { return way.chosen; });
@@ -321,7 +203,7 @@ std::string explain_op(const Plan& plan, const Graph& graph, const MachineProfil
   size_t shown = 0;
   for (const Alternative& way : ways) {
     if (way.chosen || shown++ >= most) continue;
-    text += describe(way) + fmt::format("{:>14}{}\n", "", reason(*chosen, way));
+    text += describe(way) + fmt::format("{:>14}{}\n", "", why_not(*chosen, way));
   }
   if (ways.size() > most + 1) text += fmt::format("  and {} more\n", ways.size() - most - 1);
   if (!ways[0].chosen)

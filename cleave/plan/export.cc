@@ -58,9 +58,8 @@ CutMesh cut_mesh_of(const Plan& plan) {
   return CutMesh(plan.mesh, specs);
 }
 
-// The spec without axes that do not divide their dimension.
 BorderLayout border_layout(std::string name, ShardingSpec spec, const Shape& shape) {
-  BorderLayout border{std::move(name), std::move(spec), {}};
+  BorderLayout border{std::move(name), spec, std::move(spec), {}};
   if (!border.spec.mesh) return border;
   for (size_t d = 0; d < border.spec.rank(); ++d) {
     AxisList& axes = border.spec.dims[d].axes;

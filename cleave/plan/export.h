@@ -19,7 +19,8 @@ namespace cleave::plan {
 // it is another one.
 struct BorderLayout {
   std::string name;
-  ShardingSpec spec;
+  ShardingSpec planned;
+  ShardingSpec spec;   // without axes that do not divide their dimension
   std::string uneven;  // "; dimension 0 is planned as {"x"}, 9 over 4 is uneven"; usually empty
 };
 struct BorderLayouts {

@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "cleave/graph/graph.h"
@@ -97,13 +98,21 @@ struct BranchGroup {
 // (a state that goes around), so that both have to lie alike. Donated arguments need no such mark.
 inline constexpr const char* kNextAttr = "cleave.next";
 
+// In which layouts arguments and results of the entry may lie.
+enum class Borders : uint8_t {
+  Any,
+  Even,        // those that divide their dimensions: JAX takes no others
+  Placements,  // those that DTensor's placements say as well (core/placement.h)
+};
+Borders borders_from_name(std::string_view name);  // any, even, placements; throws UserError
+
 struct FormulationOptions {
   std::string entry = "main";
   std::vector<Pin> pins;
   std::vector<std::string> ignored = {};  // annotations that do not count, by name (annotations.h)
   int threads = 1;
-  int64_t trips = 1;          // of loops whose number of trips is not known
-  bool even_borders = false;  // arguments and results in even shards alone
+  int64_t trips = 1;  // of loops whose number of trips is not known
+  Borders borders = Borders::Any;
 };
 
 class Formulation {
@@ -144,7 +153,14 @@ class Formulation {
   std::vector<std::pair<int, int>> group_of_;
   const Graph& graph_;
   std::vector<const std::vector<SpecId>*> lists_;
-  std::map<std::vector<SpecId>, ListId> list_ids_;
+  struct HashList {
+    size_t operator()(const std::vector<SpecId>& list) const {
+      uint64_t hash = list.size();
+      for (SpecId id : list) hash = (hash ^ static_cast<uint32_t>(id)) * 0x9E3779B97F4A7C15ull;
+      return hash ^ hash >> 32;
+    }
+  };
+  std::unordered_map<std::vector<SpecId>, ListId, HashList> list_ids_;
 };
 
 }  // namespace cleave::plan

@@ -35,6 +35,9 @@ void Formulator::run() {
   find_captured();
   check_pins();
   prepare_strategies();
+  out_.ops.reserve(out_.schedule.size());
+  out_.versions.reserve(out_.schedule.size() + out_.schedule.size() / 4);
+  out_.demands.reserve(2 * out_.schedule.size());
   new_decision(1, "fixed");
   arguments();
   region(function.body);
@@ -122,6 +125,7 @@ void Formulator::prepare_strategies() {
     number_[id.index] = book_.number(id, trivial);
   }
   book_.prepare(options_.threads);
+  contracts_.assign(book_.size(), kUnknown);
 }
 
 bool Formulator::is_ranked(ValueId value) const {
@@ -405,6 +409,7 @@ ListId Formulator::intern(std::vector<SpecId> list) {
 
 ListId Formulator::picked(const StrategySet& set, const std::vector<int32_t>& pick, size_t tensor) {
   std::vector<SpecId> list;
+  list.reserve(pick.size());
   for (int32_t s : pick) {
     const Strategy& strategy = set.list[s];
     list.push_back(tensor < strategy.operands.size()

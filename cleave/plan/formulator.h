@@ -70,6 +70,7 @@ class Formulator {
   std::vector<int> operand_versions(NodeId id) const;
   // After a value is defined: a decision on how it is completed, pins, copies that users share.
   void settle(ValueId value);
+  bool contracts(NodeId id);
   void share_copies(int version);
   void share_copy(int version, NodeId before, const std::vector<Use>& users);
   bool has_argument(int decision) const;
@@ -89,6 +90,8 @@ class Formulator {
   // Which values an executor holds, and how long: what is in no memory is computed where it is
   // used, from what it is made of, and some results take the place of an operand.
   void hold_as_executed();
+  void hold_carries(const FormulatedOp& op, const std::vector<std::vector<int>>& of);
+  void hold_in_place(const std::vector<std::vector<int>>& of);
   void hold_beside(const Function& function, const std::vector<std::vector<int>>& of);
   void compact();
 
@@ -103,14 +106,16 @@ class Formulator {
   const FormulationOptions& options_;
   UseMap uses_;
   OpRules rules_;
-  std::vector<int> position_;                            // by node
-  std::vector<double> times_;                            // by node
-  std::vector<int> branch_;                              // by node
-  std::vector<int> use_count_;                           // by value: operand slots of planned nodes
-  std::vector<int> version_of_;                          // by value: what users get
-  std::vector<bool> trivial_;                            // by value: made of constants and scalars
-  std::vector<bool> captured_;                           // by value
-  std::vector<int> number_;                              // by node: of its strategies
+  std::vector<int> position_;    // by node
+  std::vector<double> times_;    // by node
+  std::vector<int> branch_;      // by node
+  std::vector<int> use_count_;   // by value: operand slots of planned nodes
+  std::vector<int> version_of_;  // by value: what users get
+  std::vector<bool> trivial_;    // by value: made of constants and scalars
+  std::vector<bool> captured_;   // by value
+  std::vector<int> number_;      // by node: of its strategies
+  enum : char { kUnknown, kNo, kYes };
+  std::vector<char> contracts_;                          // by number
   std::vector<bool> free_;                               // by decision
   std::vector<bool> donated_;                            // by argument
   std::vector<std::vector<int>> demands_of_;             // by decision

@@ -4,6 +4,7 @@
 
 #include "cleave/analyze/kernels.h"
 #include "cleave/core/error.h"
+#include "cleave/core/placement.h"
 #include "cleave/graph/op_def.h"
 #include "cleave/graph/op_rule.h"
 #include "cleave/graph/value_sharding.h"
@@ -236,11 +237,11 @@ void Formulator::finish_function(NodeId id) {
     } else if (taken_from[i] >= 0) {
       const Version& arg = out_.versions[out_.argument_versions[taken_from[i]]];
       if (graph_.type(arg.value) == graph_.operand_type(node, i)) want = {arg.decision, arg.list};
-    } else if (options_.even_borders && is_ranked(node.operands[i])) {
+    } else if (options_.borders != Borders::Any && is_ranked(node.operands[i])) {
       const std::vector<SpecId>& all = layouts_.candidates(graph_.operand_type(node, i).shape);
-      const std::vector<SpecId> even = at_border(node.operands[i], all);
-      if (even.size() < all.size())
-        want = {new_decision(static_cast<int>(even.size()), result_name(i)), intern(even)};
+      const std::vector<SpecId> taken = at_border(node.operands[i], all);
+      if (taken.size() < all.size())
+        want = {new_decision(static_cast<int>(taken.size()), result_name(i)), intern(taken)};
     }
     wants.push_back(want);
   }
@@ -323,20 +324,37 @@ std::vector<SpecId> Formulator::candidates(ValueId value, std::vector<std::strin
   return allowed(value, layouts_.candidates(type.shape), used);
 }
 
+Borders borders_from_name(std::string_view name) {
+  if (name == "any") return Borders::Any;
+  if (name == "even") return Borders::Even;
+  if (name == "placements") return Borders::Placements;
+  throw_user("borders '{}': they are any, even or placements", name);
+}
+
+namespace {
+
+bool divides(const ShardingSpec& spec, const Shape& shape) {
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (shape[d] % total_size(spec.dims[d].axes) != 0) return false;
+  return true;
+}
+
+}  // namespace
+
 std::vector<SpecId> Formulator::at_border(ValueId value, std::vector<SpecId> specs) const {
-  if (!options_.even_borders) return specs;
-  const Shape& shape = graph_.type(value).shape;
+  if (options_.borders == Borders::Any) return specs;
+  const Type& type = graph_.type(value);
   const SpecId any = specs.front();
+  const bool even = options_.borders == Borders::Even;
   std::erase_if(specs, [&](SpecId id) {
     const ShardingSpec& spec = layouts_.spec(id);
-    for (size_t d = 0; d < shape.size(); ++d)
-      if (shape[d] % total_size(spec.dims[d].axes) != 0) return true;
-    return false;
+    return even ? !divides(spec, type.shape) : !lies_as_placements(spec, type.shape);
   });
   if (specs.empty())
-    throw_user("{}: {} does not divide {}, and arguments and results are to lie in even shards",
-               names_.values[value.index], to_string(layouts_.spec(any)),
-               to_string(graph_.type(value)));
+    throw_user("{}: {} {} {}, and arguments and results are to lie {}", names_.values[value.index],
+               to_string(layouts_.spec(any)),
+               even ? "does not divide" : "is no list of placements for", to_string(type),
+               even ? "in even shards" : "as placements say");
   return specs;
 }
 
@@ -371,20 +389,26 @@ void Formulator::settle(ValueId value) {
 
 namespace {
 
-// Contracts two tensors: a matmul or a convolution, for which an operand may be worth a copy.
-bool contracts(const Graph& graph, NodeId id, OpRules& rules) {
-  const Node& node = graph.node(id);
-  if (node.operands.size() != 2 || !node.def->rule || graph.operand_type(node, 1).rank() == 0)
-    return false;
-  const auto& rule = rules.of(id).execution;
-  return rule && std::any_of(rule->factors.begin(), rule->factors.end(),
-                             [](const Factor& f) { return f.kind == FactorKind::Reduction; });
-}
-
 // Uses that are further apart than this do not share a copy: it would be held in between.
 constexpr int kCopySpan = 150;
 
 }  // namespace
+
+// Contracts two tensors: a matmul or a convolution, for which an operand may be worth a copy.
+bool Formulator::contracts(NodeId id) {
+  const int number = number_[id.index];
+  if (number >= 0 && contracts_[number] != kUnknown) return contracts_[number] == kYes;
+  const Node& node = graph_.node(id);
+  bool found =
+      node.operands.size() == 2 && node.def->rule && graph_.operand_type(node, 1).rank() > 0;
+  if (found) {
+    const auto& rule = rules_.of(id).execution;
+    found = rule && std::any_of(rule->factors.begin(), rule->factors.end(),
+                                [](const Factor& f) { return f.kind == FactorKind::Reduction; });
+  }
+  if (number >= 0) contracts_[number] = found ? kYes : kNo;
+  return found;
+}
 
 void Formulator::share_copies(int version) {
   const Version v = out_.versions[version];
@@ -400,7 +424,7 @@ void Formulator::share_copies(int version) {
     while (graph_.node(at).parent != home) at = graph_.region(graph_.node(at).parent).owner;
     if (at != use.node && flow_of(graph_.node(at)) == Flow::Loop)
       loops[at.index].push_back(use);
-    else if (at == use.node && contracts(graph_, use.node, rules_))
+    else if (at == use.node && contracts(use.node))
       matmuls.push_back(use);
   }
   for (const auto& [loop, users] : loops) share_copy(version, {loop}, users);

@@ -225,15 +225,19 @@ int Layouts::number(const Type& type) {
 }
 
 ReshardPrice& Layouts::known(int type, SpecId from, SpecId to) {
-  std::vector<std::vector<ReshardPrice>>& rows = known_[type];
-  if (rows.size() <= static_cast<size_t>(from)) rows.resize(specs_.size());
-  std::vector<ReshardPrice>& row = rows[from];
-  if (row.size() <= static_cast<size_t>(to)) {
+  Known& of = known_[type];
+  if (of.place.size() < specs_.size()) of.place.resize(specs_.size(), -1);
+  for (SpecId spec : {from, to})
+    if (of.place[spec] < 0) of.place[spec] = of.count++;
+  const auto a = static_cast<size_t>(of.place[from]), b = static_cast<size_t>(of.place[to]);
+  if (of.prices.size() <= a) of.prices.resize(of.count);
+  std::vector<ReshardPrice>& row = of.prices[a];
+  if (row.size() <= b) {
     ReshardPrice unknown;
     unknown.seconds = std::numeric_limits<double>::quiet_NaN();
-    row.resize(specs_.size(), unknown);
+    row.resize(of.count, unknown);
   }
-  return row[to];
+  return row[b];
 }
 
 ReshardPrice Layouts::price(SpecId from, SpecId to, const Type& type) {
@@ -242,6 +246,27 @@ ReshardPrice Layouts::price(SpecId from, SpecId to, const Type& type) {
   ReshardPrice& price = known(t, from, to);
   if (std::isnan(price.seconds)) price = search(pricer(t), from, to, type);
   return price;
+}
+
+void Layouts::prepare(const std::vector<Reshard>& reshards, int threads) {
+  if (!reshard_options(*mesh_, choice_.parts).whole_axes) return;
+  // Others are searched one by one, when they are asked for.
+  const auto is_even = [](const ShardingSpec& spec, const Shape& shape) {
+    bool divides = spec.mesh && spec.dims.size() == shape.size();
+    for (size_t d = 0; divides && d < shape.size(); ++d)
+      divides = shape[d] % total_size(spec.dims[d].axes) == 0;
+    return divides;
+  };
+  std::vector<int> types;
+  for (const Reshard& reshard : reshards) types.push_back(number(*reshard.type));
+  run_parallel(kPricers, threads, [&](int p) {
+    for (size_t i = 0; i < reshards.size(); ++i) {
+      const Reshard& each = reshards[i];
+      const Shape& shape = each.type->shape;
+      if (pricer_of_[types[i]] == p && is_even(*each.from, shape) && is_even(*each.to, shape))
+        pricers_[p].resharder.price(*each.from, *each.to, shape, each.type->dtype);
+    }
+  });
 }
 
 ReshardPlan Layouts::plan(SpecId from, SpecId to, const Type& type) {

@@ -63,6 +63,13 @@ class Layouts {
   // dimensions that take part, whatever their order; divisibility; bytes).
   ReshardPrice price(SpecId from, SpecId to, const Type& type);
   double seconds(SpecId from, SpecId to, const Type& type) { return price(from, to, type).seconds; }
+  // Searches on several threads what many reshards by whole axes share, so that `price` is quick
+  // for them.
+  struct Reshard {
+    const ShardingSpec *from, *to;
+    const Type* type;
+  };
+  void prepare(const std::vector<Reshard>& reshards, int threads);
   // From each of a list to each of another, row by row.
   struct TableRequest {
     const std::vector<SpecId>* from;
@@ -98,9 +105,15 @@ class Layouts {
   std::unordered_map<std::string, SpecId> ids_;
   std::unordered_map<std::string, std::vector<SpecId>> candidates_;
   std::unordered_map<std::string, int> types_;
-  std::vector<int> pricer_of_;                                 // by type
-  std::unordered_map<int64_t, int> pricer_of_size_;            // by bytes
-  std::vector<std::vector<std::vector<ReshardPrice>>> known_;  // by type, from, to
+  std::vector<int> pricer_of_;                       // by type
+  std::unordered_map<int64_t, int> pricer_of_size_;  // by bytes
+  // What is known of a type: layouts are numbered as they are asked for, since few of all are.
+  struct Known {
+    std::vector<int> place;                         // by spec; -1: not asked for yet
+    int count = 0;                                  // of those that were
+    std::vector<std::vector<ReshardPrice>> prices;  // by place of one, then of the other
+  };
+  std::vector<Known> known_;  // by type
   std::string key_;
 };
 

@@ -13,6 +13,8 @@ namespace {
 
 // Seconds that a solve has in any case, or there would be no plan.
 constexpr double kLeast = 0.25;
+// Of the first stage, if that is all.
+constexpr double kIfBound = 0.4;
 // Rounds for more rows beyond the cap.
 constexpr int kMostLate = 3;
 
@@ -196,12 +198,15 @@ solver::Solution LazySolver::solve_once(const solver::Problem& problem,
     how.time_limit = left;
     how.seed = options_.seed;
     how.effort = effort;
+    const bool stops_early = stops_if_bound_ && !times_.empty();
     // More is spent only on what fits at all times: otherwise more rows come first.
     how.go_on = [&](const std::vector<int>& choice) {
+      if (stops_early) return false;
       return choice.empty() ? insists_ : fits(choice, limit);
     };
-    how.first_effort = solver::default_effort(first_stage_);
-    how.gap = options_.gap;
+    how.first_effort = solver::default_effort(stops_early ? kIfBound * first_stage_ : first_stage_);
+    how.gap = stop_gap_.value_or(options_.gap);
+    if (stop_gap_) how.enough = 0;
     how.threads = options_.threads;
     how.workers = workers_;
     how.stop = options_.stop;

@@ -41,10 +41,14 @@ class LazySolver {
   void look_at(const std::vector<int>& times) { times_ = times; }
   // If the first search finds nothing, no other is tried.
   void give_up_early() { tried_smallest_ = true; }
+  // If memory binds, a part of the first stage is all.
+  void stop_if_bound() { stops_if_bound_ = true; }
   // The bound first, with what its rounding finds, and no search beside it: half of the work.
   void work_alone() { workers_ = 1; }
   // What a first stage may take, in seconds of two present-day cores.
   void begin_with(double seconds) { first_stage_ = seconds; }
+  // Ends as soon as the gap is this small.
+  void stop_within(double gap) { stop_gap_ = gap; }
   // Among these choices and those of `known` alone: the bound is then one for them.
   void look_among(KeptChoices kept) { kept_ = std::move(kept); }
 
@@ -72,8 +76,10 @@ class LazySolver {
   const TableWeights* weights_;
   std::vector<int> times_;
   bool tried_smallest_ = false;
+  bool stops_if_bound_ = false;
   int workers_ = 2;
   double first_stage_ = kFirstStage;
+  std::optional<double> stop_gap_;
   bool insists_ = false;  // all of the effort goes into finding anything
   std::optional<KeptChoices> kept_;
 };

@@ -104,7 +104,7 @@ void take_plan(MeshCandidate& candidate, const Plan& plan) {
 
 void update_gap(Plan& plan) {
   PlanBound& bound = plan.bound;
-  const double seconds = plan.totals.seconds;
+  const double seconds = bounded_value(plan);
   constexpr double kRounding = 1e-9;
   bound.proven = bound.lower_bound >= seconds * (1 - kRounding);
   bound.lower_bound = std::min(bound.lower_bound, seconds);
@@ -129,7 +129,7 @@ void share_between_limits(std::vector<MeshCandidate>& candidates) {
     for (size_t j = 0; j < order.size(); ++j) {
       const std::optional<Plan>& other = order[j]->result.plan;
       if (j == i || !is_same_mesh(j) || !other || other->memory.peak > *order[i]->limit) continue;
-      if (plan && plan->totals.step_seconds <= other->totals.step_seconds) continue;
+      if (plan && objective_value(*plan) <= objective_value(*other)) continue;
       take_plan(*order[i], *other);
       update_gap(*plan);
     }
@@ -154,7 +154,7 @@ std::vector<int> fastest_by_limit(const std::vector<MeshCandidate>& candidates,
     for (size_t i = 0; i < candidates.size(); ++i) {
       const auto& plan = candidates[i].result.plan;
       if (!plan || plan->memory.peak > limit) continue;
-      if (best < 0 || plan->totals.step_seconds < candidates[best].result.plan->totals.step_seconds)
+      if (best < 0 || objective_value(*plan) < objective_value(*candidates[best].result.plan))
         best = static_cast<int>(i);
     }
     fastest.push_back(best);

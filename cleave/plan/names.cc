@@ -21,6 +21,8 @@ class Namer {
   Namer(const Graph& graph, Names& names) : graph_(graph), names_(names) {
     names_.values.resize(graph.num_values());
     names_.nodes.resize(graph.num_nodes());
+    names_.value_of.reserve(graph.num_values());
+    names_.node_of.reserve(graph.num_nodes());
   }
 
   void region(RegionId id, const std::string& prefix) {

@@ -134,6 +134,7 @@ Plan plan_of(const Json& json) {
   plan.mesh = std::make_shared<const Mesh>(parse_mesh(json.at("mesh").get<std::string>()));
   if (json.contains("sub_axes")) plan.parts = parts_from(json["sub_axes"], *plan.mesh);
   plan.machine = json.at("machine");
+  plan.objective = objective_from_name(json.value("objective", std::string("step")));
   plan.trips = json.value("trips", int64_t{1});
   plan.totals = totals_from(json.at("totals"));
   const Json& bound = json.at("bound");
@@ -261,11 +262,36 @@ std::string to_string(const PlanBound& bound, const std::string& least) {
                      bound.proven ? ", optimal" : "", bound.cut ? ", cut short" : "");
 }
 
+double PlanTotals::received_bytes() const {
+  double bytes = 0;
+  for (const CollectiveTotal& total : collectives) bytes += total.bytes;
+  return bytes;
+}
+
+double bounded_value(const Plan& plan) {
+  return plan.objective == Objective::Bytes ? plan.totals.received_bytes() : plan.totals.seconds;
+}
+
+double objective_value(const Plan& plan) {
+  return plan.objective == Objective::Step ? plan.totals.step_seconds : bounded_value(plan);
+}
+
 std::string step_text(const Plan& plan, int decimals) {
   const PlanTotals& totals = plan.totals;
   const PlanBound& bound = plan.bound;
   const auto text = [&](double seconds) { return seconds_text(seconds, decimals); };
-  if (totals.step_seconds == totals.seconds)
+  if (plan.objective == Objective::Bytes)
+    return fmt::format("{}, {} received by a device{}", text(totals.step_seconds),
+                       bytes_text(totals.received_bytes(), BytesStyle::Log),
+                       to_string(bound, bytes_text(bound.lower_bound, BytesStyle::Log)));
+  if (plan.objective == Objective::Sum)
+    return fmt::format("{}, {} without overlap{}", text(totals.step_seconds), text(totals.seconds),
+                       to_string(bound, text(bound.lower_bound)));
+  // Where collectives can be hidden, another plan may hide some, so that the bound of the sum is
+  // none of the step, even if this plan hides nothing.
+  constexpr double kRounding = 1e-6;
+  const bool is_of_step = !bound.exists || bound.step_gap <= bound.gap + kRounding;
+  if (totals.step_seconds == totals.seconds && is_of_step)
     return text(totals.seconds) + to_string(bound, text(bound.lower_bound));
   const char* alike = bound.alike ? " with layers alike" : "";
   const std::string least = bound.exists
@@ -325,6 +351,7 @@ std::string to_json(const Plan& plan, int indent) {
                {"ops", Json::object()},
                {"notes", plan.notes}};
   if (plan.figures) json["figures"] = figures_json(*plan.figures);
+  if (plan.objective != Objective::Step) json["objective"] = name(plan.objective);
   if (plan.trips != 1) json["trips"] = plan.trips;
   if (!plan.parts.empty()) json["sub_axes"] = json_of(plan.parts, *plan.mesh);
   // Looking a key up in an ordered object is linear, so entries are appended.
@@ -385,6 +412,7 @@ std::vector<std::string> diff(const Plan& before, const Plan& after) {
   field("module", before.fingerprint, after.fingerprint);
   field("mesh", to_string(*before.mesh), to_string(*after.mesh));
   field("machine", before.machine, after.machine);
+  field("objective", name(before.objective), name(after.objective));
   auto limit = [](const Plan& plan) {
     return plan.memory.limit ? limit_text(*plan.memory.limit, plan.memory.share, BytesStyle::Limit)
                              : std::string("none");

@@ -15,6 +15,17 @@ enum class BytesStyle : uint8_t;  // units.h
 
 namespace cleave::plan {
 
+// What a plan is the best for, within the memory:
+//
+//   Step    the shortest step, with collectives beside computation if the machine's executor
+//           overlaps them
+//   Sum     the least sum of all kernels and collectives, as if nothing overlapped
+//   Bytes   the fewest bytes that a device receives in a step; of plans that receive the same, the
+//           one with the least sum
+enum class Objective : uint8_t { Step, Sum, Bytes };
+std::string_view name(Objective objective);                 // "step", "sum", "bytes"
+Objective objective_from_name(std::string_view objective);  // throws UserError that lists them
+
 // The chosen layout of every value and the chosen way to run every op, what they cost, and what
 // bound proves it: plain data, and a file. Values and ops go by names that survive printing and
 // reading a module again (see names.h): an argument by its name in the text, an op by its kind and
@@ -74,7 +85,8 @@ struct CollectiveTotal {
 };
 
 struct PlanTotals {
-  double seconds = 0;  // compute and all collectives, one after the other
+  double received_bytes() const;  // by one device in a step
+  double seconds = 0;             // compute and all collectives, one after the other
   double compute_seconds = 0;
   std::vector<CollectiveTotal> collectives;  // dearest first
   // Of the schedule (analyze/schedule.h), in which collectives run beside computation if the
@@ -88,8 +100,8 @@ struct PlanTotals {
   bool operator==(const PlanTotals&) const = default;
 };
 
-// How the solve went. Times are seconds of the planned step if nothing overlaps (the additive
-// model), but for the last two.
+// How the solve went. `lower_bound` and `gap` are of the planned step if nothing overlaps (the
+// additive model), in seconds; under Objective::Bytes, of the bytes that a device receives.
 struct PlanBound {
   std::string solver;      // "cleave", "mip", "heuristic", "propagation"
   bool exists = true;      // false: layouts were given, nothing was searched, and no bound is known
@@ -157,7 +169,8 @@ struct Plan {
   // By axis the parts that layouts and reshards may use, major to minor; empty: whole axes alone.
   std::vector<AxisList> parts = {};
   std::string machine;  // name of the profile, or the path of its file
-  int64_t trips = 1;    // assumed of loops whose number of trips is not known
+  Objective objective = Objective::Step;
+  int64_t trips = 1;  // assumed of loops whose number of trips is not known
   PlanTotals totals;
   PlanBound bound;
   PlanMemory memory;
@@ -171,11 +184,21 @@ struct Plan {
   const PlannedOp* find_op(std::string_view name) const;
 };
 
-// How long a step takes, with its bound, in words. If collectives overlap, what is exposed of them,
-// and the additive model with its own bound:
+// What the plan is compared by (objective.h): seconds of the step, or of the sum, or bytes.
+double objective_value(const Plan& plan);
+// What a bound of the solve bounds: seconds of the sum, or bytes.
+double bounded_value(const Plan& plan);
+
+// How long a step takes, with its bound, in words. If the machine runs nothing side by side, the
+// step is the sum of its parts, and so is the bound:
+//   13.20 ms, at least 13.20 ms (gap 0.000%, optimal)
+// If collectives overlap, what is exposed of them, and how good the sum is that chose the plan:
 //   12.40 ms, at least 11.90 ms (gap 4.032%)
 //     10.10 ms compute, 3.00 ms communication of which 2.30 ms exposed
-//     without overlap 13.20 ms, at least 13.20 ms (gap 0.000%, optimal)
+//     without overlap 13.20 ms; the additive model of its schedule has a gap of 0.000%
+// Of plans with another objective, that has the bound:
+//   12.40 ms, 13.20 ms without overlap, at least 13.20 ms (gap 0.000%, optimal)
+//   12.40 ms, 3.2 MiB received by a device, at least 3.2 MiB (gap 0.000%, optimal)
 std::string step_text(const Plan& plan, int decimals = 2);
 
 // As JSON and back: every number and every name survive. Throws UserError that names the field.

@@ -7,6 +7,10 @@
 #include <memory>
 #include <set>
 
+#include "cleave/analyze/kernels.h"
+#include "cleave/analyze/program_cost.h"
+#include "cleave/analyze/schedule.h"
+#include "cleave/analyze/xla_cpu_memory.h"
 #include "cleave/core/error.h"
 #include "cleave/core/parallel.h"
 #include "cleave/core/units.h"
@@ -15,9 +19,12 @@
 #include "cleave/plan/bound_plan.h"
 #include "cleave/plan/choice_schedule.h"
 #include "cleave/plan/extract.h"
+#include "cleave/plan/first_choices.h"
 #include "cleave/plan/lazy_solver.h"
+#include "cleave/plan/objective.h"
 #include "cleave/plan/schedule_rounds.h"
 #include "cleave/plan/tables.h"
+#include "cleave/spmd/single_program.h"
 
 namespace cleave::plan {
 namespace {
@@ -25,6 +32,11 @@ namespace {
 // Of the weight of branches, to each that is not taken to be the dearest: so little that it does
 // not sway the others, and enough that all of them are planned well.
 constexpr double kShare = 1e-3;
+
+// How much of its time counts in a plan for few bytes that does not ask for time.
+constexpr double kTies = 1e-6;
+// Seconds of two present-day cores, for a first look at the least sum if it is not the end.
+constexpr double kFirstEffort = 0.05;
 
 // Up to this many decisions, every layer for itself costs next to nothing.
 constexpr size_t kApartAnyway = 2000;
@@ -35,11 +47,12 @@ class Planning {
            const std::vector<AxisList>& parts)
       : module_(module),
         options_(options),
-        layouts_(options.mesh, *options.profile, {options.every_layout, parts}),
+        layouts_(options.mesh, profile_for(*options.profile, options.objective),
+                 {options.every_layout, parts}),
         book_(module.flat, layouts_),
         formulation_(module.flat, module.names, layouts_, book_,
                      {module.entry, options.pins, options.ignored, options.threads, options.trips,
-                      options.even_borders}) {
+                      options.borders}) {
     stats().ops = formulation_.ops.size();
     stats().different_ops = book_.size();
     stats().decisions = formulation_.decisions.size();
@@ -65,12 +78,11 @@ class Planning {
     else
       solve_with_branches();
     if (solution_.feasible) {
-      schedules_.emplace(module_.flat, module_.entry, formulation_, layouts_, options_.trips);
-      best_ = {choice_, schedules_->lay_out(choice_), solution_.gap(), true};
-      if (shortens() && best_.schedule.communication() > 0) {
-        ScheduleRounds rounds(formulation_, *tables_, *schedules_, options_, clock_, stats());
-        stream_bound_ = rounds.shorten(best_, times_, rounding_slack());
-      }
+      if (!schedules_)
+        schedules_.emplace(module_.flat, module_.entry, formulation_, layouts_, options_.trips);
+      best_ = {choice_, schedules_->lay_out(choice_, options_.threads), solution_.gap(), true};
+      if (rounds_ && best_.schedule.communication() > 0)
+        stream_bound_ = rounds_->shorten(best_, times_, rounding_slack());
       result_.plan = plan();
     } else {
       say_why_not();
@@ -152,11 +164,19 @@ class Planning {
       return by_class;
     };
     std::vector<int> choice, times;
-    if (const std::optional<int64_t> first = rung()) {
+    if (options_.objective == Objective::Bytes) {
+      if (known.within_limit.empty() && !leaves_ties_open())
+        known.within_limit = choose_by_time_and_bytes();
+    } else if (const std::optional<int64_t> first = rung()) {
       const PlannerOptions brief = briefly();
       LazySolver low(*tables_, brief, clock_, stats());
       low.give_up_early();
-      if (shortens()) low.work_alone();
+      if (shortens()) {
+        // The least sum is only where searches for a short schedule begin.
+        low.work_alone();
+        low.begin_with(kFirstEffort);
+        low.stop_if_bound();
+      }
       solver::Solution found = low.run(first, start(known.within_rung), choice);
       times = low.times();
       if (found.feasible) {
@@ -169,9 +189,13 @@ class Planning {
       }
     }
     const PlannerOptions how = apart_follows ? briefly() : options_;
-    LazySolver solver(*tables_, how, clock_, stats());
+    const TableWeights open = leaves_ties_open() ? time_counts(kTies) : TableWeights{};
+    LazySolver solver(*tables_, how, clock_, stats(), leaves_ties_open() ? &open : nullptr);
     solver.look_at(times);
-    if (shortens() && times.empty()) solver.work_alone();
+    if (shortens()) {
+      solver.begin_with(kFirstEffort);
+      if (times.empty()) solver.work_alone();
+    }
     solution_ = solver.run(options_.memory, start(known.within_limit), choice);
     times_ = solver.times();
     if (!solution_.feasible) return;
@@ -179,18 +203,68 @@ class Planning {
     known.within_limit = std::move(choice);
   }
 
+  // Plans for few bytes with odd seeds do not even ask for time: of layouts that receive the same,
+  // simple ones are taken. Compilers may hold less memory for them.
+  bool leaves_ties_open() const {
+    return options_.objective == Objective::Bytes && options_.seed % 2 == 1;
+  }
+
+  // What the device itself does counts so many times.
+  TableWeights time_counts(double times) const {
+    return tables_->weigh(
+        std::vector<ReshardWeights>(formulation_.demands.size(), {1, times - 1, 0, 0}),
+        std::vector<double>(formulation_.ops.size(), times));
+  }
+
+  // Few bytes alone leave much open: where something is computed twice, and what is made whole on
+  // the way. And the best plans within different limits have little in common: some leave all of an
+  // axis to copies. The search for few bytes therefore begins with the best of several choices:
+  // with all axes and with all but one, each with links of 100 GB/s and then of 1 GB/s.
+  std::vector<int> choose_by_time_and_bytes() {
+    const auto axes = static_cast<int>(options_.mesh->axes.size());
+    std::vector<int> best;
+    for (int without = -1; without < (axes > 1 ? axes : 0); ++without) {
+      std::vector<int> known;
+      for (const double more : {1e4, 1e2}) {
+        const TableWeights weights = time_counts(more);
+        const PlannerOptions brief = briefly();
+        LazySolver solver(*tables_, brief, clock_, stats(), &weights);
+        if (without >= 0) {
+          solver.give_up_early();
+          solver.look_among(choices_without(without, formulation_, layouts_, tables_->classes()));
+        }
+        std::vector<int> choice;
+        if (!solver.run(options_.memory, known, choice).feasible) break;
+        known = tables_->by_class(choice);
+        if (best.empty() || tables_->seconds(choice) < tables_->seconds(best)) best = choice;
+      }
+    }
+    return best;
+  }
+
   void solve() {
     is_alike_ = tables_->classes().count < static_cast<int>(formulation_.decisions.size());
     const bool apart = goes_apart() && is_alike_;
     Known known;
     // The integer program has no use for a first solution.
-    if (!apart || options_.solver != PlanSolver::Mip) solve_tables(apart, known);
-    if (!apart) return;
+    if (!apart) return solve_and_bound(known);
+    if (options_.solver != PlanSolver::Mip) solve_tables(true, known);
     // Layers apart begin with what is best for all alike, which is found at once.
     make_tables(every_decision_apart(formulation_), [&] { return is_late(); });
     if (is_cut_) return;
     is_alike_ = false;
-    solve_tables(false, known);
+    solve_and_bound(known);
+  }
+
+  // Solves that bound schedules do not wait for the choice with the least sum.
+  void solve_and_bound(Known& known) {
+    run_parallel(2, options_.threads, [&](int task) {
+      if (task == 0) return solve_tables(false, known);
+      if (!shortens()) return;
+      schedules_.emplace(module_.flat, module_.entry, formulation_, layouts_, options_.trips);
+      rounds_.emplace(formulation_, *tables_, *schedules_, options_, clock_, stats());
+      rounds_->bound_early();
+    });
   }
 
   // What a step takes is not a sum if it branches. Each solve counts the branches with weights,
@@ -250,7 +324,7 @@ class Planning {
 
   // Whether plans are chosen by their schedules.
   bool shortens() const {
-    return options_.overlap && options_.profile->executor.overlaps &&
+    return options_.objective == Objective::Step && options_.profile->executor.overlaps &&
            options_.solver == PlanSolver::Cleave && formulation_.groups.empty();
   }
 
@@ -269,6 +343,7 @@ class Planning {
     plan.entry = module_.entry;
     plan.fingerprint = module_.fingerprint;
     plan.machine = options_.machine.empty() ? options_.profile->name : options_.machine;
+    plan.objective = options_.objective;
     plan.bound.solver = options_.solver == PlanSolver::Mip ? "mip" : "cleave";
     plan.trips = options_.trips;
     const double slack = rounding_slack();
@@ -290,8 +365,53 @@ class Planning {
     for (int version : formulation_.argument_versions)
       plan.memory.arguments +=
           layouts_.bytes(formulation_.spec(version, best_.choice), formulation_.type(version));
-    add_schedule(plan);
+    if (plan.objective == Objective::Bytes)
+      add_times(plan);
+    else
+      add_schedule(plan);
+    if (is_xla_cpu(options_.profile->executor)) plan.memory.peak = compiled_bytes(plan);
     return plan;
+  }
+
+  // What XLA's compiler for CPUs lays out for the plan.
+  int64_t compiled_bytes(const Plan& plan) const {
+    return analyze::xla_cpu_memory(single_program(program_of(plan))).total();
+  }
+
+  Program program_of(const Plan& plan) const {
+    // Annotations may have been added to the module since it was named.
+    Plan of_this = plan;
+    of_this.fingerprint = fingerprint(module_.flat, module_.entry);
+    return partition_planned(bind(of_this, module_.flat), *options_.profile);
+  }
+
+  // Of a plan by bytes: what its program takes on the machine itself, and the bound as bytes. What
+  // a step takes at most counts for so little that it is subtracted from the bound.
+  void add_times(Plan& plan) const {
+    PlanTotals& totals = plan.totals;
+    PlanBound& bound = plan.bound;
+    const double of_time = tables_->most_compute() * kBytesOfSecond;
+    const double bytes = totals.received_bytes();
+    bound.lower_bound = std::clamp(bound.lower_bound * kBytesOfSecond - of_time, 0.0, bytes);
+    const double unit = 1;  // of a byte
+    bound.proven = bound.proven || bytes - bound.lower_bound < unit;
+    if (bound.proven) bound.lower_bound = bytes;
+    bound.gap = bound.proven ? 0 : 1 - bound.lower_bound / bytes;
+    const Program program = program_of(plan);
+    const analyze::ProgramCost cost = analyze::program_cost(program, *options_.profile, plan.trips);
+    const analyze::Schedule laid = analyze::schedule(program, cost, *options_.profile, plan.trips);
+    totals.seconds = cost.seconds;
+    totals.compute_seconds = cost.seconds - cost.transfer_seconds;
+    totals.collectives.clear();
+    for (const analyze::CollectiveCostSum& sum : cost.transfers)
+      totals.collectives.push_back({sum.kind, sum.axes, sum.executions, sum.bytes, sum.seconds});
+    totals.step_seconds = options_.profile->executor.overlaps ? laid.seconds : cost.seconds;
+    totals.communication_seconds = laid.communication();
+    totals.exposed_seconds = laid.exposed;
+    totals.slowed_seconds = laid.slowed;
+    bound.step_bound = std::min(tables_->least_compute(), totals.step_seconds);
+    bound.step_gap = 1 - bound.step_bound / std::max(1e-30, totals.step_seconds);
+    bound.model_gap = bound.gap;
   }
 
   // What the schedule says. If nothing overlaps, that is what the sum says.
@@ -300,13 +420,8 @@ class Planning {
     PlanBound& bound = plan.bound;
     const bool overlaps = options_.profile->executor.overlaps;
     analyze::StreamSchedule own = best_.schedule;
-    if (overlaps && !schedules_->is_exact()) {
-      // Annotations may have been added to the module since it was named.
-      Plan of_this = plan;
-      of_this.fingerprint = fingerprint(module_.flat, module_.entry);
-      const Program program = partition_planned(bind(of_this, module_.flat), *options_.profile);
-      own = analyze::schedule(program, *options_.profile, plan.trips);
-    }
+    if (overlaps && !schedules_->is_exact())
+      own = analyze::schedule(program_of(plan), *options_.profile, plan.trips);
     totals.step_seconds = overlaps ? own.seconds : totals.seconds;
     totals.communication_seconds = own.communication();
     totals.exposed_seconds = own.exposed;
@@ -354,6 +469,7 @@ class Planning {
   std::unique_ptr<Tables> tables_;
   solver::Solution solution_;
   std::optional<ChoiceSchedules> schedules_;
+  std::optional<ScheduleRounds> rounds_;  // if plans are chosen by their schedules
   ScheduledChoice best_;
   std::vector<int> times_;   // at which the first solution's memory was looked at
   double stream_bound_ = 0;  // seconds that every schedule takes at least
@@ -365,8 +481,7 @@ class Planning {
 
 // The cheaper of two plannings of the same module, with a bound for both.
 PlannerResult cheaper(PlannerResult a, PlannerResult b) {
-  if (!a.plan || (b.plan && b.plan->totals.step_seconds < a.plan->totals.step_seconds))
-    std::swap(a, b);
+  if (!a.plan || (b.plan && objective_value(*b.plan) < objective_value(*a.plan))) std::swap(a, b);
   for (double PlannerStats::*time : {&PlannerStats::formulate_seconds, &PlannerStats::table_seconds,
                                      &PlannerStats::solve_seconds, &PlannerStats::total_seconds})
     a.stats.*time += b.stats.*time;
@@ -383,7 +498,7 @@ PlannerResult cheaper(PlannerResult a, PlannerResult b) {
   bound.proven = bound.proven && b.plan->bound.proven;
   bound.cut = bound.cut || b.plan->bound.cut;
   bound.alike = bound.alike || b.plan->bound.alike;
-  if (!bound.proven) bound.gap = 1 - bound.lower_bound / std::max(1e-30, a.plan->totals.seconds);
+  if (!bound.proven) bound.gap = 1 - bound.lower_bound / std::max(1e-30, bounded_value(*a.plan));
   bound.step_bound = std::min(bound.step_bound, b.plan->bound.step_bound);
   bound.step_gap = 1 - bound.step_bound / std::max(1e-30, a.plan->totals.step_seconds);
   return a;
@@ -392,24 +507,63 @@ PlannerResult cheaper(PlannerResult a, PlannerResult b) {
 }  // namespace
 
 PlannedModule prepare(const Graph& graph, const std::string& entry, const MachineProfile& profile) {
-  PlannedModule module{graph.name, entry, flatten(graph, entry, profile), {}, {}};
+  PlannedModule module{graph.name, entry, flatten(graph, entry), {}, {}};
+  // Neither names nor the fingerprint see marks.
+  std::vector<analyze::KernelUse> kernels;
   run_parallel(2, 2, [&](int task) {
-    if (task == 0)
+    if (task == 0) {
+      kernels = analyze::find_kernels(module.flat, entry, profile);
+    } else {
       module.names = name_everything(module.flat, entry);
-    else
       module.fingerprint = fingerprint(module.flat, entry);
+    }
   });
+  analyze::set_kernel_uses(module.flat, entry, kernels);
   return module;
 }
 
-PlannerResult make_plan(const PlannedModule& module, const PlannerOptions& options) {
-  internal_check(options.mesh && options.profile, "make_plan without a mesh or a machine");
+namespace {
+
+PlannerResult plan_by_rows(const PlannedModule& module, const PlannerOptions& options) {
   PlannerResult whole = Planning(module, options, {}).run();
   if (!options.sub_axes) return whole;
   const std::vector<AxisList> parts = axis_parts(module.flat, *options.mesh);
   if (parts.empty()) return whole;
   // Reshards by parts are those of a quicker search, so that whole axes alone may still be better.
   return cheaper(std::move(whole), Planning(module, options, parts).run());
+}
+
+}  // namespace
+
+PlannerResult make_plan(const PlannedModule& module, const PlannerOptions& options) {
+  internal_check(options.mesh && options.profile, "make_plan without a mesh or a machine");
+  PlannerResult result = plan_by_rows(module, options);
+  if (!options.memory || !is_xla_cpu(options.profile->executor)) return result;
+  // The rows of memory are simpler than what the compiler lays out: if that is more than there is,
+  // they get less, as much less as it is more.
+  constexpr int kTries = 4;
+  PlannerOptions tighter = options;
+  for (int i = 0; i < kTries && result.plan && result.plan->memory.peak > *options.memory; ++i) {
+    const double share =
+        static_cast<double>(*options.memory) / static_cast<double>(result.plan->memory.peak);
+    tighter.memory = static_cast<int64_t>(0.98 * share * static_cast<double>(*tighter.memory));
+    const int64_t held = result.plan->memory.peak;
+    result = plan_by_rows(module, tighter);
+    if (result.plan) {
+      result.plan->memory.limit = options.memory;
+      continue;
+    }
+    result.reason = fmt::format("no plan was found that fits {}; the last one holds {}",
+                                bytes_text(*options.memory, BytesStyle::Limit),
+                                bytes_text(held, BytesStyle::Limit));
+  }
+  if (result.plan && result.plan->memory.peak > *options.memory) {
+    result.reason = fmt::format("no plan was found that fits {}; the last one holds {}",
+                                bytes_text(*options.memory, BytesStyle::Limit),
+                                bytes_text(result.plan->memory.peak, BytesStyle::Limit));
+    result.plan.reset();
+  }
+  return result;
 }
 
 PlannerResult make_plan(const Graph& graph, const PlannerOptions& options) {

@@ -32,10 +32,8 @@ struct PlannerOptions {
   bool sub_axes = false;
   bool apart = false;  // every layer for itself, instead of one choice for all that look alike
   int64_t trips = 1;   // of loops whose number of trips is not known
-  // Arguments and results only in layouts that divide their dimensions: JAX takes no others.
-  bool even_borders = false;
-  // The shortest schedule, if the machine's executor overlaps; false: the least sum of all costs.
-  bool overlap = true;
+  Borders borders = Borders::Any;
+  Objective objective = Objective::Step;  // what the plan is the best for
   PlanSolver solver = PlanSolver::Cleave;
   // A cap on the planning, in seconds. What has to be done for any plan at all (strategies, prices,
   // one look at layers that are alike) is done in any case; everything else ends at the cap with

@@ -16,6 +16,9 @@ using analyze::StreamSchedule;
 
 namespace {
 
+// A choice that is better by less than this, under the sum of the plan, is not looked at.
+constexpr double kNear = 0.005;
+
 double busy(const StreamSchedule& laid, Stream stream) {
   return laid.busy[static_cast<size_t>(stream)];
 }
@@ -91,18 +94,26 @@ void ScheduleRounds::keep_choices(const std::vector<Line>& lines, const Schedule
 }
 
 void ScheduleRounds::run(Solve& solve, std::optional<int64_t> limit, bool everything) const {
-  constexpr double kEffort = 0.05, kMost = 0.1;  // seconds of two present-day cores
+  constexpr double kEffort = 0.05, kMost = 0.1, kTight = 0.02;  // seconds of two present-day cores
+  // Over all choices, the gap that is asked for: so small that no choice is better by kNear, or for
+  // bounds of schedules, which are far below in any case.
+  constexpr double kSure = 0.8, kRough = 0.01;
   PlannerOptions how = options_;
-  how.effort = solver::default_effort(everything ? kMost : kEffort);
+  // If memory binds, gaps are seldom closed: what little effort finds is good enough to look at.
+  const double first = limit && !times_.empty() && !everything ? kTight : kEffort;
+  how.effort = solver::default_effort(everything ? kMost : first);
   if (options_.effort) how.effort = std::min(how.effort, options_.effort);
   how.threads = 1;
   if (options_.trace) how.trace = [&](const std::string& text) { solve.said.push_back(text); };
   LazySolver solver(tables_, how, clock_, solve.stats, &solve.weights);
   if (limit) solver.look_at(times_);
   solver.work_alone();
-  solver.begin_with(kEffort);
+  solver.begin_with(first);
   if (!everything) solver.look_among(kept_);
-  solve.solution = solver.run(limit, tables_.by_class(solve.choice), solve.choice);
+  if (everything) solver.stop_within(limit ? kSure * kNear : kRough);
+  const std::vector<int> known =
+      solve.choice.empty() ? std::vector<int>() : tables_.by_class(solve.choice);
+  solve.solution = solver.run(limit, known, solve.choice);
 }
 
 void ScheduleRounds::note(Solve& solve, bool everything) {
@@ -160,9 +171,13 @@ void ScheduleRounds::run_round(std::vector<Line>& lines, int round) {
   }
 }
 
-std::vector<ScheduledChoice> ScheduleRounds::lay_out(const std::vector<std::vector<int>>& choices) {
+// Choices that differ little from `base`.
+std::vector<ScheduledChoice> ScheduleRounds::lay_out(const std::vector<std::vector<int>>& choices,
+                                                     const ScheduledChoice& base) {
   std::vector<ScheduledChoice> laid(choices.size());
   const int count = static_cast<int>(laid.size());
+  std::vector<int64_t> changes;
+  if (options_.memory) changes = tables_.memory_changes(base.choice);
   std::vector<double> known(choices.size(), 0.0);
   for (int i = 0; i < count; ++i)
     if (const auto it = laid_.find(choices[i]); it != laid_.end()) known[i] = it->second;
@@ -171,8 +186,7 @@ std::vector<ScheduledChoice> ScheduleRounds::lay_out(const std::vector<std::vect
     laid[i].is_first = false;
     laid[i].schedule.seconds = known[i];
     if (!options_.memory || known[i] > 0) return;
-    const std::vector<int64_t> memory = tables_.memory(laid[i].choice);
-    if (*std::max_element(memory.begin(), memory.end()) > *options_.memory)
+    if (tables_.peak_beside(laid[i].choice, base.choice, changes) > *options_.memory)
       laid[i].schedule.seconds = std::numeric_limits<double>::infinity();
   });
   run_parallel(count, options_.threads, [&](int i) {
@@ -194,7 +208,7 @@ void ScheduleRounds::merge(ScheduledChoice& best, const ScheduledChoice& other) 
   std::vector<std::vector<int>> choices(parts.size(), own);
   for (size_t p = 0; p < parts.size(); ++p)
     for (int c : parts[p]) choices[p][c] = from[c];
-  const std::vector<ScheduledChoice> laid = lay_out(choices);
+  const std::vector<ScheduledChoice> laid = lay_out(choices, base);
   std::vector<int> all = own;
   int good = 0;
   const auto take = [&](const ScheduledChoice& found) {
@@ -207,9 +221,9 @@ void ScheduleRounds::merge(ScheduledChoice& best, const ScheduledChoice& other) 
     ++good;
     take(laid[p]);
   }
-  if (good > 1) take(lay_out({all}).front());
+  if (good > 1) take(lay_out({all}, base).front());
   if (good == 0) return;
-  best.schedule = schedules_.lay_out(best.choice);
+  best.schedule = schedules_.lay_out(best.choice, options_.threads);
   trace(fmt::format("with {} of {} parts of another: {}", good, parts.size(),
                     analyze::to_string(best.schedule)));
 }
@@ -249,7 +263,7 @@ std::vector<ScheduleRounds::BoundSum> ScheduleRounds::bound_sums(const StreamSch
 
 void ScheduleRounds::settle(ScheduledChoice& best) {
   constexpr int kRounds = 3;
-  constexpr double kNear = 0.003;
+  constexpr double kLittle = 0.003;
   double inside = least_weight(), across = inside;
   std::vector<double> learned(formulation_.demands.size(), 0.0);  // what counts in full in others
   for (int round = 0; round < kRounds && !is_late(); ++round) {
@@ -260,15 +274,18 @@ void ScheduleRounds::settle(ScheduledChoice& best) {
     const double gain = 1 - tables_.seconds(solve.choice, solve.weights) /
                                 tables_.seconds(best.choice, solve.weights);
     note(solve, false);
-    if (!solve.solution.feasible || gain < kNear) return;
-    const ScheduledChoice other{solve.choice, schedules_.lay_out(solve.choice), 0, false};
+    if (!solve.solution.feasible || gain < kLittle) return;
+    const ScheduledChoice other{solve.choice, schedules_.lay_out(solve.choice, options_.threads), 0,
+                                false};
     trace(fmt::format("what is hidden now, {:.2f}% better: {}", 100 * gain,
                       analyze::to_string(other.schedule)));
     const std::vector<double> shares = schedules_.critical_shares(other.schedule);
     for (size_t d = 0; d < shares.size(); ++d) learned[d] = std::max(learned[d], shares[d]);
     inside = next_weight(inside, other.schedule, Stream::Inside);
     across = next_weight(across, other.schedule, Stream::Across);
+    const double before = best.schedule.seconds;
     merge(best, other);
+    if (best.schedule.seconds >= before) return;
   }
 }
 
@@ -287,7 +304,6 @@ TableWeights ScheduleRounds::own_sum(const ScheduledChoice& best,
 
 void ScheduleRounds::hold(ScheduledChoice& best) {
   constexpr int kRounds = 8;
-  constexpr double kNear = 0.005;
   std::vector<double> hides(formulation_.demands.size(), 1.0);
   for (int round = 0; round < kRounds && !is_late(); ++round) {
     Solve solve{best.choice, own_sum(best, hides)};
@@ -299,7 +315,8 @@ void ScheduleRounds::hold(ScheduledChoice& best) {
     const double better = gain();
     note(solve, everything);
     if (!solve.solution.feasible || (everything && better < kNear)) return;
-    const ScheduledChoice other{solve.choice, schedules_.lay_out(solve.choice), 0, false};
+    const ScheduledChoice other{solve.choice, schedules_.lay_out(solve.choice, options_.threads), 0,
+                                false};
     trace(fmt::format("as the best counts, {:.2f}% better: {}", 100 * better,
                       analyze::to_string(other.schedule)));
     const std::vector<double> shares = schedules_.critical_shares(other.schedule);
@@ -309,12 +326,21 @@ void ScheduleRounds::hold(ScheduledChoice& best) {
   }
 }
 
+void ScheduleRounds::bound_early() {
+  const BoundSum sum = work_of_streams();
+  early_ = Solve{{}, tables_.weigh(sum.by_demand, sum.by_op)};
+  run(*early_, std::nullopt, true);
+}
+
 double ScheduleRounds::finish(ScheduledChoice& best, double slack) {
   if (is_late()) return 0;
   const std::vector<BoundSum> sums = bound_sums(best.schedule);
   std::vector<Solve> solves;
   for (const BoundSum& sum : sums)
-    solves.push_back({best.choice, tables_.weigh(sum.by_demand, sum.by_op)});
+    if (&sum == &sums.front() && early_)
+      solves.push_back(std::move(*early_));
+    else
+      solves.push_back({best.choice, tables_.weigh(sum.by_demand, sum.by_op)});
   // Solves without a limit ask for no layouts, so that schedules may be laid out meanwhile.
   run_parallel(2, options_.threads, [&](int task) {
     if (task == 0) {
@@ -323,8 +349,7 @@ double ScheduleRounds::finish(ScheduledChoice& best, double slack) {
       return;
     }
     for (Solve& solve : solves) {  // a bound for all memory is one for less
-      if (are_few_) run(solve, std::nullopt, false);
-      run(solve, std::nullopt, true);
+      if (!early_ || &solve != &solves.front()) run(solve, std::nullopt, true);
     }
   });
   double bound = 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -43,6 +44,9 @@ class ScheduleRounds {
         clock_(clock),
         stats_(stats) {}
 
+  // Bounds what can be bounded before any choice is known: while that is looked for.
+  void bound_early();
+
   // Replaces the choice with the least sum by one with a shorter schedule, if one is found.
   // `times`: at which memory is looked at from the beginning. Returns seconds that no schedule is
   // shorter than, up to `slack` for rounding: 0 if no time was left to find out.
@@ -51,7 +55,7 @@ class ScheduleRounds {
  private:
   // A solve with weights of its own.
   struct Solve {
-    std::vector<int> choice = {};  // where it begins, and what it finds
+    std::vector<int> choice = {};  // where it begins (empty: anywhere), and what it finds
     TableWeights weights = {};
     solver::Solution solution = {};
     PlannerStats stats = {};
@@ -104,7 +108,8 @@ class ScheduleRounds {
   std::vector<BoundSum> bound_sums(const analyze::StreamSchedule& laid) const;
   // Choices by class with their schedules, which may be a little too long; an endless one if they
   // do not fit.
-  std::vector<ScheduledChoice> lay_out(const std::vector<std::vector<int>>& choices);
+  std::vector<ScheduledChoice> lay_out(const std::vector<std::vector<int>>& choices,
+                                       const ScheduledChoice& base);
   // Choices by class that were laid out, and how long their steps take.
   std::map<std::vector<int>, double> laid_;
   // The better one of both, with what else the other one does better.
@@ -128,7 +133,8 @@ class ScheduleRounds {
   PlannerStats& stats_;
   std::vector<int> times_;
   KeptChoices kept_;
-  bool are_few_ = false;  // the kept ones: a look among them first saves time
+  bool are_few_ = false;        // the kept ones: a look among them first saves time
+  std::optional<Solve> early_;  // of work_of_streams()
   // Sums that were solved: their weights, and seconds that no choice takes less than.
   std::vector<std::pair<TableWeights, double>> models_;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <optional>
 
 #include "cleave/core/error.h"
@@ -41,10 +42,15 @@ void put(std::string& key, const Attribute& value) {
   if (const auto* integer = value.as<IntegerAttr>()) {
     put(key, integer->value);
     put(key, integer->type);
-  } else if (const auto* dense = value.as<DenseArrayAttr>(); dense && dense->floats.empty()) {
+  } else if (const auto* number = value.as<FloatAttr>()) {
+    put(key, std::bit_cast<int64_t>(number->value));
+    put(key, number->type);
+  } else if (const auto* dense = value.as<DenseArrayAttr>()) {
     key += static_cast<char>(dense->dtype);
     put(key, static_cast<int64_t>(dense->ints.size()));
     for (int64_t n : dense->ints) put(key, n);
+    put(key, static_cast<int64_t>(dense->floats.size()));
+    for (double n : dense->floats) put(key, std::bit_cast<int64_t>(n));
   } else if (const auto* text = value.as<EnumAttr>()) {
     put(key, std::string_view(text->name));
     put(key, std::string_view(text->value));
@@ -236,6 +242,8 @@ struct StrategyBook::Entry {
   std::vector<Draft> drafts;  // empty: there is no rule
   std::vector<std::vector<ShardingSpec>> operands, results;
   std::vector<double> seconds;
+  // Pairs of drafts of which the second may dominate the first: it splits further, and is quicker.
+  std::vector<std::pair<size_t, size_t>> rivals;
   StrategySet set;
 
   void add(OpPrice& price, OpLayouts layouts) {
@@ -243,8 +251,17 @@ struct StrategyBook::Entry {
     operands.push_back(std::move(layouts.operands));
     results.push_back(std::move(layouts.results));
   }
+  // The first strategy is that of no axes at all, which is always there; it is kept so that there
+  // is a way under every pin.
+  void find_rivals() {
+    for (size_t s = 1; s < drafts.size(); ++s)
+      for (size_t t = 0; t < drafts.size(); ++t)
+        if (s != t && seconds[t] < seconds[s] && extends(drafts[s], drafts[t]))
+          rivals.emplace_back(s, t);
+  }
   void drop_drafts() {
     drafts.clear();
+    rivals.clear();
     operands.clear();
     results.clear();
     seconds.clear();
@@ -285,6 +302,14 @@ void StrategyBook::prepare(int threads) {
         // Thrown again where the op is asked for.
       }
   });
+  std::vector<Layouts::Reshard> asked;  // first, of all that is asked to find what is dominated
+  for (const std::unique_ptr<Entry>& entry : entries_) {
+    const Node& node = graph_.node(entry->node);
+    if (entry->is_settled || node.results.empty()) continue;
+    for (const auto& [s, t] : entry->rivals)
+      asked.push_back({&entry->results[t][0], &entry->results[s][0], &graph_.result_type(node, 0)});
+  }
+  layouts_.prepare(asked, threads);
 }
 
 const StrategySet& StrategyBook::strategies(int number) {
@@ -318,6 +343,7 @@ void StrategyBook::draft(Entry& entry) const {
   const Enumerator enumerator(graph_, node, *rule, layouts_, entry.trivial);
   entry.drafts = enumerator.drafts();
   for (const Draft& draft : entry.drafts) entry.add(price, enumerator.layouts(draft));
+  entry.find_rivals();
   entry.is_drafted = true;
 }
 
@@ -340,30 +366,24 @@ void StrategyBook::settle(Entry& entry) {
   entry.drop_drafts();
 }
 
-// The first strategy is that of no axes at all, which is always there; it is kept so that there is
-// a way under every pin.
 std::vector<bool> StrategyBook::dominated(const Entry& entry) {
   const Node& node = graph_.node(entry.node);
   std::vector<bool> dominated(entry.set.list.size());
-  const std::vector<Draft>& drafts = entry.drafts;
-  for (size_t s = 1; s < drafts.size(); ++s)
-    for (size_t t = 0; t < drafts.size() && !dominated[s]; ++t) {
-      const Strategy &less = entry.set.list[s], &more = entry.set.list[t];
-      if (s == t || dominated[t] || more.seconds >= less.seconds) continue;
-      if (!extends(drafts[s], drafts[t])) continue;
-      double seconds = more.seconds;
-      for (size_t i = 0; i < node.operands.size() && seconds < less.seconds; ++i)
-        seconds +=
-            layouts_.seconds(less.operands[i], more.operands[i], graph_.operand_type(node, i));
-      bool fits = true;
-      for (size_t i = 0; i < node.results.size() && seconds < less.seconds; ++i) {
-        const Type& type = graph_.result_type(node, i);
-        seconds += layouts_.seconds(more.results[i], less.results[i], type);
-        fits =
-            fits && layouts_.bytes(more.results[i], type) <= layouts_.bytes(less.results[i], type);
-      }
-      dominated[s] = fits && seconds < less.seconds;
+  for (const auto& [s, t] : entry.rivals) {
+    if (dominated[s] || dominated[t]) continue;
+    const Strategy &less = entry.set.list[s], &more = entry.set.list[t];
+    // Results first: gathering what is split further costs most, and few go on from there.
+    double seconds = more.seconds;
+    bool fits = true;
+    for (size_t i = 0; i < node.results.size() && fits && seconds < less.seconds; ++i) {
+      const Type& type = graph_.result_type(node, i);
+      fits = layouts_.bytes(more.results[i], type) <= layouts_.bytes(less.results[i], type);
+      if (fits) seconds += layouts_.seconds(more.results[i], less.results[i], type);
     }
+    for (size_t i = 0; i < node.operands.size() && fits && seconds < less.seconds; ++i)
+      seconds += layouts_.seconds(less.operands[i], more.operands[i], graph_.operand_type(node, i));
+    dominated[s] = fits && seconds < less.seconds;
+  }
   return dominated;
 }
 

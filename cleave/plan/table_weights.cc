@@ -16,6 +16,13 @@ double Tables::least_compute(const std::vector<double>& by_op) const {
   return least;
 }
 
+double Tables::most_compute() const {
+  double most = 0;
+  for (const std::vector<double>& unary : unary_ops_)
+    most += *std::max_element(unary.begin(), unary.end());
+  return most;
+}
+
 TableWeights Tables::weigh(const std::vector<ReshardWeights>& by_demand,
                            const std::vector<double>& by_op) const {
   TableWeights weights;

@@ -51,6 +51,8 @@ Tables::Tables(const Formulation& formulation, Layouts& layouts, Classes classes
   for (const UnaryPart& part : unary_parts_) add_reshards(part, part.weights, unary_);
   check_countable();
   add_bytes();
+  list_held();
+  list_by_decision();
   add_tie_breaks();
 }
 
@@ -198,6 +200,11 @@ void Tables::fill(size_t id, const TableWeights* weights, const KeptChoices* kep
     for (size_t i = 0; i < na; ++i) {
       const size_t a = kept ? (*kept)[edge.a][i] : i;
       const ReshardPrice* row = prices + a * down;
+      double* const own_sum = &sum[i * nb];
+      if (!is_limited && !kept) {
+        for (size_t j = 0; j < nb; ++j) own_sum[j] += own.of(row[j * right]);
+        continue;
+      }
       for (size_t j = 0; j < nb; ++j) {
         const size_t b = kept ? (*kept)[edge.b][j] : j;
         const ReshardPrice& price = row[b * right];
@@ -205,7 +212,7 @@ void Tables::fill(size_t id, const TableWeights* weights, const KeptChoices* kep
         if (is_limited && (static_cast<int>(a) != weights->like[edge.a] ||
                            static_cast<int>(b) != weights->like[edge.b]))
           counted = std::max(counted, part.weights.of(price) - weights->savings[id][p]);
-        sum[i * nb + j] += counted;
+        own_sum[j] += counted;
       }
     }
   }
@@ -453,51 +460,6 @@ std::vector<std::vector<int>> Tables::differences(const std::vector<int>& a,
   std::stable_sort(sorted.begin(), sorted.end(),
                    [&](const auto& x, const auto& y) { return size(x) > size(y); });
   return sorted;
-}
-
-void Tables::add_fixed_bytes(std::vector<int64_t>& change) const {
-  for (const FormulatedOp& op : formulation_.ops) {
-    change[op.position] += op.fixed.bytes;
-    change[op.position + 1] -= op.fixed.bytes;
-  }
-}
-
-std::vector<int64_t> Tables::memory(const std::vector<int>& choice) const {
-  std::vector<int64_t> change(formulation_.end() + 2);
-  add_fixed_bytes(change);
-  for (size_t v = 0; v < formulation_.versions.size(); ++v) {
-    const Version& version = formulation_.versions[v];
-    const int64_t bytes = byte_lists_[bytes_of_[v]][choice[version.decision]];
-    change[version.first] += bytes;
-    change[version.last + 1] -= bytes;
-  }
-  for (const Demand& demand : formulation_.demands) {
-    const SpecId from = formulation_.spec(demand.version, choice);
-    const SpecId to = formulation_.list(demand.list)[choice[demand.decision]];
-    const int64_t bytes = temporary(demand, from, to);
-    if (bytes == 0) continue;
-    const int position = formulation_.ops[demand.op].position;
-    change[position] += bytes;
-    change[position + 1] -= bytes;
-  }
-  for (size_t t = 1; t < change.size(); ++t) change[t] += change[t - 1];
-  change.pop_back();
-  return change;
-}
-
-std::vector<int64_t> Tables::least_memory() const {
-  std::vector<int64_t> change(formulation_.end() + 2);
-  add_fixed_bytes(change);
-  for (size_t v = 0; v < formulation_.versions.size(); ++v) {
-    const Version& version = formulation_.versions[v];
-    const std::vector<int64_t>& all = byte_lists_[bytes_of_[v]];
-    const int64_t bytes = *std::min_element(all.begin(), all.end());
-    change[version.first] += bytes;
-    change[version.last + 1] -= bytes;
-  }
-  for (size_t t = 1; t < change.size(); ++t) change[t] += change[t - 1];
-  change.pop_back();
-  return change;
 }
 
 size_t Tables::num_strategies() const {

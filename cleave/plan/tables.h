@@ -108,6 +108,11 @@ class Tables {
   // Bytes of one device at every position under a choice by decision: values, shared copies, and at
   // every op the copies that are made of its operands for it alone.
   std::vector<int64_t> memory(const std::vector<int>& choice) const;
+  // The highest of them under a choice that differs little from another one, of which
+  // `memory_changes` is known: from position to position, what is held more.
+  std::vector<int64_t> memory_changes(const std::vector<int>& choice) const;
+  int64_t peak_beside(const std::vector<int>& choice, const std::vector<int>& other,
+                      std::vector<int64_t> changes) const;
   // At every position, the sum of the least that each class can take there.
   std::vector<int64_t> least_memory() const;
   // Reshards count by demand, and ops by op (empty: once each).
@@ -118,6 +123,9 @@ class Tables {
   // Seconds of ops that every choice takes at least: each decision at its cheapest, changes of
   // layout for nothing. Ops count by op (empty: once each).
   double least_compute(const std::vector<double>& by_op = {}) const;
+
+  // The same with each decision at its dearest.
+  double most_compute() const;
 
   // Exact seconds of a choice by decision; with weights, as they count.
   double seconds(const std::vector<int>& choice) const;
@@ -170,8 +178,9 @@ class Tables {
                   solver::Problem& problem) const;
   // By class and choice: bytes at one time.
   std::map<int, std::vector<int64_t>> usages_at(int time) const;
-  // What ops with layouts of their own hold inside, as changes by position.
-  void add_fixed_bytes(std::vector<int64_t>& change) const;
+  // What is held in any case and what may be, for `memory`.
+  void list_held();
+  void list_by_decision();
 
   const Formulation& formulation_;
   Layouts& layouts_;
@@ -204,6 +213,25 @@ class Tables {
   std::vector<int> type_of_;                      // by version; equal types, equal numbers
   std::vector<std::vector<int64_t>> byte_lists_;  // by choice
   std::vector<int> bytes_of_;                     // by version: which of those
+  // What takes memory, close together: it is asked for dozens of choices.
+  struct Held {
+    const int64_t* bytes;  // by choice
+    int decision, first, last;
+  };
+  struct Copied {
+    const SpecId *from, *to;  // by choices of two decisions
+    int from_decision, to_decision;
+    int demand;
+  };
+  void hold(const Held& held, const std::vector<int>& choice, int64_t times,
+            std::vector<int64_t>& changes) const;
+  void hold(const Copied& copied, const std::vector<int>& choice, int64_t times,
+            std::vector<int64_t>& changes) const;
+  std::vector<Held> held_;      // versions
+  std::vector<Copied> copied_;  // operands that an op may want otherwise than they lie
+  // By decision: which of those it decides on.
+  std::vector<std::vector<int>> held_of_, copied_of_;
+  std::vector<int64_t> fixed_change_;  // by position: what ops with layouts of their own hold
 };
 
 }  // namespace cleave::plan

@@ -9,6 +9,7 @@
 #include "cleave/analyze/asked_collectives.h"
 #include "cleave/analyze/program_cost.h"
 #include "cleave/analyze/program_memory.h"
+#include "cleave/analyze/xla_cpu_memory.h"
 #include "cleave/core/shard_layout.h"
 #include "cleave/core/units.h"
 #include "cleave/pjrt/engine.h"
@@ -16,6 +17,7 @@
 #include "cleave/plan/bound_plan.h"
 #include "cleave/plan/names.h"
 #include "cleave/plan/path.h"
+#include "cleave/plan/predicted_memory.h"
 #include "cleave/plan/verify_parts.h"
 #include "cleave/spmd/single_program.h"
 #include "cleave/xla/compiled_program.h"
@@ -27,7 +29,8 @@ constexpr double kSame = 1e-3;  // of all bytes
 
 std::vector<XlaCollectiveCheck> collective_checks(const analyze::ProgramCost& cost,
                                                   const Program& program, int64_t trips,
-                                                  const xla::CompiledProgram& compiled) {
+                                                  const xla::CompiledProgram& compiled,
+                                                  bool widens) {
   std::map<std::string, XlaCollectiveCheck> checks;
   for (const analyze::CollectiveCostSum& sum : cost.transfers) {
     const std::string kind = analyze::asked_kind(sum.kind);
@@ -40,6 +43,7 @@ std::vector<XlaCollectiveCheck> collective_checks(const analyze::ProgramCost& co
        analyze::asked_collectives(single.graph, single.entry, single.mesh->num_devices(), trips)) {
     checks[asked.kind].asked += asked.received_bytes;
     checks[asked.kind].asked_executions += asked.executions;
+    if (widens) checks[asked.kind].widened += asked.narrow_bytes;
   }
   for (const xla::CompiledTotal& total : compiled.totals) {
     if (total.received_bytes == 0) continue;
@@ -96,12 +100,18 @@ bool XlaVerification::asked_good() const {
 
 bool XlaVerification::compiled_good() const {
   return sum_of(collectives, &XlaCollectiveCheck::compiled) <=
-         (1 + kSame) * sum_of(collectives, &XlaCollectiveCheck::asked);
+         (1 + kSame) * (sum_of(collectives, &XlaCollectiveCheck::asked) +
+                        sum_of(collectives, &XlaCollectiveCheck::widened));
 }
 
 bool XlaVerification::arguments_good() const {
   return is_uneven ? compiled_arguments >= planned_arguments
                    : compiled_arguments == planned_arguments;
+}
+
+bool XlaVerification::memory_good() const {
+  return !predicted_peak || std::abs(static_cast<double>(compiled_peak - *predicted_peak)) <=
+                                kMemoryWithin * static_cast<double>(compiled_peak);
 }
 
 XlaVerification verify_on_xla(const Plan& plan, const Graph& graph, const MachineProfile& profile,
@@ -138,12 +148,19 @@ XlaVerification verify_on_xla(const Plan& plan, const Graph& graph, const Machin
   const xla::CompiledProgram compiled = xla::read_compiled(text, read);
   result.unknown_loops = compiled.unknown_loops;
   const analyze::ProgramCost cost = analyze::program_cost(program, profile, plan.trips);
-  result.collectives = collective_checks(cost, program, plan.trips, compiled);
+  result.collectives =
+      collective_checks(cost, program, plan.trips, compiled, loaded.client().platform() == "cpu");
   const analyze::ProgramMemory predicted = analyze::program_memory(program);
   result.planned_arguments = predicted.arguments;
   result.planned_peak = predicted.peak;
   result.compiled_arguments = memory.arguments;
   result.compiled_peak = memory.total();
+  if (loaded.client().platform() == "cpu")
+    result.predicted_peak =
+        analyze::xla_cpu_memory(single_program(program), analyze::has_library_fusions(text))
+            .total();
+  else if (is_executor_of(profile.executor, loaded.client().platform()))
+    result.predicted_peak = predicted.peak;
   return result;
 }
 
@@ -161,7 +178,8 @@ std::string to_string(const XlaVerification& v) {
       "{} XLA was asked for what the plan moves: {} received by a device, {} planned{}\n",
       verdict_of(v.asked_good()), size(asked), size(planned),
       v.is_uneven ? "; uneven shards travel padded" : "");
-  text += fmt::format("{} XLA compiled {} of it{}\n", verdict_of(v.compiled_good()), size(compiled),
+  text += fmt::format("{} XLA compiled {}{}{}\n", verdict_of(v.compiled_good()), size(compiled),
+                      compiled <= (1 + kSame) * asked ? " of it" : "",
                       compiled < (1 - kSame) * asked
                           ? ": it takes out of loops what does not change there, and joins what is "
                             "the same"
@@ -172,6 +190,8 @@ std::string to_string(const XlaVerification& v) {
       if (check.kind == kind) return check;
     return XlaCollectiveCheck{};
   };
+  if (compiled > (1 + kSame) * asked && v.compiled_good())
+    text += "note: XLA for CPUs computes bf16 as f32, and moves twice the bytes for it\n";
   if (of("reduce-scatter").compiled < (1 - kSame) * of("reduce-scatter").asked)
     text += "note: this compiler makes all-reduces and slices of reduce-scatters\n";
   for (const std::string& loop : v.unknown_loops)
@@ -179,9 +199,15 @@ std::string to_string(const XlaVerification& v) {
   text += fmt::format("{} arguments of a device: {}, planned {}\n", verdict_of(v.arguments_good()),
                       size(static_cast<double>(v.compiled_arguments)),
                       size(static_cast<double>(v.planned_arguments)));
-  text += fmt::format("     memory of a device: {} by XLA, {} planned for {}\n",
+  text += fmt::format("{} memory of a device: {} by XLA, {}{} planned for the plan's machine\n",
+                      !v.predicted_peak ? "    "
+                      : v.memory_good() ? "ok  "
+                                        : "off ",
                       size(static_cast<double>(v.compiled_peak)),
-                      size(static_cast<double>(v.planned_peak)), "the plan's machine");
+                      v.predicted_peak ? size(static_cast<double>(*v.predicted_peak)) +
+                                             " predicted for this compiler, "
+                                       : "",
+                      size(static_cast<double>(v.planned_peak)));
   return text + (v.good() ? "verified\n" : "NOT verified\n");
 }
 

@@ -14,6 +14,7 @@ namespace cleave::plan {
 struct XlaCollectiveCheck {
   std::string kind;  // as XLA names it
   double planned = 0, asked = 0, compiled = 0;
+  double widened = 0;  // what a compiler adds to `asked` that moves bf16 as f32
   double planned_executions = 0, asked_executions = 0, compiled_executions = 0;
 };
 
@@ -31,15 +32,19 @@ struct XlaVerification {
   std::vector<std::string> unknown_loops;  // whose trips XLA does not know
   int64_t planned_arguments = 0, compiled_arguments = 0;
   int64_t planned_peak = 0, compiled_peak = 0;  // the second: arguments, results, temporaries
+  // What the compiler that ran it was expected to hold; nothing if none is known for it.
+  std::optional<int64_t> predicted_peak;
 
   bool results_good() const { return differences.empty(); }
   // The module asks for the plan's bytes, kind by kind; for more of them only if shards are uneven,
   // which travel padded.
   bool asked_good() const;
-  // XLA moves no more than it was asked for, in all. It may move less: it takes out of a loop what
-  // does not change there, and joins what is the same.
+  // XLA moves no more than it was asked for, in all; for CPUs it moves bf16 as f32. It may move
+  // less: it takes out of a loop what does not change there, and joins what is the same.
   bool compiled_good() const;
   bool arguments_good() const;
+  // Within 15%. It is an estimate, and no part of good().
+  bool memory_good() const;
   bool good() const {
     return results_good() && asked_good() && compiled_good() && arguments_good();
   }
@@ -47,8 +52,8 @@ struct XlaVerification {
 
 // Partitions the module as planned, makes it small if it is large, and runs it by `engine` ("xla",
 // "xla:PLUGIN") on as many devices as the mesh has, and by Cleave on one; compares results, and
-// what XLA compiled with the plan. Memory is set beside the plan's and not judged: how much XLA for
-// CPUs holds says little about another device.
+// what XLA compiled with the plan. Memory is compared with what this compiler was expected to hold
+// for the same program, and set beside the plan's, which is that of another machine.
 XlaVerification verify_on_xla(const Plan& plan, const Graph& graph, const MachineProfile& profile,
                               const std::string& engine, const VerifyPlanOptions& options = {});
 

@@ -11,12 +11,10 @@
 namespace cleave::solver {
 namespace {
 
-constexpr double kThreshold = 0.01;     // by which the searches may get worse at first, at most
-constexpr double kOfGap = 0.6;          // and at most this much of the gap
-constexpr int kLaunches = 8;            // tries to start a lineage
-constexpr int kMessageSweeps = 20;      // before lineages start from prices known from elsewhere
-constexpr int kSinglePrecision = 1000;  // models with more nodes use floats
-constexpr double kManyEntries = 1e6;    // and those without memory that have more entries
+constexpr double kThreshold = 0.01;  // by which the searches may get worse at first, at most
+constexpr double kOfGap = 0.6;       // and at most this much of the gap
+constexpr int kLaunches = 8;         // tries to start a lineage
+constexpr int kMessageSweeps = 20;   // before lineages start from prices known from elsewhere
 
 template <class Real>
 class Anytime {
@@ -338,7 +336,7 @@ class Anytime {
 }  // namespace
 
 Findings run_anytime(const Model& model, const AnytimeOptions& options, Budget& budget) {
-  if (model.n > kSinglePrecision || (model.times == 0 && model.entries > kManyEntries))
+  if (model.n > kManyNodes || (model.times == 0 && model.entries > kManyEntries))
     return Anytime<float>(model, options, budget).run();
   return Anytime<double>(model, options, budget).run();
 }

@@ -73,6 +73,7 @@ class Worker {
         return std::move(result_);
       }
       Dual<double> dual(model);
+      dual.keep_shares();
       if (!prices.empty()) dual.set_prices(prices_for(model, prices));
       AlignedVector<double> with;
       bound = std::max(bound, improve(reduction, model, dual, with));

@@ -16,6 +16,9 @@ constexpr double kShortStep = 0.025;
 // Few times bind in the end: a price moves in proportion to itself plus this much of the mean.
 constexpr double kEvenShare = 0.2;
 constexpr int kWindow = 30;
+// Levels are shares of the bound, or of so much of the room above it if that is far more: without
+// prices, a bound may be next to nothing.
+constexpr double kOfRoom = 0.2;
 constexpr float kFade = 0.93f;  // of the shares, from step to step
 
 }  // namespace
@@ -76,7 +79,7 @@ void Dual<Real>::expected_usage(double temperature) {
 template <class Real>
 double Dual<Real>::sweep() {
   std::partial_sum(prices_.begin(), prices_.end(), prefix_.begin() + 1);
-  model_.price(prefix_, cost_.data());
+  if (model_.times > 0 || work_ == 0) model_.price(prefix_, cost_.data());
   swept_prices_ = prices_;
   work_ += messages_.sweep_work() + 6.0 * static_cast<double>(model_.strategies());
   return messages_.sweep(cost_.data()) + outside(prices_);
@@ -105,14 +108,19 @@ void Dual<Real>::iterate(double target) {
   if (iterations_ < kWarmUp) return;
   room_ = std::max(target - best_, 1e-6 * std::abs(best_));
   if (lift_ < 0) {
-    lift_ = first_lift_ * std::abs(best_);
+    lift_ = first_lift_ * scale();
     marked_ = best_;
   }
   lift_ = std::min(lift_, room_);
   const double gap = std::min(best_ + lift_ - bound, 2 * lift_);
-  expected_usage(gap / model_.n);
+  if (model_.times > 0 || keeps_shares_) expected_usage(gap / model_.n);
   move_prices(gap);
   if (++window_ >= kWindow) end_window();
+}
+
+template <class Real>
+double Dual<Real>::scale() const {
+  return std::max(std::abs(best_), kOfRoom * room_);
 }
 
 // A Polyak step in a metric that follows the prices: p += step * (p + mean share) * direction. The
@@ -159,7 +167,7 @@ void Dual<Real>::end_window() {
   exhausted_ = best_ - cycle_ < std::min(1e-4 * std::abs(best_), 0.05 * room_);
   cycle_ = best_;
   long_steps_ = !long_steps_;
-  lift_ = 0.02 * std::abs(best_);
+  lift_ = 0.02 * scale();
   stalled_ = 0;
 }
 

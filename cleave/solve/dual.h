@@ -35,6 +35,8 @@ class Dual {
   // For each strategy how much of its node the last steps gave it: an approximate solution of the
   // linear relaxation. Laid out as Model::cost.
   const AlignedVector<float>& shares() const { return share_; }
+  // Shares are found if there are prices, which follow them, or if this asks for them.
+  void keep_shares() { keeps_shares_ = true; }
   // Goes back to the best prices and sweeps there without moving them.
   void polish(int sweeps);
 
@@ -46,6 +48,7 @@ class Dual {
  private:
   void expected_usage(double temperature);
   void move_prices(double gap);
+  double scale() const;  // of levels
   void end_window();
   double outside(const std::vector<double>& prices) const;
   double sweep();
@@ -66,6 +69,7 @@ class Dual {
   double cycle_ = -1e300;  // the best bound when the level was last raised
   bool exhausted_ = false;
   bool long_steps_ = true;
+  bool keeps_shares_ = false;
   double work_ = 0;
 };
 

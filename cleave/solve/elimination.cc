@@ -7,7 +7,8 @@
 namespace cleave::solver {
 namespace {
 
-constexpr std::size_t kChunk = std::size_t{1} << 20;
+// Chunks grow: most eliminations need little, and each search has one of its own.
+constexpr std::size_t kFirstChunk = std::size_t{1} << 15, kChunk = std::size_t{1} << 20;
 
 template <class T>
 void erase_value(std::vector<T>& list, T value) {
@@ -36,7 +37,9 @@ Real* Elimination<Real>::allocate(std::size_t count) {
     ++chunk_;
     used_ = 0;
   }
-  if (chunk_ == chunks_.size()) chunks_.emplace_back(std::max(kChunk, count));
+  if (chunk_ == chunks_.size())
+    chunks_.emplace_back(
+        std::max(std::min(kFirstChunk << std::min<std::size_t>(chunk_, 5), kChunk), count));
   Real* result = chunks_[chunk_].data() + used_;
   used_ += (count + 15) / 16 * 16;
   return result;

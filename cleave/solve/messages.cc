@@ -23,11 +23,14 @@ void lower(Pack<Real>& least, const Pack<Real>& other) {
   least = other < least ? other : least;
 }
 
+// By halves, since lanes one by one would wait for each other.
 template <class Real>
 Real least_lane(const Pack<Real>& v) {
-  Real least = v[0];
-  for (int q = 1; q < kLanes; ++q) least = v[q] < least ? v[q] : least;
-  return least;
+  static_assert(kLanes == 8);
+  Pack<Real> least = v;
+  lower<Real>(least, __builtin_shufflevector(least, least, 4, 5, 6, 7, 0, 1, 2, 3));
+  lower<Real>(least, __builtin_shufflevector(least, least, 2, 3, 0, 1, 6, 7, 4, 5));
+  return least[1] < least[0] ? least[1] : least[0];
 }
 
 template <class Real>
@@ -37,29 +40,40 @@ Real least_of(const Real* row, int width) {
   return least_lane<Real>(least);
 }
 
-// out[t] = min over s of base[s] + table[s][t], less the least of them, which is returned.
+// out[t] = min over s of base[s] + table[s][t], less the least of them, which is returned. Columns
+// are taken two packs at a time, which is a line of the cache for floats.
 template <class Real>
 Real send(const Real* base, int k, const Real* table, int columns, Real* out) {
-  Pack<Real> floor;
-  for (int column = 0; column < columns; column += kLanes) {
+  const auto stride = static_cast<std::size_t>(columns);
+  int column = 0;
+  Pack<Real> all = {};  // the least of each lane
+  for (; column + 2 * kLanes <= columns; column += 2 * kLanes) {
+    const Real* row = table + column;
+    Pack<Real> least = pack(row) + base[0], next = pack(row + kLanes) + base[0];
+    for (int s = 1; s < k; ++s) {
+      row += stride;
+      lower<Real>(least, pack(row) + base[s]);
+      lower<Real>(next, pack(row + kLanes) + base[s]);
+    }
+    pack(out + column) = least;
+    pack(out + column + kLanes) = next;
+    lower<Real>(least, next);
+    if (column > 0) lower<Real>(least, all);
+    all = least;
+  }
+  if (column < columns) {
     const Real* row = table + column;
     Pack<Real> least = pack(row) + base[0];
-    Pack<Real> other = least;
-    int s = 1;
-    for (; s + 1 < k; s += 2) {
-      lower<Real>(least, pack(row + static_cast<std::size_t>(s) * columns) + base[s]);
-      lower<Real>(other, pack(row + static_cast<std::size_t>(s + 1) * columns) + base[s + 1]);
+    for (int s = 1; s < k; ++s) {
+      row += stride;
+      lower<Real>(least, pack(row) + base[s]);
     }
-    if (s < k) lower<Real>(least, pack(row + static_cast<std::size_t>(s) * columns) + base[s]);
-    lower<Real>(least, other);
     pack(out + column) = least;
-    if (column)
-      lower<Real>(floor, least);
-    else
-      floor = least;
+    if (column > 0) lower<Real>(least, all);
+    all = least;
   }
-  const Real shift = least_lane<Real>(floor);
-  for (int column = 0; column < columns; column += kLanes) pack(out + column) -= shift;
+  const Real shift = least_lane<Real>(all);
+  for (column = 0; column < columns; column += kLanes) pack(out + column) -= shift;
   return shift;
 }
 

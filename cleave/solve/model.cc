@@ -143,7 +143,8 @@ void build_arcs(const Reduction& reduction, const std::vector<int>& index, Preci
     return;
   }
   store.fill(model.tables);
-  model.tables_float.assign(model.tables.begin(), model.tables.end());
+  if (model.n > kManyNodes || model.entries > kManyEntries)
+    model.tables_float.assign(model.tables.begin(), model.tables.end());
 }
 
 void build_times(const Reduction& reduction, const std::function<bool()>& expired, Model& model) {

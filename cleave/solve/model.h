@@ -76,6 +76,11 @@ inline const float* Model::table<float>(std::size_t at) const {
   return tables_float.data() + at;
 }
 
+// Models with more nodes are worked on in floats, and so are those without memory that have more
+// entries. Others have no tables of floats.
+inline constexpr int kManyNodes = 1000;
+inline constexpr double kManyEntries = 1e5;
+
 // Single: a model has no tables of doubles. Messages of floats are all that works on it.
 enum class Precision { Single, Both };
 

@@ -33,9 +33,9 @@ Reduction::Reduction(const Problem& problem) : n_(static_cast<int>(problem.nodes
 
 void Reduction::build_edges(const Problem& problem) {
   edge_at_.reserve(problem.edges.size());
-  std::vector<std::int64_t> table;
+  edges_.reserve(problem.edges.size());
   for (const ProblemEdge& edge : problem.edges) {
-    table.resize(edge.costs.size());
+    std::vector<std::int64_t> table(edge.costs.size());
     for (std::size_t k = 0; k < table.size(); ++k) {
       table[k] = edge.costs[k] >= kForbidden ? kInfinite : edge.costs[k] >> cost_shift_;
     }
@@ -46,7 +46,7 @@ void Reduction::build_edges(const Problem& problem) {
         cost = add_cost(cost, table[static_cast<std::size_t>(s) * size(edge.a) + s]);
       }
     } else {
-      add_edge(edge.a, edge.b, table);
+      add_edge(edge.a, edge.b, std::move(table));
     }
   }
 }
@@ -151,13 +151,13 @@ void Reduction::remove_edge(int edge) {
   edge_at_.erase((static_cast<std::uint64_t>(std::min(e.a, e.b)) << 32) | std::max(e.a, e.b));
 }
 
-void Reduction::add_edge(int a, int b, const std::vector<std::int64_t>& table) {
+void Reduction::add_edge(int a, int b, std::vector<std::int64_t> table) {
   const std::uint64_t key = (static_cast<std::uint64_t>(std::min(a, b)) << 32) | std::max(a, b);
   const auto [found, fresh] = edge_at_.try_emplace(key, static_cast<int>(edges_.size()));
   if (fresh) {
     nodes_[a].edges.push_back(static_cast<int>(edges_.size()));
     nodes_[b].edges.push_back(static_cast<int>(edges_.size()));
-    edges_.push_back({a, b, table, false});
+    edges_.push_back({a, b, std::move(table), false});
     return;
   }
   ReducedEdge& edge = edges_[found->second];

@@ -124,7 +124,7 @@ class Reduction {
   void push(int node);
   void push_neighbours(int node);
   void remove_edge(int edge);
-  void add_edge(int a, int b, const std::vector<std::int64_t>& table);
+  void add_edge(int a, int b, std::vector<std::int64_t> table);
   void normalise(ReducedNode& node);
   void fail(const std::string& why);
 

@@ -120,7 +120,7 @@ void Reduction::merge_into(int node, int gone, int edge, const std::vector<int>&
     }
     work_ += static_cast<double>(table.size());
     remove_edge(e);
-    add_edge(node, third, table);
+    add_edge(node, third, std::move(table));
     push(third);
   }
   for (Atom& atom : source.atoms) {
@@ -146,14 +146,14 @@ void Reduction::merge_into(int node, int gone, int edge, const std::vector<int>&
 namespace {
 
 // The edges of one node as rows, one for each strategy: the costs beside all strategies of all
-// neighbours, one edge after the other.
+// neighbours, one edge after the other; and the same as columns, one for each of those.
 struct EdgeRows {
-  std::vector<std::int64_t> cost;
-  std::vector<int> ends;     // of each edge within a row
-  std::vector<int> partner;  // by strategy and edge: who goes with it most cheaply; -1: nobody
-  int width = 0;
+  std::vector<std::int64_t> cost, columns;
+  std::vector<int> ends;  // of each edge within a row
+  int width = 0, height = 0;
 
   const std::int64_t* row(int s) const { return cost.data() + static_cast<std::size_t>(s) * width; }
+  const std::int64_t* column(std::ptrdiff_t t) const { return columns.data() + t * height; }
 };
 
 // By how much `worse` costs more than `better` at least, over a stretch of two rows.
@@ -169,55 +169,80 @@ std::int64_t least_excess(const std::int64_t* worse, const std::int64_t* better,
 
 }  // namespace
 
+// As std::min_element, which compilers leave to one comparison after the other.
+const std::int64_t* first_least(const std::int64_t* begin, const std::int64_t* end) {
+  std::int64_t least = *begin;
+  for (const std::int64_t* at = begin; at != end; ++at) least = *at < least ? *at : least;
+  return std::find(begin, end, least);
+}
+
+// Which strategies may dominate another one: those that do not lose beside the partners that are
+// best for it. Most pairs are told apart by that, without a look at whole rows.
+class Rivals {
+ public:
+  Rivals(const EdgeRows& rows, const std::vector<std::int64_t>& cost)
+      : rows_(rows), cost_(cost), total_(cost.size()) {}
+
+  void find(int worse, std::vector<char>& may) {
+    const std::size_t k = cost_.size();
+    const std::int64_t* row = rows_.row(worse);
+    std::int64_t own = cost_[worse];
+    for (std::size_t s = 0; s < k; ++s) total_[s] = std::min(cost_[s], kLost);
+    int begin = 0;
+    for (int end : rows_.ends) {
+      const std::int64_t* best = first_least(row + begin, row + end);
+      begin = end;
+      if (*best >= kInfinite) {  // beside nobody: whoever is allowed so far may be better
+        own = kLost;
+        break;
+      }
+      own += *best;
+      const std::int64_t* column = rows_.column(best - row);
+      for (std::size_t s = 0; s < k; ++s) total_[s] = std::min(total_[s] + column[s], kLost);
+    }
+    for (std::size_t s = 0; s < k; ++s) may[s] = total_[s] < kLost && total_[s] <= own;
+  }
+
+ private:
+  static constexpr std::int64_t kLost = kInfinite / 2;  // larger than any sum of allowed costs
+
+  const EdgeRows& rows_;
+  const std::vector<std::int64_t>& cost_;
+  std::vector<std::int64_t> total_;
+};
+
 // Whether `better` can replace `worse` beside any strategies of the neighbours.
 bool Reduction::filter_dominated(int node) {
   const int k = size(node);
   if (k < 2 || k > kDominanceSize) return false;
   const ReducedNode& v = nodes_[node];
   EdgeRows rows;
+  rows.height = k;
   for (int e : v.edges) rows.ends.push_back(rows.width += size(other(e, node)));
-  rows.cost.resize(static_cast<std::size_t>(k) * rows.width);
+  rows.cost.assign(static_cast<std::size_t>(k) * rows.width, 0);
+  rows.columns = rows.cost;
   int begin = 0;
   for (std::size_t i = 0; i < v.edges.size(); begin = rows.ends[i++]) {
     const ReducedEdge& edge = edges_[v.edges[i]];
     const int kt = rows.ends[i] - begin;
     std::int64_t* to = rows.cost.data() + begin;
-    for (int s = 0; s < k; ++s, to += rows.width) {
-      if (edge.a == node) {
-        std::copy_n(&edge.cost[static_cast<std::size_t>(s) * kt], kt, to);
-      } else {
-        for (int t = 0; t < kt; ++t) to[t] = edge.cost[static_cast<std::size_t>(t) * k + s];
+    std::int64_t* across = rows.columns.data() + static_cast<std::size_t>(begin) * k;
+    if (edge.a == node) {
+      for (int s = 0; s < k; ++s, to += rows.width) {
+        const std::int64_t* row = &edge.cost[static_cast<std::size_t>(s) * kt];
+        std::copy_n(row, kt, to);
+        for (int t = 0; t < kt; ++t) across[static_cast<std::size_t>(t) * k + s] = row[t];
       }
+    } else {
+      std::copy(edge.cost.begin(), edge.cost.end(), across);
+      for (int s = 0; s < k; ++s, to += rows.width)
+        for (int t = 0; t < kt; ++t) to[t] = across[static_cast<std::size_t>(t) * k + s];
     }
   }
   work_ += 0.25 * static_cast<double>(rows.cost.size());
-  // Where another strategy loses beside the partner that is best for this one, it does not
-  // dominate, and no more need be looked at.
-  for (int s = 0; s < k; ++s) {
-    begin = 0;
-    for (int end : rows.ends) {
-      const auto best = std::min_element(rows.row(s) + begin, rows.row(s) + end);
-      rows.partner.push_back(*best < kInfinite ? static_cast<int>(best - rows.row(s)) : -1);
-      begin = end;
-    }
-  }
-  const std::size_t edges = v.edges.size();
-  const auto may_dominate = [&](int better, int worse) {
-    std::int64_t slack = v.cost[worse] - v.cost[better];
-    for (std::size_t i = 0; i < edges; ++i) {
-      const int t = rows.partner[worse * edges + i];
-      if (t < 0) return true;
-      const std::int64_t to = rows.row(better)[t];
-      if (to >= kInfinite) return false;
-      slack += rows.row(worse)[t] - to;
-    }
-    return slack >= 0;
-  };
+  Rivals rivals(rows, v.cost);
   const auto dominates = [&](int better, int worse) {
     std::int64_t slack = v.cost[worse] - v.cost[better];
-    if (slack < 0 && edges == 0) return false;
-    work_ += static_cast<double>(edges);
-    if (!may_dominate(better, worse)) return false;
     for (const Atom& atom : v.atoms) {
       if (atom.usage[better] > atom.usage[worse]) return false;
     }
@@ -231,15 +256,20 @@ bool Reduction::filter_dominated(int node) {
     }
     return slack >= 0;
   };
-  std::vector<char> keep(k, 1);
+  std::vector<char> keep(k, 1), may(k);
   bool changed = false;
+  std::size_t pairs = 0;
   for (int worse = 0; worse < k; ++worse) {
+    rivals.find(worse, may);
     for (int better = 0; better < k && keep[worse]; ++better) {
-      if (better == worse || !keep[better] || !dominates(better, worse)) continue;
+      if (better == worse || !keep[better]) continue;
+      ++pairs;
+      if (!may[better] || !dominates(better, worse)) continue;
       keep[worse] = 0;
       changed = true;
     }
   }
+  work_ += static_cast<double>(pairs * v.edges.size());
   if (changed) restrict(node, keep);
   return changed;
 }
@@ -355,7 +385,7 @@ bool Reduction::eliminate(int node) {
     remove_edge(ea);
     if (eb >= 0) {
       remove_edge(eb);
-      add_edge(a, b, table);
+      add_edge(a, b, std::move(table));
       push(b);
     } else {
       for (int s = 0; s < ka; ++s) nodes_[a].cost[s] = add_cost(nodes_[a].cost[s], table[s]);

@@ -27,10 +27,9 @@ constexpr int kLarge = 1000;       // nodes of models on which that pays
 constexpr double kApartUntil = 0.75;
 constexpr double kApartGap = 0.003;
 constexpr double kUnitsPerSecond = 2200;  // of two workers on two present-day cores
-constexpr double kEnough = 0.6;           // of the first stage, if the gap is small enough
 constexpr int kTurns = 12;                // of thinning and bounding, at most
 constexpr double kPause = 0.02;           // a gap that makes a first thinning worth while
-constexpr double kWidth = 23;             // of the tables of an elimination that settles everything
+constexpr double kWidth = 21;             // of the tables of an elimination that settles everything
 
 class Solve {
  public:
@@ -138,7 +137,7 @@ class Solve {
 
   // Where the gap is small enough already, the first stage need not be spent to its end.
   void hurry() {
-    const double enough = kEnough * first_effort(options_) * kUnit;
+    const double enough = options_.enough * first_effort(options_) * kUnit;
     if (is_good() && !later_ && options_.first_effort && budget_.total() > enough)
       budget_.allow(enough);
   }

@@ -30,6 +30,8 @@ struct SolveOptions {
   // long as the gap is larger.
   double gap = 0;
   std::uint64_t first_effort = 0;
+  // Of the first stage, what is spent even if the gap is small enough before.
+  double enough = 0.6;
   // Asked before each further stage, with the best choice so far (empty: none): whether it is worth
   // it. Nothing: always.
   std::function<bool(const std::vector<int>& choice)> go_on = {};

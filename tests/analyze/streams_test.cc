@@ -8,15 +8,16 @@
 namespace cleave::analyze {
 namespace {
 
-Task compute(double seconds, std::vector<int> after = {}) {
+Task compute(double seconds, const std::vector<int>& after = {}) {
   Task task;
   task.seconds = seconds;
-  task.after = std::move(after);
+  task.after.assign(after.begin(), after.end());
   return task;
 }
 
-Task collective(double seconds, std::vector<int> after = {}, Stream stream = Stream::Inside) {
-  Task task = compute(seconds, std::move(after));
+Task collective(double seconds, const std::vector<int>& after = {},
+                Stream stream = Stream::Inside) {
+  Task task = compute(seconds, after);
   task.stream = stream;
   return task;
 }
@@ -207,8 +208,7 @@ Work random_work(std::mt19937& random) {
     task.seconds = upto(3) == 0 ? 0 : 1 + upto(99) / 10.0;
     task.stream = static_cast<Stream>(upto(3) % kNumStreams);
     for (int k = upto(2); k > 0 && i > 0; --k) task.after.push_back(upto(i - 1));
-    std::sort(task.after.begin(), task.after.end());
-    task.after.erase(std::unique(task.after.begin(), task.after.end()), task.after.end());
+    sort_waits(task);
     if (task.stream != Stream::Compute) {
       if (upto(1)) task.grows = upto(100);
       if (upto(1)) {
@@ -236,6 +236,11 @@ TEST(Streams, RandomWorkIsLaidOutWithinItsBounds) {
     options.overlaps = random() % 8 != 0;
     options.slowdown = static_cast<double>(random() % 4) / 4;
     const StreamSchedule schedule = lay_out(work, options);
+    StreamOptions briefly = options;
+    briefly.explains = false;
+    const StreamSchedule brief = lay_out(work, briefly);
+    EXPECT_EQ(brief.seconds, schedule.seconds);
+    EXPECT_EQ(brief.busy, schedule.busy);
     double sum = 0, chain = 0;
     std::vector<double> until(tasks.size());
     for (size_t i = 0; i < tasks.size(); ++i) {

@@ -149,6 +149,14 @@ TEST(Profile, JsonStartsFromABase) {
   EXPECT_EQ(profile.matmul, builtin_profile("a100").matmul);
 }
 
+TEST(Profile, AnotherExecutorStandsBehindTheMachine) {
+  MachineProfile expected = builtin_profile("h100");
+  expected.executor = builtin_executor("inductor");
+  EXPECT_EQ(load_profile("h100+inductor"), expected);
+  EXPECT_EQ(load_profile("h100+eager+inductor"), expected);
+  EXPECT_THAT(error_of([] { load_profile("h100+triton"); }), testing::HasSubstr("h100+triton"));
+}
+
 TEST(Profile, JsonReplacesTheNetwork) {
   const MachineProfile h100 = builtin_profile("h100");
   const MachineProfile profile =

@@ -66,7 +66,7 @@ TEST(BruteForce, PlansAreTheCheapestAssignment) {
       PlannerOptions options;
       options.mesh = opened.layouts.mesh();
       options.profile = &builtin_profile("h100");
-      options.overlap = false;  // sums are compared
+      options.objective = Objective::Sum;  // sums are compared
       if (tightness > 0)
         options.memory = static_cast<int64_t>(tightness * static_cast<double>(most));
       size_t tried = 0;
@@ -130,7 +130,7 @@ TEST(BruteForce, MergingLosesNothingOnChains) {
     PlannerOptions options;
     options.mesh = o.layouts.mesh();
     options.profile = &builtin_profile("h100");
-    options.overlap = false;  // sums are compared
+    options.objective = Objective::Sum;  // sums are compared
     const PlannerResult result = make_plan(parse_module(text), options);
     ASSERT_TRUE(result.plan);
     EXPECT_NEAR(result.plan->totals.seconds, best, 1e-8) << text;

@@ -40,7 +40,7 @@ TEST(HandMade, PlansAreNeverDearer) {
       PlannerOptions options;
       options.mesh = std::make_shared<const Mesh>(parse_mesh("data=8,model=8"));
       options.profile = &builtin_profile("h100");
-      options.overlap = false;  // sums are compared
+      options.objective = Objective::Sum;  // sums are compared
       const PlannerResult best = make_plan(graph, options);
       ASSERT_TRUE(best.plan);
       EXPECT_TRUE(best.plan->bound.proven);

@@ -1,6 +1,7 @@
 // What the planner and the cost model say of whole models, against what runs.
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -9,9 +10,11 @@
 #include "cleave/analyze/program_cost.h"
 #include "cleave/analyze/program_memory.h"
 #include "cleave/compile/executable.h"
+#include "cleave/core/units.h"
 #include "cleave/models/registry.h"
 #include "cleave/plan/apply.h"
 #include "cleave/plan/planner.h"
+#include "cleave/plan/predicted_memory.h"
 #include "cleave/rules/pipelines.h"
 #include "cleave/runtime/executor.h"
 #include "cleave/runtime/fill.h"
@@ -131,6 +134,34 @@ TEST(ModelAccounts, EveryCostIsCountedOnce) {
       EXPECT_NEAR(analyze::program_cost(program, *options.profile).seconds, totals.seconds,
                   1e-9 * totals.seconds);
     }
+}
+
+// The planner's count and that of the program differ.
+TEST(MemoryNote, IsOfProgramsThatHoldMoreThanTheLimit) {
+  const MachineProfile profile = builtin_profile("h100");
+  for (const char* model : {"model:gpt?step=train", "model:moe?step=train"}) {
+    const Graph graph = models::build_model(model).graph;
+    PlannerOptions options;
+    options.mesh = mesh_of("data=2,model=4");
+    options.profile = &profile;
+    options.machine = "h100";
+    options.memory = 8 << 20;
+    options.effort = 50;
+    options.time_limit = 600;
+    Plan plan = *make_plan(graph, options).plan;
+    const int64_t held = analyze::program_memory(partition_planned(plan, graph, profile)).peak;
+    // What the planner allowed, a little less than the program holds, and as much.
+    for (const int64_t limit : {int64_t{8 << 20}, held - 1, held}) {
+      plan.memory.limit = limit;
+      const auto note = note_of_memory(plan, graph, profile);
+      EXPECT_EQ(note.has_value(), held > limit) << model << " within " << limit;
+      if (note) {
+        EXPECT_THAT(*note, testing::HasSubstr(bytes_text(static_cast<double>(held))));
+      }
+    }
+    plan.memory.limit.reset();
+    EXPECT_FALSE(note_of_memory(plan, graph, profile));
+  }
 }
 
 }  // namespace

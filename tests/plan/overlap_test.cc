@@ -28,7 +28,7 @@ TEST(Overlap, TheStepIsTheScheduleOfTheProgram) {
       const Graph graph = models::build_model(model).graph;
       for (const bool overlap : {true, false}) {
         PlannerOptions options = options_for(mesh);
-        options.overlap = overlap;
+        if (!overlap) options.objective = Objective::Sum;
         const PlannerResult result = make_plan(graph, options);
         ASSERT_TRUE(result.plan) << model << " " << mesh;
         const PlanTotals& totals = result.plan->totals;
@@ -60,7 +60,7 @@ TEST(Overlap, StepsAreNoLongerThanWithoutTheRounds) {
       const Graph graph = models::build_model(model).graph;
       PlannerOptions options = options_for(mesh);
       const Plan overlapped = *make_plan(graph, options).plan;
-      options.overlap = false;
+      options.objective = Objective::Sum;
       const Plan sum = *make_plan(graph, options).plan;
       EXPECT_LE(overlapped.totals.step_seconds, sum.totals.step_seconds * (1 + 1e-9));
       EXPECT_GE(overlapped.totals.seconds, sum.bound.lower_bound * (1 - 1e-9));
@@ -86,7 +86,7 @@ TEST(Overlap, NoPlanIsBelowTheBoundOfTheStep) {
           ASSERT_FALSE(best.bound.alike);
           std::vector<Plan> others{*plan_by_heuristic(graph, options).plan,
                                    *plan_by_propagation(graph, options).plan};
-          options.overlap = false;
+          options.objective = Objective::Sum;
           others.push_back(*make_plan(graph, options).plan);
           for (const Plan& other : others)
             EXPECT_LE(best.bound.step_bound, other.totals.step_seconds * (1 + 1e-9))

@@ -22,7 +22,7 @@ struct Case {
   Case(const std::string& text, const char* mesh) : graph(parse_module(text)) {
     options.mesh = mesh_of(mesh);
     options.profile = &builtin_profile("h100");
-    options.overlap = false;  // sums are compared
+    options.objective = Objective::Sum;  // sums are compared
   }
   Case& pin(const std::string& name, const std::string& spec) {
     options.pins.push_back({name, parse_sharding(spec, options.mesh), name + "=" + spec});
@@ -241,7 +241,7 @@ TEST(Planner, BordersMayBeAskedToBeEven) {
   Case uneven(text, "a=4");
   uneven.pin("x", "[{\"a\"}, {}]");
   EXPECT_EQ(spec_of(uneven.plan(), "x"), "[{\"a\"}, {}]");
-  uneven.options.even_borders = true;
+  uneven.options.borders = Borders::Even;
   try {
     make_plan(uneven.graph, uneven.options);
     FAIL() << "an uneven pin was taken";
@@ -252,7 +252,7 @@ TEST(Planner, BordersMayBeAskedToBeEven) {
         "to lie in even shards");
   }
   Case even(text, "a=5,b=3");
-  even.options.even_borders = true;
+  even.options.borders = Borders::Even;
   const Plan plan = even.plan();
   for (const PlannedValue& value : plan.values)
     EXPECT_EQ(to_string(value.spec).find("\"b\""), std::string::npos) << value.name;
@@ -268,11 +268,37 @@ TEST(Planner, BordersMayBeAskedToBeEven) {
     return %1 : tensor<4096xf32>
   })",
                "a=3");
-  follows.options.even_borders = true;
+  follows.options.borders = Borders::Even;
   follows.pin("add.0", "[{\"a\"}, {}]");
   const Plan split = follows.plan();
   EXPECT_EQ(spec_of(split, "x"), "[{}, {}]");
   EXPECT_EQ(spec_of(split, "y"), "[{}, {}]");
+}
+
+// 5 rows over 2x2 devices: 2, 2, 1, 0 here, and 2, 1, 1, 1 as the placements S(0), S(0).
+TEST(Planner, BordersMayBeAskedToLieAsPlacementsSay) {
+  const char* text = R"(
+  func.func @main(%x: tensor<5x4096xf32>, %w: tensor<4096x4096xf32>) -> tensor<5x4096xf32> {
+    %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<5x4096xf32>, tensor<4096x4096xf32>) -> tensor<5x4096xf32>
+    return %0 : tensor<5x4096xf32>
+  })";
+  Case both(text, "a=2,b=2");
+  both.options.borders = Borders::Placements;
+  for (const char* fitting : {"[{\"a\"}, {}]", "[{}, {\"a\", \"b\"}]"}) {
+    Case one(text, "a=2,b=2");
+    one.options.borders = Borders::Placements;
+    one.pin("x", fitting);
+    EXPECT_EQ(spec_of(one.plan(), "x"), fitting);
+  }
+  both.pin("x", "[{\"a\", \"b\"}, {}]");
+  try {
+    make_plan(both.graph, both.options);
+    FAIL() << "a pin that placements cannot say was taken";
+  } catch (const UserError& error) {
+    EXPECT_STREQ(error.what(),
+                 "x: [{\"a\", \"b\"}, {}] is no list of placements for tensor<5x4096xf32>, and "
+                 "arguments and results are to lie as placements say");
+  }
 }
 
 TEST(Planner, LayersAlikeShareTheirChoices) {

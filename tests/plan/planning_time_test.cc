@@ -16,7 +16,7 @@ PlannerOptions options_for(const char* mesh) {
   PlannerOptions options;
   options.mesh = std::make_shared<const Mesh>(parse_mesh(mesh));
   options.profile = &builtin_profile("h100");
-  options.overlap = false;  // sums are compared
+  options.objective = Objective::Sum;  // sums are compared
   options.memory = int64_t{80} << 30;
   return options;
 }

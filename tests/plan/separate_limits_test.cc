@@ -15,7 +15,7 @@ void expect_monotone(const std::string& model, const char* mesh, const std::vect
   PlannerOptions options;
   options.mesh = std::make_shared<const Mesh>(parse_mesh(mesh));
   options.profile = &builtin_profile("h100");
-  options.overlap = false;  // sums are compared
+  options.objective = Objective::Sum;  // sums are compared
   options.time_limit = 3600;
   options.effort = effort;
   const PlannerResult free = make_plan(graph, options);

@@ -21,7 +21,7 @@ PlannerOptions options_for(const char* mesh, bool sub_axes) {
   PlannerOptions options;
   options.mesh = mesh_of(mesh);
   options.profile = &builtin_profile("h100");
-  options.overlap = false;  // sums are compared
+  options.objective = Objective::Sum;  // sums are compared
   options.machine = "h100";
   options.sub_axes = sub_axes;
   return options;

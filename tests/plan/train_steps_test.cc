@@ -101,7 +101,7 @@ PlannerOptions options_for(const char* mesh) {
   PlannerOptions options;
   options.mesh = std::make_shared<const Mesh>(parse_mesh(mesh));
   options.profile = &builtin_profile("h100");
-  options.overlap = false;  // sums are compared
+  options.objective = Objective::Sum;  // sums are compared
   options.memory = kLimit;
   options.time_limit = 200;  // the effort decides, also where checks make everything slow
   return options;
