@@ -50,4 +50,4 @@ conformance:
 	@[ -z "$(SHARDY)" ] || scripts/conformance shardy "$(SHARDY)"
 
 format:
-	@git ls-files '*.cc' '*.h' | xargs clang-format -i
+	@git ls-files -co --exclude-standard '*.cc' '*.h' | xargs clang-format -i

@@ -106,12 +106,14 @@ int main(int argc, char** argv) {
   CLI::App app("Plans against plans made by hand");
   std::string file, mesh_text = "data=8,model=8", machine = "h100";
   double gib = 80, time = 15;
+  int threads = 2;
   bool apart = false, alone = false, trace = false;
   app.add_option("file", file)->required();
   app.add_option("--mesh", mesh_text);
   app.add_option("--machine", machine);
   app.add_option("--memory-gib", gib);
   app.add_option("--time", time);
+  app.add_option("--threads", threads);
   app.add_flag("--apart", apart);
   app.add_flag("--alone", alone, "without the plans made by hand");
   app.add_flag("--trace", trace, "what the planner does, line by line");
@@ -129,7 +131,12 @@ int main(int argc, char** argv) {
   options.memory = static_cast<int64_t>(gib * (1 << 30));
   options.apart = apart;
   options.time_limit = time;
-  if (trace) options.trace = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+  options.threads = threads;
+  const double began = now();
+  if (trace)
+    options.trace = [began](const std::string& line) {
+      fmt::print(stderr, "{:.3f} {}\n", now() - began, line);
+    };
   const double before = processor_seconds();
   const PlannerResult best = make_plan(graph, options);
   const double worked = processor_seconds() - before;

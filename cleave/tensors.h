@@ -8,6 +8,7 @@
 #include "cleave/runtime/ops_collective.h"
 #include "cleave/runtime/ops_control.h"
 #include "cleave/runtime/ops_creation.h"
+#include "cleave/runtime/ops_custom.h"
 #include "cleave/runtime/ops_distribution.h"
 #include "cleave/runtime/ops_elementwise.h"
 #include "cleave/runtime/ops_factorize.h"

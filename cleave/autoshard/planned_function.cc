@@ -197,6 +197,7 @@ plan::PlannerOptions PlannedFunction::planner_options() const {
   how.memory = static_cast<int64_t>(how.memory_share * bytes);
   if (mesh_) how.pins = value_pins();
   how.entry = graph_.functions[0].name;
+  how.objective = options_.objective;
   how.every_layout = options_.every_layout;
   how.sub_axes = options_.sub_axes;
   how.time_limit = options_.time_limit;

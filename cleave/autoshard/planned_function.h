@@ -39,6 +39,7 @@ struct AutoshardOptions {
   // Arguments whose memory results may take, as in CompileOptions. An argument and the result that
   // takes its place lie alike.
   std::vector<size_t> donate = {};
+  plan::Objective objective = plan::Objective::Step;  // what the plan is the best for
   std::string solver = "cleave";  // or "mip", "heuristic", "propagation": docs/guide/planning.md
   bool compiled = true;           // false: op by op, as recorded
   std::string engine = "cleave";  // or "xla", "xla:PLUGIN"

@@ -20,6 +20,7 @@ void add_plan_command(CLI::App& app);
 void add_launch_command(CLI::App& app);
 void add_calibrate_command(CLI::App& app);
 void add_verify_command(CLI::App& app);
+void add_report_command(CLI::App& app);
 void add_ops_command(CLI::App& app);
 void add_hlo_command(CLI::App& app);
 void add_devices_command(CLI::App& app);

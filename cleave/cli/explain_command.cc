@@ -1,8 +1,12 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cleave/cli/commands.h"
 #include "cleave/cli/files.h"
 #include "cleave/cli/modules.h"
+#include "cleave/cli/planned_files.h"
+#include "cleave/cli/terminal.h"
 #include "cleave/core/error.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/graph/value_sharding.h"
@@ -48,48 +52,36 @@ ValueId find_value(const Graph& graph, const std::vector<std::string>& names, st
   throw_user("@{} has no value {}", graph.functions[index].name, name);
 }
 
-// A plan is JSON; a module is not.
-bool is_plan(const std::string& text) {
-  const size_t begin = text.find_first_not_of(" \t\r\n");
-  return begin != std::string::npos && text[begin] == '{' &&
-         text.find("\"cleave-plan\"") != std::string::npos;
-}
-
-plan::Plan read_planned(const std::string& file, const std::string& text) {
-  try {
-    return plan::plan_from_json(text);
-  } catch (const UserError& error) {
-    throw_user("{}: {}", file, error.what());
-  }
-}
-
 void explain_planned(const ExplainCommand& command, const std::string& text) {
   const plan::Plan plan = read_planned(command.file, text);
-  // The module from where the plan was made of it, unless it is given.
-  const std::string& module = command.module.empty() ? plan.source : command.module;
-  std::optional<Graph> found;
-  try {
-    if (!module.empty()) found = read_module(module);
-  } catch (const UserError&) {
-    if (!command.module.empty()) throw;
-  }
+  const std::optional<Graph> found = module_of_plan(plan, command.module);
   if (!found) {
     if (!command.ops.empty())
       throw_user("--op {}: the alternatives need the module as well: --module FILE",
                  command.ops[0]);
-    fmt::print("{}({}; memory by class, patterns and alternatives: with --module FILE)\n",
-               plan::explain_totals(plan),
-               module.empty() ? "the plan does not say where its module is"
-                              : fmt::format("the module {} cannot be read", module));
+    print_painted(
+        fmt::format("{}({}; memory by class, patterns and alternatives: with --module FILE)\n",
+                    plan::explain_totals(plan), why_no_module(plan)),
+        axis_names(*plan.mesh));
     return;
   }
   const Graph& graph = *found;
   const MachineProfile profile =
       shared_by(load_profile(command.machine.empty() ? plan.machine : command.machine),
                 plan.mesh->num_devices());
-  if (command.ops.empty()) fmt::print("{}", plan::explain_plan(plan, graph, profile));
+  const std::vector<std::string> axes = axis_names(*plan.mesh);
+  if (command.ops.empty()) print_painted(plan::explain_plan(plan, graph, profile), axes);
   for (const std::string& op : command.ops)
-    fmt::print("{}", plan::explain_op(plan, graph, profile, op));
+    print_painted(plan::explain_op(plan, graph, profile, op), axes);
+}
+
+// Of all meshes of a module, each name once.
+std::vector<std::string> axes_of(const Graph& graph) {
+  std::vector<std::string> axes;
+  for (const MeshPtr& mesh : graph.meshes)
+    for (std::string& name : axis_names(*mesh))
+      if (std::find(axes.begin(), axes.end(), name) == axes.end()) axes.push_back(std::move(name));
+  return axes;
 }
 
 void run(const ExplainCommand& command) {
@@ -111,8 +103,9 @@ void run(const ExplainCommand& command) {
   PropagationEngine engine(graph, {});
   engine.run();
   const Explainer explainer(engine, names);
-  if (command.trace) fmt::print("{}", explainer.trace());
-  for (ValueId value : values) fmt::print("{}", explainer.explain(value));
+  const std::vector<std::string> axes = axes_of(graph);
+  if (command.trace) print_painted(explainer.trace(), axes);
+  for (ValueId value : values) print_painted(explainer.explain(value), axes);
   if (command.warnings || (values.empty() && !command.trace)) {
     const std::vector<std::string> warnings = explainer.warnings();
     for (const std::string& warning : warnings) fmt::print("warning: {}\n", warning);

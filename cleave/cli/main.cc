@@ -45,6 +45,7 @@ int main(int argc, char** argv) {
   cleave::cli::Outcome outcome;
   cleave::cli::add_calibrate_command(app);
   cleave::cli::add_verify_command(app);
+  cleave::cli::add_report_command(app);
   cleave::cli::add_ops_command(app);
   cleave::cli::add_hlo_command(app);
   cleave::cli::add_devices_command(app);

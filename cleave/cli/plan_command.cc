@@ -1,6 +1,6 @@
-#include <fmt/core.h>
+#include <fmt/format.h>
 
-#include <filesystem>
+#include <iterator>
 #include <memory>
 #include <sstream>
 
@@ -9,11 +9,13 @@
 #include "cleave/cli/files.h"
 #include "cleave/cli/interrupt.h"
 #include "cleave/cli/modules.h"
+#include "cleave/cli/page_file.h"
+#include "cleave/cli/planned_files.h"
 #include "cleave/cli/tensor_options.h"
+#include "cleave/cli/terminal.h"
 #include "cleave/core/error.h"
 #include "cleave/core/output_file.h"
 #include "cleave/core/units.h"
-#include "cleave/models/registry.h"
 #include "cleave/plan/apply.h"
 #include "cleave/plan/export.h"
 #include "cleave/plan/figures.h"
@@ -21,6 +23,7 @@
 #include "cleave/plan/jax_forecast.h"
 #include "cleave/plan/mesh_search.h"
 #include "cleave/plan/planner.h"
+#include "cleave/plan/predicted_memory.h"
 #include "cleave/plan/solvers.h"
 #include "cleave/spmd/annotated_mesh.h"
 
@@ -29,7 +32,7 @@ namespace {
 
 struct PlanArguments {
   std::string file, mesh, machine = "h100", memory, out, solver = "cleave", entry = "main";
-  std::string given, format, timeline;
+  std::string given, format, timeline, page, objective = "step";
   std::vector<std::string> pins, forbid, replicate, compare;
   int64_t devices = 0, trips = 1;
   int axes = 2;
@@ -63,35 +66,33 @@ std::vector<plan::Pin> pins_of(const PlanArguments& arguments, const MeshPtr& me
 }
 
 void print_summary(const plan::Plan& plan, const plan::PlannerStats& stats) {
+  std::string text;
+  const auto out = std::back_inserter(text);
   const std::string source = plan.source.empty() ? "module" : plan.source;
-  fmt::print("{} on {} of {}\n", plan.module.empty() ? source : "@" + plan.module,
-             to_string(*plan.mesh), plan.machine);
+  fmt::format_to(out, "{} on {} of {}\n", plan.module.empty() ? source : "@" + plan.module,
+                 to_string(*plan.mesh), plan.machine);
   const double total = plan.totals.seconds;
   auto share = [&](double seconds) { return total > 0 ? 100 * seconds / total : 0; };
-  fmt::print("step {}\n", step_text(plan, 3));
-  fmt::print("  {:<34} {:>12} {:>6.1f}%\n", "compute", duration(plan.totals.compute_seconds),
-             share(plan.totals.compute_seconds));
+  fmt::format_to(out, "step {}\n", step_text(plan, 3));
+  fmt::format_to(out, "  {:<34} {:>12} {:>6.1f}%\n", "compute",
+                 duration(plan.totals.compute_seconds), share(plan.totals.compute_seconds));
   for (const plan::CollectiveTotal& c : plan.totals.collectives)
-    fmt::print("  {:<34} {:>12} {:>6.1f}%  x{:.0f}, {} received\n", c.kind + " " + c.axes,
-               duration(c.seconds), share(c.seconds), c.count, size(c.bytes));
-  if (plan.figures) fmt::print("{}", to_string(*plan.figures));
-  fmt::print("memory {} at {}, {} of it arguments{}\n", size(static_cast<double>(plan.memory.peak)),
-             plan.memory.peak_at, size(static_cast<double>(plan.memory.arguments)),
-             plan.memory.limit ? ", limit " + plan::limit_text(*plan.memory.limit,
-                                                               plan.memory.share, BytesStyle::Table)
-                               : std::string());
-  fmt::print(
-      "{} ops, {} decisions in {} classes, {} strategies; {:.2f} s ({:.2f} formulating, "
-      "{:.2f} pricing, {:.2f} solving)\n",
-      stats.ops, stats.decisions, stats.classes, stats.strategies, stats.total_seconds,
-      stats.formulate_seconds, stats.table_seconds, stats.solve_seconds);
-  for (const std::string& note : plan.notes) fmt::print("note: {}\n", note);
-}
-
-// So that `cleave explain` finds the module from any folder.
-std::string source_of(const std::string& file) {
-  if (file == "-" || models::is_model_name(file)) return file == "-" ? "" : file;
-  return std::filesystem::absolute(file).lexically_normal().string();
+    fmt::format_to(out, "  {:<34} {:>12} {:>6.1f}%  x{:.0f}, {} received\n", c.kind + " " + c.axes,
+                   duration(c.seconds), share(c.seconds), c.count, size(c.bytes));
+  if (plan.figures) text += to_string(*plan.figures);
+  fmt::format_to(
+      out, "memory {} at {}, {} of it arguments{}\n", size(static_cast<double>(plan.memory.peak)),
+      plan.memory.peak_at, size(static_cast<double>(plan.memory.arguments)),
+      plan.memory.limit
+          ? ", limit " + plan::limit_text(*plan.memory.limit, plan.memory.share, BytesStyle::Table)
+          : std::string());
+  fmt::format_to(out,
+                 "{} ops, {} decisions in {} classes, {} strategies; {:.2f} s ({:.2f} formulating, "
+                 "{:.2f} pricing, {:.2f} solving)\n",
+                 stats.ops, stats.decisions, stats.classes, stats.strategies, stats.total_seconds,
+                 stats.formulate_seconds, stats.table_seconds, stats.solve_seconds);
+  for (const std::string& note : plan.notes) fmt::format_to(out, "note: {}\n", note);
+  print_painted(text, axis_names(*plan.mesh));
 }
 
 // The predicted schedule, for Perfetto.
@@ -131,6 +132,66 @@ std::vector<int64_t> usable(std::vector<int64_t> limits, double share) {
   return limits;
 }
 
+// In the unit of the plan's objective: what it takes, the bound of that, and how far they are
+// apart.
+std::string in_unit(const plan::Plan& plan, double value) {
+  return plan.objective == plan::Objective::Bytes ? size(value) : duration(value);
+}
+std::string value_of(const plan::Plan& plan) { return in_unit(plan, objective_value(plan)); }
+std::string least_of(const plan::Plan& plan) {
+  const bool is_step = plan.objective == plan::Objective::Step;
+  return in_unit(plan, is_step ? plan.bound.step_bound : plan.bound.lower_bound);
+}
+double gap_of(const plan::Plan& plan) {
+  return plan.objective == plan::Objective::Step ? plan.bound.step_gap : plan.bound.gap;
+}
+
+std::string title_of(const PlanArguments& arguments) {
+  const std::string mesh =
+      arguments.mesh.empty() ? fmt::format("{} devices", arguments.devices) : arguments.mesh;
+  return fmt::format("{} on {} of {}", arguments.file, mesh, arguments.machine);
+}
+
+// Of a plan that does not exist.
+void write_page_of_none(const PlanArguments& arguments, const plan::PlannerOptions& options,
+                        const std::optional<plan::Infeasibility>& why, const std::string& reason) {
+  report::NoPlan none;
+  none.title = title_of(arguments);
+  none.machine = arguments.machine;
+  none.mesh = options.mesh;
+  none.profile = options.profile;
+  none.why.limit = options.memory.value_or(0);
+  none.why.share = options.memory_share;
+  if (why) none.why = *why;
+  none.text = why ? why->text() : reason;
+  PageReport page;
+  page.set_infeasible(std::move(none));
+  page.write(arguments.page, SlowSteps());
+}
+
+// The page of a sweep shows the plan within the last limit that has one.
+void write_front_page(const Graph& graph, const PlanArguments& arguments,
+                      const plan::PlannerOptions& options,
+                      const std::vector<plan::MeshCandidate>& candidates,
+                      const std::vector<int64_t>& limits) {
+  const std::vector<int> fastest = plan::fastest_by_limit(candidates, limits);
+  const auto last = std::find_if(fastest.rbegin(), fastest.rend(), [](int c) { return c >= 0; });
+  if (last == fastest.rend())
+    return write_page_of_none(
+        arguments, options,
+        options.mesh ? std::optional(plan::explain_infeasible(graph, options)) : std::nullopt,
+        candidates.empty() ? "nothing was tried" : candidates.back().result.reason);
+  const SlowSteps steps;
+  const auto shared = std::make_shared<const Graph>(graph);
+  plan::Plan shown = *candidates[static_cast<size_t>(*last)].result.plan;
+  shown.source = source_of(arguments.file);
+  PageReport page;
+  page.add(std::move(shown), shared, arguments.machine);
+  page.add_front(candidates, limits, options.memory_share, shared, arguments.machine,
+                 source_of(arguments.file));
+  page.write(arguments.page, steps);
+}
+
 // `limits` are what programs can use; rows have what was asked for, which is what devices have.
 void search_shapes(const Graph& graph, const PlanArguments& arguments, plan::PlannerOptions options,
                    const std::vector<int64_t>& limits) {
@@ -142,39 +203,42 @@ void search_shapes(const Graph& graph, const PlanArguments& arguments, plan::Pla
   };
   const auto candidates = plan::search_meshes(
       graph, meshes, limits, options, [&](const plan::MeshCandidate& c, size_t done, size_t all) {
-        const std::string found =
-            c.result.plan
-                ? fmt::format("{} (gap {:.3f}%)", duration(c.result.plan->totals.step_seconds),
-                              100 * c.result.plan->bound.step_gap)
-                : "no plan";
+        const std::string found = c.result.plan
+                                      ? fmt::format("{} (gap {:.3f}%)", value_of(*c.result.plan),
+                                                    100 * gap_of(*c.result.plan))
+                                      : "no plan";
         fmt::print(stderr, "[{}/{}] {} within {}: {} in {:.2f} s\n", done, all, to_string(*c.mesh),
                    c.limit ? device(*c.limit) : "any memory", found, c.result.stats.total_seconds);
       });
-  fmt::print("{:<28} {:>12} {:>12} {:>12} {:>8} {:>12}\n", "mesh", "limit", "step", "at least",
-             "gap", "memory");
+  std::string text;
+  const auto out = std::back_inserter(text);
+  fmt::format_to(out, "{:<28} {:>12} {:>12} {:>12} {:>8} {:>12}\n", "mesh", "limit",
+                 name(options.objective), "at least", "gap", "memory");
   for (const plan::MeshCandidate& c : candidates) {
     const std::string limit = c.limit ? device(*c.limit) : "none";
     if (!c.result.plan) {
-      fmt::print("{:<28} {:>12} {}\n", to_string(*c.mesh), limit, c.result.reason);
+      fmt::format_to(out, "{:<28} {:>12} {}\n", to_string(*c.mesh), limit, c.result.reason);
       continue;
     }
     const plan::Plan& p = *c.result.plan;
-    fmt::print("{:<28} {:>12} {:>12} {:>12} {:>7.3f}% {:>12}\n", to_string(*c.mesh), limit,
-               duration(p.totals.step_seconds), duration(p.bound.step_bound),
-               100 * p.bound.step_gap, size(static_cast<double>(p.memory.peak)));
+    fmt::format_to(out, "{:<28} {:>12} {:>12} {:>12} {:>7.3f}% {:>12}\n", to_string(*c.mesh), limit,
+                   value_of(p), least_of(p), 100 * gap_of(p),
+                   size(static_cast<double>(p.memory.peak)));
   }
   const std::vector<int> fastest = plan::fastest_by_limit(candidates, limits);
   for (size_t i = 0; i < limits.size(); ++i) {
     const std::string limit = device(limits[i]);
     if (fastest[i] < 0) {
-      fmt::print("within {}: nothing fits\n", limit);
+      fmt::format_to(out, "within {}: nothing fits\n", limit);
       continue;
     }
     plan::Plan p = *candidates[fastest[i]].result.plan;
     p.source = source_of(arguments.file);
-    fmt::print("within {}: {} on {}\n", limit, duration(p.totals.step_seconds), to_string(*p.mesh));
+    fmt::format_to(out, "within {}: {} on {}\n", limit, value_of(p), to_string(*p.mesh));
     if (i + 1 == limits.size() && !arguments.out.empty()) plan::write_plan(p, arguments.out);
   }
+  print_painted(text, axis_names(*meshes.front()));
+  if (!arguments.page.empty()) write_front_page(graph, arguments, options, candidates, limits);
 }
 
 void print_differences(const std::string& before, const std::string& after) {
@@ -208,6 +272,7 @@ plan::PlannerOptions options_of(const PlanArguments& arguments, const Graph& gra
                      : fmt::format("--devices {}", arguments.devices),
         "plan on that mesh, or say --ignore-annotations to plan on another without them");
   options.machine = arguments.machine;
+  options.objective = plan::objective_from_name(arguments.objective);
   options.entry = arguments.entry;
   options.apart = arguments.apart;
   options.every_layout = arguments.every;
@@ -225,19 +290,25 @@ plan::PlannerOptions options_of(const PlanArguments& arguments, const Graph& gra
   return options;
 }
 
-void print_why_not(const Graph& graph, const PlanArguments& arguments,
-                   const plan::PlannerOptions& options, const plan::PlannerResult& result) {
-  if (options.stop.stop_requested())
+// Says why there is no plan; explained if it is certain that there is none.
+std::optional<plan::Infeasibility> print_why_not(const Graph& graph, const PlanArguments& arguments,
+                                                 const plan::PlannerOptions& options,
+                                                 const plan::PlannerResult& result) {
+  if (options.stop.stop_requested()) {
     fmt::print("interrupted before a plan was found\n");
-  else if (result.cut)
+  } else if (result.cut) {
     fmt::print(
         "{}\nthe clock ended the search after {} s, without a proof that there is none: "
         "give it more --time\n",
         result.reason, arguments.time);
-  else if (arguments.solver == "cleave")
-    fmt::print("{}", plan::explain_infeasible(graph, options).text());
-  else
+  } else if (arguments.solver == "cleave") {
+    plan::Infeasibility why = plan::explain_infeasible(graph, options);
+    fmt::print("{}", why.text());
+    return why;
+  } else {
     fmt::print("{}\n", result.reason);
+  }
+  return std::nullopt;
 }
 
 void plan_module(const Graph& graph, const PlanArguments& arguments) {
@@ -266,13 +337,21 @@ void plan_module(const Graph& graph, const PlanArguments& arguments) {
   }
   plan::PlannerResult result = plan::plan_by(arguments.solver, graph, options);
   if (!result.plan) {
-    print_why_not(graph, arguments, options, result);
+    const auto why = print_why_not(graph, arguments, options, result);
+    if (!arguments.page.empty()) write_page_of_none(arguments, options, why, result.reason);
     throw CLI::RuntimeError(3);
   }
   result.plan->source = source_of(arguments.file);
   result.plan->figures = plan::plan_figures(*result.plan, graph, profile);
+  if (auto note = plan::note_of_memory(*result.plan, graph, profile))
+    result.plan->notes.push_back(std::move(*note));
   if (!arguments.out.empty()) plan::write_plan(*result.plan, arguments.out);
   if (!arguments.timeline.empty()) write_timeline(*result.plan, graph, profile, arguments.timeline);
+  if (!arguments.page.empty()) {
+    PageReport page;
+    page.add(*result.plan, std::make_shared<const Graph>(graph), arguments.machine);
+    page.write(arguments.page, SlowSteps());
+  }
   if (arguments.json)
     fmt::print("{}\n", plan::to_json(*result.plan));
   else if (!arguments.format.empty())
@@ -296,6 +375,9 @@ void run(const PlanArguments& arguments) {
     throw_user("either --mesh data=8,model=8 or --devices 64 is needed");
   if (!arguments.out.empty()) check_writable(arguments.out);
   if (!arguments.timeline.empty()) check_writable(arguments.timeline);
+  if (arguments.page == "-")
+    throw_user("--report -: what was planned is printed there; give a file");
+  if (!arguments.page.empty()) check_page_writable(arguments.page);
   plan_module(graph, arguments);
 }
 
@@ -322,13 +404,21 @@ void add_plan_command(CLI::App& app) {
   command->add_option("--devices", a->devices, "try every mesh of this many devices");
   command->add_option("--axes", a->axes, "with --devices: the most axes that a mesh may have")
       ->capture_default_str();
-  command->add_option("--machine", a->machine, "a built-in name, or a JSON file")
+  command
+      ->add_option("--machine", a->machine,
+                   "a built-in name, or a JSON file; h100+inductor: with another executor")
       ->capture_default_str();
   command->add_option(
       "--memory", a->memory,
       "what one device has: 80GiB, or several limits: 20GiB,40GiB; default: the machine's");
   command->add_option("--memory-share", a->memory_share,
                       "of it, what programs can use, up to 1; default: the executor's");
+  command
+      ->add_option(
+          "--objective", a->objective,
+          "what a plan is the best for: step; sum (nothing overlaps); bytes (that a device "
+          "receives)")
+      ->capture_default_str();
   // One value each: names may begin with a bracket, which would else be taken for a list.
   auto add_pins = [&](const char* option, std::vector<std::string>& list, const char* what) {
     command->add_option(option, list, what)->allow_extra_args(false);
@@ -359,6 +449,9 @@ void add_plan_command(CLI::App& app) {
   command->add_option("--timeline", a->timeline,
                       "where the predicted schedule goes: a Chrome/Perfetto timeline, with a track "
                       "for computation and for communication inside a node and across nodes");
+  command->add_option("--report", a->page,
+                      "where a page that shows the plan goes, or the plans of several limits, or "
+                      "why there is none: one HTML file");
   command->add_option(
       "--export", a->format,
       "print the plan as manual (one manual computation, which XLA runs exactly as "

@@ -1,6 +1,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <thread>
 
 #include "cleave/cli/commands.h"
 #include "cleave/cli/files.h"
@@ -33,6 +34,7 @@ struct RunOptions {
   std::vector<std::string> args;
   std::string out;
   std::string timeline;
+  std::string plan;
   std::string coordinator;
   int64_t process = -1, processes = 0;
   ShardingOptions sharding;
@@ -121,6 +123,17 @@ void listen(Recorder& recorder, const RunOptions& options) {
     };
 }
 
+// What `cleave report --run` asks of a timeline.
+void tell_of_plan(const plan::Plan& plan, Recorder& recorder) {
+  for (const plan::PlannedOp& op : plan.ops) recorder.planned_ops.push_back(op.name);
+  recorder.about = {
+      {"fingerprint", plan.fingerprint},
+      {"entry", plan.entry},
+      {"mesh", to_string(*plan.mesh)},
+      {"planned_for", plan.machine},
+      {"host", fmt::format("a host with {} cores", std::thread::hardware_concurrency())}};
+}
+
 // Ranks that were given different files, options or arguments would compute nonsense together.
 void require_same_run(World& world, const Graph& graph, const RunOptions& options,
                       const std::string& entry, const std::vector<Array>& args) {
@@ -129,6 +142,7 @@ void require_same_run(World& world, const Graph& graph, const RunOptions& option
   require_same_facts(world, {{"--mesh", s.mesh},
                              {"--shard", s.shard},
                              {"--entry", entry},
+                             {"--plan", s.plan ? s.plan->fingerprint : ""},
                              {"--passes", s.passes},
                              {"--narrow-sums", yes(!s.wide_sums)},
                              {"--no-compile", yes(!s.compile)},
@@ -189,7 +203,11 @@ std::vector<Array> run_stacked(const Graph& graph, const std::string& entry,
 // `given`: the arguments of a model, which --arg may replace.
 void run_module(const Graph& graph, const RunOptions& options,
                 const std::vector<Tensor>& given = {}) {
-  const std::string entry = find_entry(graph, options.entry);
+  const plan::Plan* plan = options.sharding.plan.get();
+  const std::string entry =
+      plan && options.entry.empty() ? plan->entry : find_entry(graph, options.entry);
+  if (plan && entry != plan->entry)
+    throw_user("--entry {}: the plan {} is of @{}", entry, options.plan, plan->entry);
   const bool partitioned = num_partitions(graph, entry) > 1 && !options.sharding.wanted();
   if (partitioned && World::of_process() && !options.sharding.uses_xla())
     throw_user(
@@ -200,6 +218,7 @@ void run_module(const Graph& graph, const RunOptions& options,
   if (World* world = World::of_process()) require_same_run(*world, graph, options, entry, args);
   Recorder recorder;
   listen(recorder, options);
+  if (plan) tell_of_plan(*plan, recorder);
   ShardingOptions sharding = options.sharding;
   sharding.communication |= sharding.wanted() && options.stats;
   sharding.stats = options.stats;
@@ -236,6 +255,7 @@ void check_engine(const RunOptions& options) {
     return;
   }
   const std::pair<bool, const char*> own[] = {
+      {!options.plan.empty(), "--plan"},
       {!options.timeline.empty(), "--timeline"},
       {options.trace, "--trace"},
       {!options.sharding.compile, "--no-compile"},
@@ -255,8 +275,12 @@ void join_by_hand(const RunOptions& options) {
   }
 }
 
-void run(const RunOptions& options) {
+void run(RunOptions options) {
   World::of_process();  // joins the ranks, before anything is timed
+  if (!options.plan.empty()) {
+    if (options.split) throw_user("--split-input-file: the plan {} is of one module", options.plan);
+    options.sharding.plan = std::make_shared<const plan::Plan>(plan::read_plan(options.plan));
+  }
   if (!options.out.empty()) {
     std::error_code error;
     std::filesystem::create_directories(options.out, error);
@@ -303,6 +327,9 @@ void add_run_command(CLI::App& app) {
   command->add_option("--timeline", options->timeline, "write a Chrome/Perfetto timeline");
   command->add_option("--mesh", options->sharding.mesh,
                       "run sharded over a mesh of virtual devices, such as \"x=2,y=4\"");
+  command->add_option("--plan", options->plan,
+                      "run as this plan says, op by op, on the devices of its mesh; with "
+                      "--timeline, cleave report --run shows it beside what was predicted");
   command->add_option("--shard", options->sharding.shard,
                       "annotations (and what follows from them), replicated or random:SEED");
   command->add_option("--engine", options->sharding.engine,
@@ -338,6 +365,8 @@ void add_run_command(CLI::App& app) {
   command->add_flag("--quiet", options->quiet, "do not print results");
   for (const char* compiled : {"--passes", "--timing"})
     command->get_option("--no-compile")->excludes(command->get_option(compiled));
+  for (const char* other : {"--mesh", "--shard", "--passes", "--timing", "--narrow-sums"})
+    command->get_option("--plan")->excludes(command->get_option(other));
   command->callback([options] { run(*options); });
 }
 

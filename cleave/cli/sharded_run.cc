@@ -12,6 +12,9 @@
 #include "cleave/core/error.h"
 #include "cleave/core/number_text.h"
 #include "cleave/core/units.h"
+#include "cleave/plan/bound_plan.h"
+#include "cleave/plan/names.h"
+#include "cleave/plan/numbered_program.h"
 #include "cleave/rules/pipelines.h"
 #include "cleave/runtime/compare_runs.h"
 #include "cleave/runtime/executor.h"
@@ -111,8 +114,16 @@ void verify_results(const Graph& graph, const std::string& entry, const std::vec
   if (comparison.unsteady > 0) fmt::print(stderr, "  {}\n", unsteady_text(comparison));
 }
 
+// Every node says of which op and change of the plan it is, for the timeline.
+Program planned_program(const Graph& graph, const plan::Plan& plan) {
+  const MachineProfile profile = shared_by(load_profile(plan.machine), plan.mesh->num_devices());
+  const Graph flat = plan::flatten(graph, plan.entry, profile);
+  return plan::partition_numbered(plan::bind(plan, flat), profile);
+}
+
 Program sharded_program(const Graph& graph, const std::string& entry,
                         const ShardingOptions& options) {
+  if (options.plan) return planned_program(graph, *options.plan);
   Graph sharded = graph;
   const std::string shard = options.shard.empty() ? "annotations" : options.shard;
   MeshPtr mesh;
@@ -167,7 +178,7 @@ std::vector<Array> run_sharded(const Graph& graph, const std::string& entry,
   }
   CommLog log;
   std::vector<Array> results;
-  if (options.compile) {
+  if (options.compile && !options.plan) {
     Executable executable(std::move(program), {.passes = options.passes});
     const double prepared = clock.milliseconds();
     MemoryUse memory;

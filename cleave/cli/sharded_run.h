@@ -1,11 +1,13 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "cleave/compile/executable.h"
 #include "cleave/graph/graph.h"
 #include "cleave/kernels/array.h"
+#include "cleave/plan/plan.h"
 #include "cleave/runtime/interpreter.h"
 
 namespace cleave::cli {
@@ -17,15 +19,16 @@ struct ShardingOptions {
   bool verify = false;
   bool compile = true;  // false: op by op
   std::string passes = CompileOptions().passes;
-  bool describe = false;          // print what was compiled, and the memory plan
-  bool wide_sums = true;          // pending sums of 16-bit floats in 32 bits
-  bool communication = false;     // print what was sent, and for which ops
-  bool stats = false;             // print the memory of a device as well, measured and predicted
-  int64_t repeat = 0;             // of XLA: run so often again, and print what a run takes
-  std::string engine = "cleave";  // or xla, xla:PLUGIN
+  bool describe = false;       // print what was compiled, and the memory plan
+  bool wide_sums = true;       // pending sums of 16-bit floats in 32 bits
+  bool communication = false;  // print what was sent, and for which ops
+  bool stats = false;          // print the memory of a device as well, measured and predicted
+  int64_t repeat = 0;          // of XLA: run so often again, and print what a run takes
+  std::shared_ptr<const plan::Plan> plan;  // run as it says, op by op; null: there is none
+  std::string engine = "cleave";           // or xla, xla:PLUGIN
 
   bool uses_xla() const { return engine != "cleave"; }
-  bool wanted() const { return !mesh.empty() || !shard.empty() || verify || communication; }
+  bool wanted() const { return !mesh.empty() || !shard.empty() || plan || verify || communication; }
 };
 
 // Runs on one device. XLA's results are compared with Cleave's own if `verify` asks for it.

@@ -4,6 +4,7 @@
 
 #include "cleave/cli/commands.h"
 #include "cleave/cli/tensor_options.h"
+#include "cleave/cli/terminal.h"
 #include "cleave/core/error.h"
 #include "cleave/core/picture.h"
 #include "cleave/core/placement.h"
@@ -35,16 +36,24 @@ void run(const ShowArguments& options) {
           ? from_placements(parse_placements(options.placements), mesh, shape.size())
           : parse_sharding(options.spec, mesh);
   verify(spec, shape);
-  fmt::print("mesh        {}\n", to_string(*mesh));
-  fmt::print("tensor      {}\n", shape.empty() ? "scalar" : to_string(shape));
-  fmt::print("sharding    {}\n", to_string(spec));
+  std::string text = fmt::format("mesh        {}\n", to_string(*mesh));
+  text += fmt::format("tensor      {}\n", shape.empty() ? "scalar" : to_string(shape));
+  text += fmt::format("sharding    {}\n", to_string(spec));
   if (!mesh->is_maximal()) {
-    fmt::print("placements  {}\n", placements_text(spec));
-    fmt::print("shard       {}{}\n", shape.empty() ? "scalar" : to_string(local_shape(spec, shape)),
-               is_even(spec, shape) ? "" : " at most; uneven");
+    text += fmt::format("placements  {}\n", placements_text(spec));
+    text += fmt::format("shard       {}{}\n",
+                        shape.empty() ? "scalar" : to_string(local_shape(spec, shape)),
+                        is_even(spec, shape) ? "" : " at most; uneven");
   }
-  fmt::print("\n{}", picture(spec, shape));
-  if (options.devices || (!mesh->is_maximal() && !is_even(spec, shape)))
+  print_painted(text, axis_names(*mesh));
+  const Terminal terminal = terminal_of_output();
+  const std::string drawn = picture(spec, shape);
+  const bool is_drawn = fits(drawn, terminal);
+  if (is_drawn)
+    fmt::print("\n{}", painted_picture(drawn, terminal, spec, shape));
+  else
+    fmt::print("\nthe picture is wider than the terminal\n");
+  if (options.devices || !is_drawn || (!mesh->is_maximal() && !is_even(spec, shape)))
     fmt::print("\n{}", device_table(spec, shape));
 }
 

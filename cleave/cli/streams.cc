@@ -18,7 +18,7 @@ void prepare_streams() {
   for (int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(number, F_GETFD) != -1 || errno != EBADF) continue;
     // The lowest free number is this one. Standard output opened for reading: every write fails.
-    const int stand_in = open("/dev/null", number == STDERR_FILENO ? O_WRONLY : O_RDONLY);
+    const int stand_in = ::open("/dev/null", number == STDERR_FILENO ? O_WRONLY : O_RDONLY);
     if (stand_in >= 0 && stand_in != number) close(stand_in);
   }
 }

@@ -36,6 +36,40 @@ Placements to_placements(const ShardingSpec& spec) {
   return placements;
 }
 
+namespace {
+
+// The lengths of the chunks if each is split again over the next axis.
+void split_again(int64_t length, const AxisList& axes, size_t from, std::vector<int64_t>& chunks) {
+  if (from == axes.size()) {
+    chunks.push_back(length);
+    return;
+  }
+  const int64_t chunk = (length + axes[from].size - 1) / axes[from].size;
+  for (int64_t i = 0; i < axes[from].size; ++i)
+    split_again(std::clamp<int64_t>(length - i * chunk, 0, chunk), axes, from + 1, chunks);
+}
+
+}  // namespace
+
+bool lies_as_placements(const ShardingSpec& spec, const Shape& shape) {
+  if (!spec.partial.empty()) return false;
+  for (size_t d = 0; d < spec.dims.size(); ++d) {
+    const AxisList& axes = spec.dims[d].axes;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      if (!is_whole(axes[i], *spec.mesh)) return false;
+      if (i > 0 && axes[i].axis < axes[i - 1].axis) return false;
+    }
+    if (axes.size() < 2 || shape[d] % total_size(axes) == 0) continue;
+    std::vector<int64_t> chunks;
+    split_again(shape[d], axes, 0, chunks);
+    const int64_t chunk = (shape[d] + total_size(axes) - 1) / total_size(axes);
+    for (size_t i = 0; i < chunks.size(); ++i)
+      if (chunks[i] != std::clamp<int64_t>(shape[d] - static_cast<int64_t>(i) * chunk, 0, chunk))
+        return false;
+  }
+  return true;
+}
+
 ShardingSpec from_placements(const Placements& placements, const MeshPtr& mesh, size_t rank) {
   if (placements.size() != mesh->axes.size())
     throw_user("{} placements for the mesh {} with {} axes", placements.size(), to_string(*mesh),

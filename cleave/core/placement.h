@@ -51,6 +51,14 @@ Placements to_placements(const ShardingSpec& spec);
 // not fit the later axes, or if partial axes have different reductions.
 ShardingSpec from_placements(const Placements& placements, const MeshPtr& mesh, size_t rank);
 
+// Whether a tensor of this shape lies as those placements say, element by element. They split along
+// one mesh axis after the other, in the order of the mesh, and every chunk again:
+//
+//   5 elements over x=2,y=2:   ["x", "y"]  holds 2, 2, 1, 0   S(0), S(0)  holds 2, 1, 1, 1   ->
+//   false 7 elements over x=2,y=2:   2, 2, 2, 1 in both             -> true
+//   ["y", "x"], parts of axes, pending sums                   -> false
+bool lies_as_placements(const ShardingSpec& spec, const Shape& shape);
+
 std::string to_string(const Placement& placement);    // S(0)
 std::string to_string(const Placements& placements);  // S(0), R, P(sum)
 Placements parse_placements(std::string_view text);

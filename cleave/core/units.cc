@@ -20,7 +20,8 @@ struct ByteUnit {
 
 constexpr double kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB, kTiB = 1024 * kGiB;
 
-constexpr std::array<ByteUnit, 3> kLogUnits = {{{1, "B", 0}, {kKiB, "KiB", 1}, {kMiB, "MiB", 1}}};
+constexpr std::array<ByteUnit, 4> kLogUnits = {
+    {{1, "B", 0}, {kKiB, "KiB", 1}, {kMiB, "MiB", 1}, {kGiB, "GiB", 2}}};
 constexpr std::array<ByteUnit, 3> kTableUnits = {
     {{kKiB, "KiB", 1}, {kMiB, "MiB", 1}, {kGiB, "GiB", 2}}};
 constexpr std::array<ByteUnit, 3> kLimitUnits = {

@@ -8,7 +8,7 @@ namespace cleave {
 
 // How bytes are written for people:
 //
-//   Log       a row of a log           999 B        1.5 KiB    3.0 MiB   1024.0 MiB
+//   Log       a row of a log           999 B        1.5 KiB    3.0 MiB     1.00 GiB
 //   Table     a row of a plan          1.0 KiB      1.5 KiB    3.0 MiB     1.00 GiB
 //   Limit     memory that must fit     1536 bytes              3.00 MiB    1.00 GiB
 //   Estimate  any size, three digits   1000 bytes   1.5 KiB    3 MiB       3.64 TiB

@@ -6,6 +6,7 @@
 #include "cleave/core/error.h"
 #include "cleave/core/sharding_rule_text.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/graph/registered_op.h"
 #include "cleave/graph/text/resources.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/graph/verify.h"
@@ -310,7 +311,8 @@ class Reader {
   // An op that has no rule of its own gets this one.
   void rule(const Json& json, NodeId id, const std::string& here) {
     Node& node = graph_.node(id);
-    if (node.def->rule || node.attrs.has("sdy.sharding_rule")) return;
+    const bool knows = node.def->rule && (!node.def->opaque || registered_op_of(node));
+    if (knows || node.attrs.has("sdy.sharding_rule")) return;
     OpShardingRule rule;
     if (json.contains("sdy")) {
       rule = parse_sharding_rule(text(json, "sdy", here));

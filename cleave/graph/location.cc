@@ -46,6 +46,12 @@ std::string_view until(std::string_view text, std::string_view end) {
   return text;
 }
 
+// Whether a line is that of an installed package, such as a library of layers.
+bool is_of_package(std::string_view line) {
+  return line.find("/site-packages/") != std::string_view::npos ||
+         line.find("/dist-packages/") != std::string_view::npos;
+}
+
 }  // namespace
 
 LocationAliases::Place LocationAliases::place_of(std::string_view text, int depth) const {
@@ -57,7 +63,14 @@ LocationAliases::Place LocationAliases::place_of(std::string_view text, int dept
   }
   if (text.starts_with("loc(") && text.ends_with(")"))
     return place_of(text.substr(4, text.size() - 5), depth + 1);
-  if (text.starts_with("callsite(")) return place_of(until(text.substr(9), " at "), depth + 1);
+  if (text.starts_with("callsite(")) {
+    const std::string_view callee = until(text.substr(9), " at ");
+    const Place place = place_of(callee, depth + 1);
+    const size_t caller = 9 + callee.size() + 4;
+    if (!is_of_package(place.line) || caller >= text.size()) return place;
+    const Place user = place_of(until(text.substr(caller), ")"), depth + 1);
+    return user.line.empty() || is_of_package(user.line) ? place : user;
+  }
   if (text.starts_with("fused")) {
     const size_t list = text.find('[');
     if (list == std::string_view::npos) return {};

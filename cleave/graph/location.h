@@ -15,7 +15,8 @@ namespace cleave {
 std::string source_line(std::string_view location);
 
 // Aliases of locations (#loc5 = loc(...)), which stand at the end of a module, and locations made
-// short with them: the first name, and the line of the innermost call.
+// short with them: the first name, and the line of the innermost call; of calls inside installed
+// packages (.../site-packages/...), the line that called them, if it is the user's own.
 //
 //   #loc1 = loc("model.py":3:17 to :27)     #loc2 = loc("model"(#loc1))
 //   #loc3 = loc(callsite(#loc2 at #loc9))   #loc4 = loc("jit(step)/dot_general"(#loc3))

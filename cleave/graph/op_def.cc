@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "cleave/core/error.h"
+#include "cleave/graph/registered_op.h"
 
 namespace cleave {
 
@@ -37,6 +38,8 @@ class OpaqueOps {
     auto made = std::make_unique<OpDef>();
     made->name = name;
     made->opaque = true;
+    made->rule = registered_rule;
+    made->partial = registered_partial;
     const OpDef& def = *made;
     ops_.emplace(def.name, std::move(made));
     return def;

@@ -50,6 +50,7 @@ OpRule op_rule(const Graph& graph, const Node& node, bool conservative) {
   RulePtr own;
   if (node.def->rule && !has_unranked(graph, node) && (is_static || !is_stated))
     own = std::make_shared<const OpShardingRule>(node.def->rule(graph, node));
+  if (own && own->empty() && node.def->opaque) own = nullptr;  // nothing is registered for it
   if (is_static) rule.execution = own;
   if (is_stated) return rule;
   if (node.name() == "sdy.sharding_constraint")

@@ -13,6 +13,8 @@ double bytes_of(const Graph& graph, ValueId value) {
              : 0;
 }
 
+}  // namespace
+
 OpCost default_cost(const Graph& graph, const Node& node) {
   OpCost cost;
   for (ValueId operand : node.operands) cost.bytes_read += bytes_of(graph, operand);
@@ -24,8 +26,6 @@ OpCost default_cost(const Graph& graph, const Node& node) {
   }
   return cost;
 }
-
-}  // namespace
 
 OpCost no_cost(const Graph&, const Node&) { return {}; }
 

@@ -19,8 +19,9 @@ class Array;  // cleave/kernels/array.h
 OpCost op_cost(const Graph& graph, const Node& node);
 
 // Costs that several ops share; each is a CostFn.
-OpCost no_cost(const Graph& graph, const Node& node);     // other names for the same elements
-OpCost moved_cost(const Graph& graph, const Node& node);  // reads and writes what it returns
+OpCost default_cost(const Graph& graph, const Node& node);  // what a null slot means
+OpCost no_cost(const Graph& graph, const Node& node);       // other names for the same elements
+OpCost moved_cost(const Graph& graph, const Node& node);    // reads and writes what it returns
 
 // What the kernel of a node allocates beside its results: OpDef::workspace, or what a null slot
 // means. No element is read; buffers of libraries are not counted.

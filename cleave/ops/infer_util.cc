@@ -17,14 +17,14 @@ void require_operands(const Node& node, size_t at_least, size_t at_most) {
 const Type& tensor_operand(const Graph& graph, const Node& node, size_t i) {
   require(i < node.operands.size(), node, "operand {} is missing", i);
   const Type& type = graph.operand_type(node, i);
-  require(type.is_tensor(), node, "operand {} must be a tensor, got {}", i, to_string(type));
+  if (!type.is_tensor()) fail(node, "operand {} must be a tensor, got {}", i, to_string(type));
   return type;
 }
 
 const Type& declared_result(const Graph& graph, const Node& node, size_t i) {
   require(i < node.results.size(), node, "the type of result {} must be given", i);
   const Type& type = graph.result_type(node, i);
-  require(type.is_tensor(), node, "result {} must be a tensor, got {}", i, to_string(type));
+  if (!type.is_tensor()) fail(node, "result {} must be a tensor, got {}", i, to_string(type));
   return type;
 }
 
@@ -76,8 +76,8 @@ Type merged_operand_type(const Graph& graph, const Node& node) {
   Type merged = tensor_operand(graph, node, 0);
   for (size_t i = 1; i < node.operands.size(); ++i) {
     const Type& type = tensor_operand(graph, node, i);
-    require(compatible(merged, type), node, "operands must have one type, got {}",
-            operand_types_text(graph, node));
+    if (!compatible(merged, type))
+      fail(node, "operands must have one type, got {}", operand_types_text(graph, node));
     if (merged.unranked) {
       merged = type;
     } else if (!type.unranked) {
@@ -91,9 +91,9 @@ void require_distinct_dims(const Node& node, const char* what, const std::vector
                            size_t rank) {
   std::vector<bool> seen(rank);
   for (int64_t d : dims) {
-    require(d >= 0 && d < static_cast<int64_t>(rank), node, "{} {} must lie in [0, {})", what,
-            ints_text(dims), rank);
-    require(!seen[d], node, "{} {} must be distinct", what, ints_text(dims));
+    if (d < 0 || d >= static_cast<int64_t>(rank))
+      fail(node, "{} {} must lie in [0, {})", what, ints_text(dims), rank);
+    if (seen[d]) fail(node, "{} {} must be distinct", what, ints_text(dims));
     seen[d] = true;
   }
 }

@@ -19,7 +19,8 @@ template <typename... Args>
   throw UserError(node.name() + ": " + fmt::format(format, std::forward<Args>(args)...));
 }
 
-// The same, unless the condition holds.
+// The same, unless the condition holds. Arguments are made in any case: in checks of common ops,
+// text is made by a `fail` behind an `if`.
 template <typename... Args>
 void require(bool condition, const Node& node, fmt::format_string<Args...> format, Args&&... args) {
   if (!condition) fail(node, format, std::forward<Args>(args)...);

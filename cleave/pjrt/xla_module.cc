@@ -7,6 +7,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/graph/registered_op.h"
 #include "cleave/graph/rewrite.h"
 #include "cleave/graph/text/text.h"
 #include "cleave/graph/value_sharding.h"
@@ -36,6 +37,10 @@ void check_ops(const Graph& graph) {
     if (!is_read_by_xla(node.name()))
       throw_user("{}: XLA does not know this op; Cleave's own engine can run the module",
                  node.name());
+    if (const RegisteredOpPtr op = registered_op_of(node); op && op->kernel)
+      throw_user(
+          "{}: XLA cannot call the kernel that was registered for it; Cleave's own engine can",
+          op->name);
     for (ValueId result : node.results)
       if (const Type& type = graph.type(result); type.is_tensor() && !type.has_static_shape())
         throw_user("{}: its result is {}; XLA's engine needs sizes that are known", node.name(),

@@ -160,6 +160,7 @@ const EvenReshards::Row& EvenReshards::row(Sized& sized, int32_t source) const {
   row->parent.assign(lattice.size(), -1);
   row->kind.assign(lattice.size(), StepKind::Relabel);
   std::vector<double> key(lattice.size(), kUnreached);
+  std::vector<const ReshardPrice*> last(lattice.size(), nullptr);  // the price of the step to it
   using Waiting = std::pair<double, int32_t>;
   std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> queue;
   key[source] = row->prices[source].seconds = 0;
@@ -168,13 +169,16 @@ const EvenReshards::Row& EvenReshards::row(Sized& sized, int32_t source) const {
     const auto [reached, at] = queue.top();
     queue.pop();
     if (reached > key[at]) continue;
+    if (last[at]) {
+      row->prices[at] = row->prices[row->parent[at]];
+      row->prices[at] += *last[at];
+    }
     for (const Lattice::Step* step = lattice.begin(at); step != lattice.end(at); ++step) {
       const ReshardPrice& price = sized.prices[step->price];
       const double next = reached + price.seconds + kPerStep;
       if (next >= key[step->to]) continue;
       key[step->to] = next;
-      row->prices[step->to] = row->prices[at];
-      row->prices[step->to] += price;
+      last[step->to] = &price;
       row->parent[step->to] = at;
       row->kind[step->to] = step->kind;
       queue.emplace(next, step->to);

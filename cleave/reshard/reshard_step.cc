@@ -73,6 +73,19 @@ AxisList sorted_union(const std::vector<AxisList>& lists) {
   return all;
 }
 
+// Axes of one device cut nothing: a step may gain or lose them wherever it likes.
+bool has_axes_of_one(const Mesh& mesh) {
+  return std::any_of(mesh.axes.begin(), mesh.axes.end(),
+                     [](const MeshAxis& axis) { return axis.size == 1; });
+}
+
+ShardingSpec without_axes_of_one(ShardingSpec spec) {
+  const auto is_one = [](const AxisRef& ref) { return ref.size == 1; };
+  for (DimSpec& dim : spec.dims) std::erase_if(dim.axes, is_one);
+  std::erase_if(spec.partial, is_one);
+  return spec;
+}
+
 class StepMaker {
  public:
   StepMaker(StepKind kind, const ShardingSpec& before, const ShardingSpec& after,
@@ -127,7 +140,7 @@ class StepMaker {
         check(axes && !axes->empty(), "no partial axis is completed");
         step_.axes = *axes;
         price(CollectiveKind::AllReduce, bytes_before_,
-              2 * (bytes_before_ - bytes_before_ / total_size(step_.axes)));
+              2 * bytes_before_ - 2 * bytes_before_ / total_size(step_.axes));
         break;
       }
       case StepKind::ReplicatedToPartial: {
@@ -345,7 +358,12 @@ std::optional<StepKind> step_kind_from_name(std::string_view name) {
 
 ReshardStep make_step(StepKind kind, const ShardingSpec& before, const ShardingSpec& after,
                       const Shape& shape, DType dtype, const MachineProfile& profile) {
-  return StepMaker(kind, before, after, shape, dtype, profile).make();
+  if (!has_axes_of_one(*before.mesh) && !has_axes_of_one(*after.mesh))
+    return StepMaker(kind, before, after, shape, dtype, profile).make();
+  const ShardingSpec from = without_axes_of_one(before), to = without_axes_of_one(after);
+  ReshardStep step = StepMaker(kind, from, to, shape, dtype, profile).make();
+  step.after = after;
+  return step;
 }
 
 std::string to_string(const ReshardStep& step) {

@@ -305,8 +305,9 @@ void Explainer::warn_of_missing_rules(std::vector<std::string>& found) const {
     const std::string result =
         node.results[0].index < names_.size() ? names_[node.results[0].index] : "";
     found.push_back(fmt::format(
-        "{} {} has no sharding rule: shardings do not pass through it; give it one with {}", result,
-        node.name(), kShardingRuleAttr));
+        "{} {} has no sharding rule: shardings do not pass through it; give it one with {}, or "
+        "with register_rule",
+        result, node.name(), kShardingRuleAttr));
   }
 }
 

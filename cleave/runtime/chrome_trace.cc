@@ -38,7 +38,9 @@ std::string to_json(const ChromeTrace& trace) {
                       {"dur", (event.end - event.begin) * 1e6},
                       {"args", std::move(args)}});
   }
-  return nlohmann::json{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}}.dump();
+  nlohmann::json json = {{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}};
+  for (const auto& [key, value] : trace.about) json["otherData"][key] = value;
+  return json.dump();
 }
 
 std::string traced_name(const Node& node) {

@@ -22,6 +22,7 @@ struct TraceEvent {
 struct ChromeTrace {
   std::vector<std::pair<int64_t, std::string>> tracks;  // with their names
   std::vector<TraceEvent> events;
+  std::vector<std::pair<std::string, std::string>> about{};  // the whole, as "otherData"
 };
 std::string to_json(const ChromeTrace& trace);
 

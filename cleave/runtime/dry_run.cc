@@ -206,9 +206,11 @@ struct Walk {
 };
 Walk walk(const Program& program, const Instance& instance,
           const std::shared_ptr<const Schedule>& schedule, int64_t device_id,
-          const std::vector<int64_t>& runs, std::optional<int64_t> snapshot) {
+          const std::vector<int64_t>& runs, std::optional<int64_t> snapshot,
+          bool with_history = false) {
   DryDevice device(program, instance, device_id, runs);
   MemoryMeter meter;
+  if (with_history) meter.keep_history();
   Walk walk;
   DryRun& result = walk.run;
   const Function& entry = *instance.graph.find_function(instance.entry);
@@ -230,6 +232,13 @@ Walk walk(const Program& program, const Instance& instance,
   result.peak_at = meter.peak_at();
   result.timeline = meter.timeline();
   walk.peak_step = meter.peak_step();
+  for (const MemoryMeter::Step& step : meter.steps())
+    result.steps.push_back({step.node, step.reached});
+  for (const MemoryMeter::Span& span : meter.spans()) {
+    DryRun::Alive what = device.origin(span.buffer);
+    what.bytes = span.bytes;
+    result.buffers.push_back({what, span.first, span.last});
+  }
   int64_t held = 0;
   for (const auto& [buffer, bytes] : meter.noted()) {
     DryRun::Alive alive = device.origin(buffer);
@@ -248,10 +257,10 @@ Walk walk(const Program& program, const Instance& instance,
 }  // namespace
 
 DryRun dry_run(const Program& program, const Instance& instance, int64_t device,
-               const std::vector<int64_t>& runs) {
+               const std::vector<int64_t>& runs, bool with_history) {
   const auto schedule = std::make_shared<const Schedule>(instance.graph);
   const int64_t peak_step = walk(program, instance, schedule, device, runs, std::nullopt).peak_step;
-  return walk(program, instance, schedule, device, runs, peak_step).run;
+  return walk(program, instance, schedule, device, runs, peak_step, with_history).run;
 }
 
 }  // namespace cleave

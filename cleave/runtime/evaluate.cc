@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "cleave/core/error.h"
+#include "cleave/ops/custom_call/inside_kernel.h"
 #include "cleave/runtime/collective_listener.h"
 #include "cleave/runtime/comm_log.h"
 #include "cleave/runtime/program_cache.h"
@@ -242,6 +243,10 @@ void evaluate_piece(std::span<Record* const> order, const std::unordered_set<Rec
 }  // namespace
 
 void evaluate(std::span<const Tensor> tensors) {
+  if (inside_registered_kernel())
+    throw_user(
+        "the kernel of a registered op asks for the value of a Tensor, while it is run to compute "
+        "one; compute with arrays there");
   std::lock_guard lock(runtime().mutex);
   std::vector<Record*> roots;
   for (const Tensor& tensor : tensors) {

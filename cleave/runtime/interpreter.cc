@@ -188,7 +188,8 @@ void Interpreter::run_step(const Step& step) {
     if (memory) {
       const int64_t in_place = taken_over(step, node, operands, results);
       for (const Array& result : results) memory->hold(result);
-      memory->end(mark, step.node, allocates_for_itself(step, node), in_place);
+      memory->end(mark, step.node, allocates_for_itself(step, node), in_place,
+                  in_place > 0 ? results[0].buffer().get() : nullptr);
       release_operands(step, operands);
     }
   }

@@ -20,6 +20,9 @@ void MemoryMeter::hold(const Array& array) {
   ++held.count;
   const int64_t bytes = storage_bytes(array);
   if (bytes <= held.bytes) return;
+  if (keeps_history_)
+    open_[array.buffer().get()].push_back(
+        {array.buffer().get(), bytes - held.bytes, static_cast<int64_t>(timeline_.size()), 0});
   live_ += bytes - held.bytes;
   held.bytes = bytes;
 }
@@ -29,6 +32,7 @@ void MemoryMeter::release(const Array& array) {
   const auto it = held_.find(array.buffer().get());
   if (it == held_.end() || --it->second.count > 0) return;
   live_ -= it->second.bytes;
+  if (keeps_history_) close(it->first);
   held_.erase(it);
 }
 
@@ -44,10 +48,45 @@ MemoryMeter::Mark MemoryMeter::begin() {
   return mark;
 }
 
-void MemoryMeter::end(const Mark& mark, NodeId node, bool counts_allocations, int64_t taken_over) {
+// Steps end in the order of the timeline: what is released now was there at the last one.
+void MemoryMeter::close(const void* buffer) {
+  const auto open = open_.find(buffer);
+  if (open == open_.end()) return;
+  for (Span& span : open->second) {
+    span.last = static_cast<int64_t>(timeline_.size()) - 1;
+    if (span.first <= span.last && span.bytes > 0) closed_.push_back(span);
+  }
+  open_.erase(open);
+}
+
+std::vector<MemoryMeter::Span> MemoryMeter::spans() const {
+  std::vector<Span> all = closed_;
+  for (const auto& [buffer, spans] : open_)
+    for (Span span : spans) {
+      span.last = static_cast<int64_t>(timeline_.size()) - 1;
+      if (span.first <= span.last && span.bytes > 0) all.push_back(span);
+    }
+  return all;
+}
+
+// A result that takes the place of an operand is there when the operand has gone.
+void MemoryMeter::note_step(NodeId node, int64_t reached, int64_t taken_over, const void* result) {
+  steps_.push_back({node, reached});
+  if (taken_over == 0) return;
+  const auto open = open_.find(result);
+  if (open == open_.end()) return;
+  Span& made = open->second.back();
+  made.first = static_cast<int64_t>(timeline_.size()) + 1;
+}
+
+void MemoryMeter::end(const Mark& mark, NodeId node, bool counts_allocations, int64_t taken_over,
+                      const void* result) {
   AllocationCount& count = thread_allocations();
-  reach(live_ - taken_over, node);
-  if (counts_allocations) reach(mark.live + count.peak - mark.allocated - taken_over, node);
+  int64_t reached = live_ - taken_over;
+  if (counts_allocations)
+    reached = std::max(reached, mark.live + count.peak - mark.allocated - taken_over);
+  reach(reached, node);
+  if (keeps_history_) note_step(node, reached, taken_over, result);
   count.peak = std::max(count.peak, mark.outer_peak);
   if (static_cast<int64_t>(timeline_.size()) == note_at_)
     for (const auto& [buffer, held] : held_) noted_.emplace_back(buffer, held.bytes);

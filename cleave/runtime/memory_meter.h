@@ -33,6 +33,22 @@ class MemoryMeter {
   void note_at(int64_t step) { note_at_ = step; }
   const std::vector<std::pair<const void*, int64_t>>& noted() const { return noted_; }
 
+  // Asks to keep which buffers were there at which steps, and what each step reached.
+  void keep_history() { keeps_history_ = true; }
+  struct Step {
+    NodeId node;          // of the device's graph
+    int64_t reached = 0;  // bytes that were held at most during it, the kernel's own included
+  };
+  // A buffer, or what a later view added to it, at the steps from `first` to `last`.
+  struct Span {
+    const void* buffer = nullptr;
+    int64_t bytes = 0;
+    int64_t first = 0, last = 0;
+  };
+  const std::vector<Step>& steps() const { return steps_; }
+  // In the order in which they ended; the ones that are still held come last, in any order.
+  std::vector<Span> spans() const;
+
   // A value begins and ends.
   void hold(const Array& array);
   void release(const Array& array);
@@ -41,12 +57,14 @@ class MemoryMeter {
 
   // Around a step: `begin` before the kernel, `end` when its results are held and its operands are
   // too. Steps may nest. `counts_allocations`: what the kernel allocated is its own. `taken_over`:
-  // bytes of results that would stand in the memory of an operand if devices did not share arrays.
+  // bytes of the result that would stand in the memory of an operand if devices did not share
+  // arrays; `result`: its buffer.
   struct Mark {
     int64_t live, allocated, outer_peak;
   };
   Mark begin();
-  void end(const Mark& mark, NodeId node, bool counts_allocations, int64_t taken_over = 0);
+  void end(const Mark& mark, NodeId node, bool counts_allocations, int64_t taken_over = 0,
+           const void* result = nullptr);
 
  private:
   struct Held {
@@ -54,6 +72,8 @@ class MemoryMeter {
     int64_t count = 0;
   };
   void reach(int64_t bytes, NodeId node);
+  void note_step(NodeId node, int64_t reached, int64_t taken_over, const void* result);
+  void close(const void* buffer);
 
   std::map<const void*, Held> held_;  // by buffer
   int64_t live_ = 0, peak_ = 0;
@@ -61,6 +81,10 @@ class MemoryMeter {
   int64_t peak_step_ = -1, note_at_ = -1;
   std::vector<int64_t> timeline_;
   std::vector<std::pair<const void*, int64_t>> noted_;
+  bool keeps_history_ = false;
+  std::vector<Step> steps_;
+  std::map<const void*, std::vector<Span>> open_;  // by buffer that is held
+  std::vector<Span> closed_;
 };
 
 // What a view reaches of its buffer, in bytes: no more than its elements take, and less if strides

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "cleave/runtime/chrome_trace.h"
+#include "cleave/spmd/planned_marks.h"
 
 namespace cleave {
 namespace {
@@ -28,6 +29,8 @@ Recorder::Event Recorder::event_of(const Node& node, int64_t device, double begi
     event.axes = node.attrs.get_string("cleave.axes");
     event.asked_by = node.attrs.get_string("cleave.for");
   }
+  event.planned_op = node.attrs.get_int(kOpAttr, -1);
+  event.change = node.attrs.get_int(kChangeAttr, -1);
   return event;
 }
 
@@ -71,7 +74,7 @@ void Recorder::merge(World& world) {
   nlohmann::json own = nlohmann::json::array();
   for (const Event& event : events_)
     own.push_back({event.op, event.device, event.begin, event.end, event.bytes, event.axes,
-                   event.asked_by, event.beside});
+                   event.asked_by, event.beside, event.planned_op, event.change});
   const std::vector<uint8_t> bytes = nlohmann::json::to_cbor(own);
   const Array text =
       Array::from_bytes(DType::U8, {static_cast<int64_t>(bytes.size())}, bytes.data());
@@ -91,7 +94,7 @@ void Recorder::merge(World& world) {
     const auto* begin = texts[rank][0].data<uint8_t>();
     for (const auto& e : nlohmann::json::from_cbor(begin, begin + texts[rank][0].num_elements()))
       events_.push_back({e[0], e[1], e[2].get<double>() + later, e[3].get<double>() + later, e[4],
-                         e[5], e[6], e[7]});
+                         e[5], e[6], e[7], e[8], e[9]});
   }
 }
 
@@ -138,6 +141,7 @@ std::string Recorder::stats() const {
 
 std::string Recorder::timeline() const {
   ChromeTrace trace;
+  trace.about = about;
   std::set<int64_t> devices;
   for (const Event& event : events_) devices.insert(event.device);
   for (int64_t device : devices) trace.tracks.push_back({device, fmt::format("device {}", device)});
@@ -148,6 +152,11 @@ std::string Recorder::timeline() const {
       drawn.args.emplace_back("axes", event.axes);
       drawn.args.emplace_back("for", event.asked_by);
     }
+    if (event.change >= 0)
+      drawn.args.emplace_back("change", event.change);
+    else if (const auto op = static_cast<size_t>(event.planned_op);
+             event.planned_op >= 0 && op < planned_ops.size())
+      drawn.args.emplace_back("op", planned_ops[op]);
     trace.events.push_back(std::move(drawn));
   }
   return to_json(trace);

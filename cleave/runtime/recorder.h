@@ -27,7 +27,14 @@ class Recorder : public Observer {
     std::string axes, asked_by;
     // It ran from begin to end beside other ops; its `.start` and `.wait` are events as well.
     bool beside = false;
+    // Of a program that was partitioned as planned with numbers (spmd/planned_marks.h): the op of
+    // the plan, and the change of layout.
+    int64_t planned_op = -1, change = -1;
   };
+
+  // What runs, for the timeline; and the names of the plan's ops by their number there.
+  std::vector<std::pair<std::string, std::string>> about;
+  std::vector<std::string> planned_ops;
 
   // Called with each line of the trace as it happens, and with what the program prints.
   std::function<void(std::string_view)> on_trace, on_print;

@@ -7,6 +7,7 @@
 
 #include "cleave/core/error.h"
 #include "cleave/graph/op_def.h"
+#include "cleave/graph/registered_op.h"
 #include "cleave/graph/verify.h"
 #include "cleave/graph/verify_tables.h"
 #include "cleave/spmd/partition.h"
@@ -56,8 +57,12 @@ constexpr size_t kMaxEntries = 1 << 14;
 
 using Table = std::unordered_multimap<uint64_t, SignaturePtr>;
 
+// What rules said is forgotten when others are registered.
 Table& table() {
   thread_local Table signatures;
+  thread_local uint64_t version = 0;
+  if (version != registered_version()) signatures.clear();
+  version = registered_version();
   return signatures;
 }
 

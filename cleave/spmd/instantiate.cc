@@ -7,6 +7,7 @@
 #include "cleave/ops/op.h"
 #include "cleave/spmd/op_layouts.h"
 #include "cleave/spmd/own_values.h"
+#include "cleave/spmd/planned_marks.h"
 #include "cleave/spmd/program.h"
 
 namespace cleave {
@@ -29,6 +30,7 @@ class Instantiator {
       result_.origin.resize(local_.num_nodes());
       for (size_t i = first; i < local_.num_nodes(); ++i)
         if (!result_.origin[i].valid()) result_.origin[i] = id;
+      keep_numbers(whole_.node(id).attrs, first);
       return true;
     };
   }
@@ -57,6 +59,18 @@ class Instantiator {
   ShardSlice box(ValueId value) const {
     const Type& type = whole_.type(value);
     return is_ranked_tensor(type) ? program_.layout(value).box(type.shape, device_) : ShardSlice{};
+  }
+
+  // What a node becomes says of which op and change of the plan it is, as the node does.
+  void keep_numbers(const AttrDict& attrs, size_t first) {
+    for (std::string_view mark : {kOpAttr, kChangeAttr}) {
+      const Attribute* attr = attrs.find(mark);
+      if (!attr) continue;
+      for (size_t i = first; i < local_.num_nodes(); ++i) {
+        AttrDict& own = local_.node({static_cast<uint32_t>(i)}).attrs;
+        if (!own.has(mark)) own.set(mark, *attr);
+      }
+    }
   }
 
   Type local_type(ValueId value) const {

@@ -210,10 +210,17 @@ void Partitioner::region_nodes(RegionId source, RegionId target) {
     if (!source_.node(id).def->has(kTerminator)) visit(id, target);
 }
 
+void Partitioner::ask_for(const Node& node) {
+  asking_ = node.name();
+  marks_ = {};
+  for (std::string_view mark : {kOpAttr, kChangeAttr})
+    if (const Attribute* attr = node.attrs.find(mark)) marks_.set(mark, *attr);
+}
+
 void Partitioner::terminate(RegionId source, RegionId target,
                             const std::vector<ShardingSpec>& specs) {
   const Node& terminator = source_.node(source_.terminator(source));
-  asking_ = terminator.name();
+  ask_for(terminator);
   std::vector<ValueId> operands;
   for (size_t i = 0; i < terminator.operands.size(); ++i)
     operands.push_back(use(terminator.operands[i], specs[i], target));
@@ -222,7 +229,7 @@ void Partitioner::terminate(RegionId source, RegionId target,
 
 void Partitioner::visit(NodeId id, RegionId target) {
   const Node& node = source_.node(id);
-  asking_ = node.name();
+  ask_for(node);
   switch (flow_of(node)) {
     case Flow::Call:
       return visit_call(id, target);
@@ -483,6 +490,8 @@ void Partitioner::copy_regions(const Node& like, NodeId to) {
 
 NodeId Partitioner::add(std::string_view op, std::vector<ValueId> operands, std::vector<Type> types,
                         AttrDict attrs, std::vector<ShardingSpec> layouts, RegionId target) {
+  for (const NamedAttribute& mark : marks_.entries())
+    if (!attrs.has(mark.name)) attrs.set(mark.name, mark.value);
   const NodeId id =
       program_.graph.add_node(op, std::move(operands), std::move(types), std::move(attrs));
   program_.graph.append(target, id);

@@ -54,6 +54,8 @@ class Partitioner {
   // Partitions the nodes of a region, except for the terminator.
   void region_nodes(RegionId source, RegionId target);
   void visit(NodeId id, RegionId target);
+  // What is made from now on is for this node.
+  void ask_for(const Node& node);
   void visit_plain(NodeId id, RegionId target);
   bool visit_same_value(const Node& node, RegionId target);
   // The operand of a node that asks for a layout, in it.
@@ -153,6 +155,7 @@ class Partitioner {
   std::map<ValueId, ShardingSpec> wishes_;
   Resharder resharder_;
   std::string asking_;  // the op that is being partitioned, for the log
+  AttrDict marks_;      // its numbers in the plan, if it has any (planned_marks.h)
 };
 
 }  // namespace cleave

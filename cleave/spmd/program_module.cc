@@ -5,6 +5,7 @@
 #include "cleave/core/error.h"
 #include "cleave/graph/builder.h"
 #include "cleave/graph/cloner.h"
+#include "cleave/graph/scalar_code.h"
 #include "cleave/ops/op.h"
 #include "cleave/rewrite/simplify.h"
 #include "cleave/spmd/cut_mesh.h"
@@ -68,6 +69,17 @@ std::vector<ShardingSpec> specs_of(const std::vector<SingleProgram::Port>& ports
                  what, i);
   }
   return specs;
+}
+
+// Functions that ops name and do not call, such as the comparator of @ApproxTopK, and what those
+// name.
+void copy_named_functions(const Graph& from, Graph& to) {
+  for (uint32_t i = 0; i < to.num_nodes(); ++i)
+    for (const std::string& name : functions_named_by(to.node({i}))) {
+      const Function* function = from.find_function(name);
+      if (function && function->body.valid() && !to.find_function(name))
+        Cloner(from, to).function(*function);
+    }
 }
 
 }  // namespace
@@ -152,6 +164,7 @@ Graph manual_module(const SingleProgram& program) {
   for (size_t i = 0; i < in.size(); ++i) main.arg_attrs[i].set("sdy.sharding", ShardingAttr{in[i]});
   for (size_t i = 0; i < out.size(); ++i)
     main.result_attrs[i].set("sdy.sharding", ShardingAttr{out[i]});
+  copy_named_functions(local, graph);
   return graph;
 }
 

@@ -72,7 +72,8 @@ class CompiledReader {
     result_.partitions = module.partitions;
     result_.replicas = module.replicas;
     const int64_t stated = module.partitions * module.replicas;
-    if (options.devices && stated == 1) result_.partitions = *options.devices;
+    if (stated == 1 && options.devices) result_.partitions = *options.devices;
+    if (!module.states_devices && !options.devices) result_.partitions = 1 + largest_device();
     if (options.devices && stated != 1 && stated != *options.devices)
       throw_user("HloModule {} is for {} devices, and {} were given", module.name, stated,
                  *options.devices);
@@ -95,6 +96,21 @@ class CompiledReader {
   }
 
  private:
+  // The largest number of a device in groups and pairs.
+  int64_t largest_device() const {
+    int64_t most = 0;
+    for (const HloComputation& computation : module_.computations)
+      for (const HloInstruction& op : computation.instructions) {
+        if (kind_of(op.opcode).empty()) continue;
+        for (const std::vector<int64_t>& group : replica_groups(op.attributes))
+          for (const int64_t id : group) most = std::max(most, id);
+        const std::string_view pairs = attribute(op.attributes, "source_target_pairs");
+        if (pairs.empty()) continue;
+        for (const auto& [from, to] : source_target_pairs(pairs)) most = std::max({most, from, to});
+      }
+    return most;
+  }
+
   const RunsOf& visit(size_t index, int depth) {
     if (const auto done = visited_.find(index); done != visited_.end()) {
       if (!done->second) throw_user("HLO: computation %{} calls itself", name(index));
@@ -284,7 +300,9 @@ class CompiledReader {
     }
     for (const std::vector<int64_t>& group : groups)
       for (const int64_t id : group)
-        if (id >= count)
+        if (id >= count && id < result_.devices())
+          return flattened(std::move(groups), Mode::Devices, op);  // without the channel of devices
+        else if (id >= count)
           throw_user(
               "HLO, line {}: {} names device {}, and there are {}; --devices says how many, if the "
               "text does not",
@@ -312,6 +330,8 @@ class CompiledReader {
   DevicePairs flattened(const DevicePairs& pairs, const HloInstruction& op) const {
     const bool by_partition = !attribute(op.attributes, "channel_id").empty();
     const int64_t p = result_.partitions, r = result_.replicas;
+    for (const auto& [from, to] : pairs)
+      if (std::max(from, to) >= (by_partition ? p : r)) return pairs;  // those of devices
     DevicePairs flat;
     for (int64_t other = 0; other < (by_partition ? r : p); ++other)
       for (const auto& [from, to] : pairs)

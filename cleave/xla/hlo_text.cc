@@ -36,6 +36,7 @@ class Nesting {
     const char c = text_[pos_++];
     if (c == '"') return pass_string();
     if (c == '/' && pos_ < text_.size() && text_[pos_] == '*') return pass_comment();
+    if (c == '/' && pos_ < text_.size() && text_[pos_] == '/') return pass_line();
     if (c == '(' || c == '[' || c == '{') ++depth_;
     if (c == ')' || c == ']' || c == '}') --depth_;
     return c;
@@ -50,6 +51,11 @@ class Nesting {
   char pass_comment() {
     const size_t end = text_.find("*/", pos_);
     pos_ = end == std::string_view::npos ? text_.size() : end + 2;
+    return '\0';
+  }
+
+  char pass_line() {
+    pos_ = std::min(text_.find('\n', pos_), text_.size());
     return '\0';
   }
 
@@ -106,11 +112,33 @@ class HloReader {
                  is_mlir ? "; it is MLIR, as lowered.as_text() gives: take compiled.as_text()" : "",
                  shown(line));
     }
+    line = whole_header(line);
     line.remove_prefix(10);
     module_.header = line;
     module_.name = std::string(trimmed(line.substr(0, line.find(','))));
+    module_.states_devices =
+        !attribute(line, "num_partitions").empty() || !attribute(line, "replica_count").empty();
     module_.partitions = count("num_partitions");
     module_.replicas = count("replica_count");
+  }
+
+  // A header goes on in the next line inside brackets and after a comma: some of its tables have a
+  // line for each entry.
+  std::string_view whole_header(std::string_view line) {
+    const size_t begin = static_cast<size_t>(line.data() - text_.data());
+    Nesting walk(text_, begin);
+    char last = '\0';
+    while (!walk.at_end() && walk.depth() >= 0) {
+      const char c = walk.next();
+      if (c == '\n' && walk.depth() == 0 && last != ',') {
+        const std::string_view header = text_.substr(begin, walk.pos() - 1 - begin);
+        line_ += static_cast<size_t>(std::count(header.begin(), header.end(), '\n'));
+        pos_ = walk.pos();
+        return trimmed(header);
+      }
+      if (!is_space(c)) last = c;
+    }
+    return line;
   }
 
   int64_t count(std::string_view name) const {
@@ -160,7 +188,21 @@ class HloReader {
   }
 
   void skip_space() {
-    for (; pos_ < text_.size() && is_space(text_[pos_]); ++pos_) line_ += text_[pos_] == '\n';
+    if (pos_ >= text_.size()) return;
+    const size_t end = after_space(pos_);
+    line_ +=
+        static_cast<size_t>(std::count(text_.begin() + static_cast<std::ptrdiff_t>(pos_),
+                                       text_.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
+    pos_ = end;
+  }
+
+  // What comes after spaces, and comments to the end of a line.
+  size_t after_space(size_t pos) const {
+    while (true) {
+      while (pos < text_.size() && is_space(text_[pos])) ++pos;
+      if (pos >= text_.size() || !text_.substr(pos).starts_with("//")) return pos;
+      pos = std::min(text_.find('\n', pos), text_.size());
+    }
   }
 
   [[noreturn]] static void ends_early(std::string_view name, size_t line) {
@@ -169,7 +211,7 @@ class HloReader {
 
   // Whether an instruction or the end of the computation begins here, after spaces.
   bool begins_statement(size_t pos) const {
-    while (pos < text_.size() && is_space(text_[pos])) ++pos;
+    pos = after_space(pos);
     if (pos >= text_.size() || text_[pos] == '}') return true;
     if (text_.substr(pos).starts_with("ROOT ")) return true;
     if (text_[pos] == '%') ++pos;
@@ -183,6 +225,10 @@ class HloReader {
     Nesting walk(text_, pos_);
     while (true) {
       if (walk.at_end()) ends_early(computation, first);
+      // The comments before the next instruction are no part of this one.
+      if (walk.depth() == 0 && text_.substr(walk.pos()).starts_with("//") &&
+          begins_statement(walk.pos()))
+        break;
       const char c = walk.next();
       if (walk.depth() < 0) throw_user("line {}: a bracket closes that was not opened", line_ + 1);
       if (c == '\n' && walk.depth() == 0 && begins_statement(walk.pos())) break;
@@ -286,8 +332,10 @@ std::vector<std::string_view> split_list(std::string_view list) {
   size_t begin = 0;
   const auto add = [&](size_t end) {
     std::string_view part = trimmed(list.substr(begin, end - begin));
-    while (part.starts_with("/*") && part.find("*/") != std::string_view::npos)
-      part = trimmed(part.substr(part.find("*/") + 2));
+    while (part.starts_with("//") ||
+           (part.starts_with("/*") && part.find("*/") != std::string_view::npos))
+      part = part.starts_with("//") ? trimmed(part.substr(std::min(part.find('\n'), part.size())))
+                                    : trimmed(part.substr(part.find("*/") + 2));
     if (!part.empty()) parts.push_back(part);
     begin = end + 1;
   };

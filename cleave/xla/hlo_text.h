@@ -30,8 +30,9 @@ struct HloComputation {
 
 struct HloModule {
   std::string name;
-  std::string_view header;  // the line of HloModule
+  std::string_view header;  // the line of HloModule, and those that it goes on in
   int64_t partitions = 1, replicas = 1;
+  bool states_devices = false;  // the header says how many partitions or replicas there are
   std::vector<HloComputation> computations;
   size_t entry = 0;
   std::unordered_map<std::string_view, size_t> by_name;  // computations

@@ -266,7 +266,7 @@ void bind_sharding(nb::module_& m) {
                                 "    Sharding(mesh, '[{\"data\"}, {}], unreduced={\"model\"}')\n"
                                 "    Sharding(mesh, P(\"data\", None))\n"
                                 "    Sharding.from_placements(mesh, \"S(0), P(sum)\", rank=2)");
-  type.def("__init__", &make_sharding, "mesh"_a, "spec"_a, "rank"_a = nb::none());
+  type.def("__init__", &make_sharding, "mesh"_a, "spec"_a.none(), "rank"_a = nb::none());
   type.def_static("from_placements", &parse_placed, "mesh"_a, "placements"_a, "rank"_a,
                   "From DTensor's placements, one for each axis of the mesh: text or objects.");
   bind_sharding_parts(type);

@@ -6,6 +6,7 @@
 
 #include "bindings.h"
 #include "cleave/analyze/asked_collectives.h"
+#include "cleave/analyze/xla_cpu_memory.h"
 #include "cleave/core/error.h"
 #include "cleave/core/units.h"
 #include "cleave/plan/apply.h"
@@ -15,6 +16,7 @@
 #include "cleave/plan/infeasible.h"
 #include "cleave/plan/jax_forecast.h"
 #include "cleave/plan/mesh_search.h"
+#include "cleave/plan/predicted_memory.h"
 #include "cleave/plan/solvers.h"
 #include "cleave/plan/verify_on_xla.h"
 #include "cleave/plan/verify_plan.h"
@@ -48,10 +50,11 @@ struct PlanArguments {
   std::string machine, memory;
   std::optional<double> memory_share;
   std::vector<std::string> pins;
-  std::string entry, solver;
+  std::string entry, solver, objective;
   double time_limit, gap;
   int64_t trips;
-  bool every_layout, sub_axes, apart, even_borders, by_effort;
+  bool every_layout, sub_axes, apart, by_effort;
+  std::string borders;
   uint64_t seed;
 };
 
@@ -71,10 +74,11 @@ plan::PlannerOptions options_of(const PlanArguments& given, const MachineProfile
     how.pins.push_back(plan::parse_pin(pin, how.mesh));
   }
   how.entry = given.entry;
+  how.objective = plan::objective_from_name(given.objective);
   how.every_layout = given.every_layout;
   how.sub_axes = given.sub_axes;
   how.apart = given.apart;
-  how.even_borders = given.even_borders;
+  how.borders = plan::borders_from_name(given.borders);
   if (!(given.time_limit > 0))
     throw_user("time_limit {}: it must be more than 0 s", given.time_limit);
   if (!(given.gap >= 0)) throw_user("gap {}: it must be 0 or more", given.gap);
@@ -131,8 +135,11 @@ PyPlan make_plan(const PyModule& module, PlanArguments given, nb::object trace) 
     if (!result.plan) throw_why_not(*module.graph, how, given.solver, result);
     made.plan = std::move(*result.plan);
     made.seconds = result.stats.total_seconds;
-    if (!stop.stop_requested())
+    if (!stop.stop_requested()) {
       made.plan.figures = plan::plan_figures(made.plan, *module.graph, made.profile);
+      if (auto note = plan::note_of_memory(made.plan, *module.graph, made.profile))
+        made.plan.notes.push_back(std::move(*note));
+    }
     return made;
   });
 }
@@ -159,25 +166,26 @@ Dims dims_of(const ShardingSpec& spec) {
   return dims;
 }
 
-// The mesh, and for arguments and results: name, axes of each dimension, what is uneven.
+// The mesh, and for arguments and results: name, axes of each dimension, what is uneven. Axes that
+// do not divide their dimension are left out unless `with_uneven`.
 using Border = std::tuple<std::string, Dims, std::string>;
 std::tuple<std::vector<std::pair<std::string, int64_t>>, std::vector<Border>, std::vector<Border>>
-borders(const PyPlan& self) {
+borders(const PyPlan& self, bool with_uneven) {
   const plan::BorderLayouts all = plan::border_layouts(self.plan, *self.graph);
   std::vector<std::pair<std::string, int64_t>> mesh;
   for (const MeshAxis& axis : all.mesh->axes) mesh.emplace_back(axis.name, axis.size);
-  auto list = [](const std::vector<plan::BorderLayout>& layouts) {
+  auto list = [&](const std::vector<plan::BorderLayout>& layouts) {
     std::vector<Border> made;
     for (const plan::BorderLayout& b : layouts)
-      made.emplace_back(b.name, dims_of(b.spec), b.uneven);
+      made.emplace_back(b.name, dims_of(with_uneven ? b.planned : b.spec), b.uneven);
     return made;
   };
   return {mesh, list(all.arguments), list(all.results)};
 }
 
-// What the program asks an engine for, by kind: executions, bytes that one device receives; and
-// whether shards are uneven, which travel padded.
-using AskedRow = std::tuple<std::string, double, double>;
+// What the program asks an engine for, by kind: executions, bytes that one device receives, those
+// of them that a compiler for CPUs widens; and whether shards are uneven, which travel padded.
+using AskedRow = std::tuple<std::string, double, double, double>;
 std::pair<std::vector<AskedRow>, bool> asked(const PyPlan& self) {
   nb::gil_scoped_release released;
   const Program program = plan::partition_planned(self.plan, *self.graph, self.shared());
@@ -185,8 +193,16 @@ std::pair<std::vector<AskedRow>, bool> asked(const PyPlan& self) {
   std::vector<AskedRow> rows;
   for (const analyze::AskedCollective& one : analyze::asked_collectives(
            single.graph, single.entry, self.plan.mesh->num_devices(), self.plan.trips))
-    rows.emplace_back(one.kind, one.executions, one.received_bytes);
+    rows.emplace_back(one.kind, one.executions, one.received_bytes, one.narrow_bytes);
   return {rows, plan::has_uneven_values(program)};
+}
+
+// What a device holds if XLA compiles the plan for a platform.
+std::optional<int64_t> predicted_memory(const PyPlan& self, const std::string& platform,
+                                        const std::string& compiled_text) {
+  nb::gil_scoped_release released;
+  return plan::predicted_memory(self.plan, *self.graph, self.shared(), platform,
+                                analyze::has_library_fusions(compiled_text));
 }
 
 // The report, and whether all is well.
@@ -239,8 +255,12 @@ void bind_plan_class(nb::module_& m) {
              const auto forecast = plan::forecast_of_jax(self.plan, *self.graph, self.shared());
              return std::pair(to_string(forecast), forecast.is_the_plan());
            })
-      .def("borders", &borders)
+      .def("borders", &borders, "with_uneven"_a = false)
       .def("asked", &asked)
+      .def("predicted_memory", &predicted_memory, "platform"_a, "compiled_text"_a,
+           "Bytes of a device if XLA compiles the plan for \"cpu\", \"gpu\" or \"tpu\", in the way "
+           "of "
+           "the version that made the text; None for other platforms.")
       .def("verify", &verify, "engine"_a = "cleave", "seed"_a = 1, "as_is"_a = false)
       .def(
           "diff",
@@ -256,21 +276,22 @@ void bind_planning(nb::module_& m) {
       "make_plan",
       [](const PyModule& module, std::string mesh, int64_t devices, std::string machine,
          std::string memory, std::optional<double> memory_share, std::vector<std::string> pins,
-         std::string entry, std::string solver, double time_limit, double gap, int64_t trips,
-         bool every_layout, bool sub_axes, bool apart, bool even_borders, bool by_effort,
-         uint64_t seed, nb::object trace) {
+         std::string entry, std::string solver, std::string objective, double time_limit,
+         double gap, int64_t trips, bool every_layout, bool sub_axes, bool apart, bool by_effort,
+         std::string borders, uint64_t seed, nb::object trace) {
         return make_plan(
             module,
             {std::move(mesh), devices, std::move(machine), std::move(memory), memory_share,
-             std::move(pins), std::move(entry), std::move(solver), time_limit, gap, trips,
-             every_layout, sub_axes, apart, even_borders, by_effort, seed},
+             std::move(pins), std::move(entry), std::move(solver), std::move(objective), time_limit,
+             gap, trips, every_layout, sub_axes, apart, by_effort, std::move(borders), seed},
             std::move(trace));
       },
       "module"_a, nb::kw_only(), "mesh"_a = "", "devices"_a = 0, "machine"_a = "default",
       "memory"_a = "", "memory_share"_a = nb::none(), "pins"_a = std::vector<std::string>(),
-      "entry"_a = "main", "solver"_a = "cleave", "time_limit"_a = 10.0, "gap"_a = 0.01,
-      "trips"_a = 1, "every_layout"_a = false, "sub_axes"_a = false, "apart"_a = false,
-      "even_borders"_a = false, "by_effort"_a = false, "seed"_a = 0, "trace"_a = nb::none());
+      "entry"_a = "main", "solver"_a = "cleave", "objective"_a = "step", "time_limit"_a = 10.0,
+      "gap"_a = 0.01, "trips"_a = 1, "every_layout"_a = false, "sub_axes"_a = false,
+      "apart"_a = false, "by_effort"_a = false, "borders"_a = "any", "seed"_a = 0,
+      "trace"_a = nb::none());
   m.def(
       "plan_from_json",
       [](const std::string& text, const PyModule& module) {

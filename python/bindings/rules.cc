@@ -332,8 +332,11 @@ PyModule run_passes(const PyModule& self, const std::string& pipeline, nb::objec
 
 }  // namespace
 
+void bind_registration(nb::module_& m);  // registration.cc
+
 void bind_rules(nb::module_& m) {
   bind_rule(m);
+  bind_registration(m);
   bind_propagation(m);
   auto module = nb::borrow<nb::class_<PyModule>>(m.attr("Module"));
   module

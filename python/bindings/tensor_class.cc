@@ -207,10 +207,18 @@ void bind_comm_log(nb::module_& m) {
                        list.append(nb::make_tuple(e.kind, e.axes, e.asked_by, e.bytes));
                      return list;
                    })
-      .def("__str__", [](const PyCommLog& self) {
-        std::string text = to_string(*self.log());
-        if (!text.empty()) text.pop_back();  // the end of its last line
-        return text.empty() ? "no communication" : text;
+      .def("__str__",
+           [](const PyCommLog& self) {
+             std::string text = to_string(*self.log());
+             if (!text.empty()) text.pop_back();  // the end of its last line
+             return text.empty() ? "no communication" : text;
+           })
+      .def("__repr__",
+           [](nb::handle self) {
+             return nb::str(nb::module_::import_("cleave.pictures").attr("comm_repr")(self));
+           })
+      .def("_repr_html_", [](nb::handle self) {
+        return nb::str(nb::module_::import_("cleave.pictures").attr("comm_html")(self));
       });
 }
 

@@ -61,6 +61,8 @@ AutoshardOptions options_from(const nb::dict& given) {
   take("memory", options.memory);
   take("memory_share", options.memory_share);
   take("donate", options.donate);
+  if (given.contains("objective"))
+    options.objective = plan::objective_from_name(nb::cast<std::string>(given["objective"]));
   take("solver", options.solver);
   take("compiled", options.compiled);
   take("engine", options.engine);

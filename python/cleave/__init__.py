@@ -65,6 +65,7 @@ _LAZY = {
         "plans": "Plan explain plan read_plan verify",
         "profiles": "machine machines",
         "programs": "autoshard jit shard_map",
+        "registering": "custom_call register_op register_rule registered unregister_op unregister_rule",
         "resharding": "Reshard reshard",
         "running": "run",
         "transforms": "checkpoint custom_vjp grad hessian jacfwd jacrev jvp keep stop_gradient trace value_and_grad vjp vmap",
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
     from cleave.plans import Plan, explain, plan, read_plan, verify
     from cleave.profiles import machine, machines
     from cleave.programs import autoshard, jit, shard_map
+    from cleave.registering import custom_call, register_op, register_rule, registered, unregister_op, unregister_rule
     from cleave.resharding import Reshard, reshard
     from cleave.running import run
     from cleave.transforms import (checkpoint, custom_vjp, grad, hessian, jacfwd, jacrev, jvp, keep, stop_gradient, trace,

@@ -234,7 +234,7 @@ class Drawing:
 def show(sharding, shape=None, *, mesh=None):
     """A picture of which device holds what: replicas are joined by commas, the parts of a pending sum by its sign.
 
-    `sharding` is a Sharding, or anything that Sharding(mesh, ...) takes; `shape` is that of the tensor, or anything with one.
+    `sharding` is a Sharding, JAX's NamedSharding, or anything that Sharding(mesh, ...) takes; `shape` is that of the tensor, or anything with one.
     A Tensor of Cleave and an array of JAX on a mesh have both.
     """
     if shape is None and hasattr(sharding, "sharding"):
@@ -244,6 +244,7 @@ def show(sharding, shape=None, *, mesh=None):
             raise _core.UserError("show: it lies on one device, without a mesh")
         sharding = layout
     if not isinstance(sharding, _core.Sharding):
+        mesh = mesh or getattr(sharding, "mesh", None)  # of a NamedSharding of JAX
         if mesh is None:
             raise _core.UserError("show: give a Sharding, or a layout with mesh=")
         rank = len(getattr(shape, "shape", shape)) if shape is not None else None
@@ -326,6 +327,24 @@ def memory_bar(used, limit, width=320):
     return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="10" role="img"><title>{100 * share:.1f}% of the '
             f'memory</title><rect class="empty" x="0.5" y="0.5" width="{width - 1}" height="9" rx="3"/>'
             f'<rect class="box" style="--hue: 210" x="0.5" y="0.5" width="{max(2, round((width - 1) * share))}" height="9" rx="3"/></svg>')
+
+
+def compiled_repr(program):
+    return (f"<CompiledProgram {program.name}: {program.devices} device{'' if program.devices == 1 else 's'}, "
+            f"{_core.bytes_text(program.received_bytes)} received by a device>")
+
+
+def compiled_html(program):
+    return framed(f"<div><code>{escape(compiled_repr(program))}</code></div><pre>{escape(str(program))}</pre>")
+
+
+def comm_repr(log):
+    count = log.count()
+    return f"<CommLog: {count} collective{'' if count == 1 else 's'}, {_core.bytes_text(log.bytes)} received by a device>"
+
+
+def comm_html(log):
+    return framed(f"<div><code>{escape(comm_repr(log))}</code></div><pre>{escape(str(log))}</pre>")
 
 
 def discovery_html(found):

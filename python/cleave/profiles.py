@@ -12,6 +12,8 @@ def machine(what="default"):
         return what
     if isinstance(what, dict):
         return _core.Machine.parse(json.dumps(what))
+    if not isinstance(what, (str, os.PathLike)):
+        raise _core.UserError(f"a machine is a name such as \"h100\", a path or a profile, not {type(what).__name__}")
     return _core.Machine.load(os.fspath(what))
 
 

@@ -271,10 +271,10 @@ def autoshard(f=None, mesh=None, *, in_specs=None, out_specs=None, pins=(), dona
         state, loss = step(step.place(state), batch)
         print(step.plan.explain())
 
-    Options are those of C++'s AutoshardOptions: machine, memory, memory_share, solver, compiled, engine, plan (a file), debug,
-    time_limit, gap, every_layout, sub_axes. `pins` maps names of leaves to specs; `trace` is called with lines of progress."""
-    known = {"machine", "memory", "memory_share", "solver", "compiled", "engine", "plan", "debug", "time_limit", "gap",
-             "every_layout", "sub_axes"}  # fmt: skip
+    Options are those of C++'s AutoshardOptions: machine, memory, memory_share, objective, solver, compiled, engine, plan (a
+    file), debug, time_limit, gap, every_layout, sub_axes. `pins` maps names of leaves to specs; `trace` is called with lines of progress."""
+    known = {"machine", "memory", "memory_share", "objective", "solver", "compiled", "engine", "plan", "debug", "time_limit",
+             "gap", "every_layout", "sub_axes"}  # fmt: skip
     if unknown := set(options) - known:
         raise TypeError(f"autoshard: no option {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}")
     if mesh is None:

@@ -8,7 +8,7 @@ from cleave._core import Tensor, UserError
 from cleave.specs import P, mesh_of, mesh_text, spec_text
 
 
-def tensor(x, dtype=None):
+def tensor(x: object, dtype: object = None) -> Tensor:
     """A Tensor of a number, nested lists, a NumPy array, or anything with `__dlpack__` (JAX, PyTorch); a Tensor itself.
 
     Elements are copied, except for those of arrays that nobody writes to (JAX's), which are shared. Python's numbers are
@@ -20,7 +20,7 @@ def tensor(x, dtype=None):
 asarray = tensor  # NumPy's name: a Tensor is returned as it is
 
 
-def from_dlpack(x):
+def from_dlpack(x: object) -> Tensor:
     """A Tensor that shares the memory of an array in this host's memory. It sees what is written to that memory until it
     is computed with; an array that is not packed is copied."""
     if isinstance(x, Tensor):

@@ -150,6 +150,14 @@ TEST_F(PlanCommands, ExecutorsKeepMemoryForThemselves) {
   EXPECT_THAT(several.text, HasSubstr("\nwithin 80.00 GiB: "));
 }
 
+TEST_F(PlanCommands, ObjectivesHaveTheirUnits) {
+  const std::string plan = "plan 'model:mlp?step=train' --mesh x=4 --memory 2MiB --memory-share 1 ";
+  EXPECT_THAT(cleave(plan + "--objective bytes").text, HasSubstr("received by a device, at least"));
+  EXPECT_THAT(cleave(plan + "--objective sum").text, HasSubstr("without overlap, at least"));
+  EXPECT_THAT(cleave(plan + "--objective speed").text,
+              HasSubstr("objective 'speed': there are step, sum and bytes"));
+}
+
 TEST_F(PlanCommands, WhatMakesNoSenseIsSaid) {
   const std::string plan = "plan " + module_ + " ";
   auto says = [&](const std::string& arguments, const char* what) {

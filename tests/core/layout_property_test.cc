@@ -82,6 +82,19 @@ TEST(Placement, StridedShardIsWhatSplittingRightToLeftGives) {
     }
 }
 
+TEST(Placement, SayLayoutsOfUnevenChunks) {
+  const MeshPtr mesh = std::make_shared<const Mesh>(parse_mesh(R"(<["x"=2, "y"=2]>)"));
+  auto lies = [&](const char* spec, Shape shape) {
+    return lies_as_placements(parse_sharding(spec, mesh), shape);
+  };
+  EXPECT_TRUE(lies(R"([{"x", "y"}, {}])", {8, 3}));
+  EXPECT_TRUE(lies(R"([{"x", "y"}, {}])", {7, 3}));   // 2, 2, 2, 1
+  EXPECT_FALSE(lies(R"([{"x", "y"}, {}])", {5, 3}));  // 2, 2, 1, 0 and 2, 1, 1, 1
+  EXPECT_FALSE(lies(R"([{"y", "x"}, {}])", {8, 3}));
+  EXPECT_TRUE(lies(R"([{"y"}, {"x"}])", {5, 3}));
+  EXPECT_FALSE(lies(R"([{}, {"x"}], unreduced={"y"})", {8, 3}));
+}
+
 TEST(Placement, SaysWhatItCannotSay) {
   const auto mesh = std::make_shared<Mesh>(Mesh{{"x", 4}, {"y", 2}});
   EXPECT_EQ(

@@ -8,7 +8,8 @@ namespace {
 TEST(Units, BytesInTheStylesOfTheHeader) {
   EXPECT_EQ(bytes_text(999), "999 B");
   EXPECT_EQ(bytes_text(1536), "1.5 KiB");
-  EXPECT_EQ(bytes_text(1 << 30), "1024.0 MiB");
+  EXPECT_EQ(bytes_text(1 << 30), "1.00 GiB");
+  EXPECT_EQ(bytes_text(80.0 * (1 << 30)), "80.00 GiB");
   EXPECT_EQ(bytes_text(0, BytesStyle::Table), "0.0 KiB");
   EXPECT_EQ(bytes_text(3 << 20, BytesStyle::Table), "3.0 MiB");
   EXPECT_EQ(bytes_text(1 << 30, BytesStyle::Table), "1.00 GiB");

@@ -35,6 +35,23 @@ TEST(Locations, AliasesAreFollowedToTheInnermostCall) {
   EXPECT_EQ(aliases.shortened("unknown"), "");
 }
 
+// A line of a library of layers says less than the line that calls it.
+TEST(Locations, CallsInsideInstalledPackagesAreTheLineThatCalls) {
+  LocationAliases aliases;
+  aliases.define("layer", R"("Linear.__call__"("/venv/lib/site-packages/flax/linear.py":42:8))");
+  aliases.define("core", R"("apply"("/usr/lib/python3/dist-packages/flax/core.py":7:1))");
+  aliases.define("user", R"("forward"("/home/me/model.py":41:8 to :20))");
+  aliases.define("main", R"("<module>"("/home/me/train.py":3:0))");
+  aliases.define("loc1", "callsite(#user at #main)");
+  aliases.define("loc2", "callsite(#core at #loc1)");
+  aliases.define("loc3", "callsite(#layer at #loc2)");
+  aliases.define("loc4", R"("jit(step)/dot"(#loc3))");
+  aliases.define("loc5", R"("jit(step)/dot"(callsite(#layer at #core)))");
+  EXPECT_EQ(aliases.shortened("#loc4"), R"("jit(step)/dot"("/home/me/model.py":41:8 to :20))");
+  EXPECT_EQ(aliases.shortened("#loc5"),
+            R"("jit(step)/dot"("/venv/lib/site-packages/flax/linear.py":42:8))");
+}
+
 // As JAX prints it: aliases stand after the module, and what is printed again can be read again.
 TEST(Locations, AModuleKeepsThemShort) {
   const Graph graph = parse_module(R"(

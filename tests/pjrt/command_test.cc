@@ -53,7 +53,7 @@ TEST(DevicesCommand, ListsPluginsGoodAndBad) {
   EXPECT_EQ(good.status, 0);
   EXPECT_THAT(good.output,
               AllOf(HasSubstr("interface  PJRT C 0.81"), HasSubstr("platform   fake"),
-                    HasSubstr("devices    3 x fake, 1024.0 MiB of memory, 1.0 MiB in use")));
+                    HasSubstr("devices    3 x fake, 1.00 GiB of memory, 1.0 MiB in use")));
   const Outcome bad = run("devices " + fake_plugin("fake_old"));
   EXPECT_EQ(bad.status, 1);
   EXPECT_THAT(bad.output, HasSubstr("error: PJRT plugin"));

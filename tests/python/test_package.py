@@ -76,6 +76,46 @@ def test_stubs_are_there_and_can_be_read():
     assert {"Mesh", "Sharding", "Rule", "Module", "Machine", "Plan", "UserError"} <= names
 
 
+def test_stubs_have_all_names_of_tensors():
+    stub = PACKAGE / "_core.pyi"
+    if not stub.exists():
+        pytest.skip("the target cleave_python_stub was not built")
+    tensor = next(node for node in ast.parse(stub.read_text()).body if getattr(node, "name", "") == "Tensor")
+    said = {node.name for node in tensor.body if isinstance(node, ast.FunctionDef)}
+    assert {name for name in dir(cleave.Tensor) if not name.startswith("_")} <= said
+
+
+TYPED = """
+import jax
+import cleave
+import cleave.jax as cj
+
+def step(w: jax.Array, x: jax.Array) -> tuple[jax.Array, float]:
+    return w - x, 1.0
+
+mesh = jax.make_mesh((1,), ("data",))
+planned = cj.autoshard(step, mesh, machine="h100", fit="compiled", donate_argnums=0)
+w, loss = planned(jax.numpy.ones(4), jax.numpy.ones(4))
+reveal_type(w)
+reveal_type(planned.check().ok)
+reveal_type(planned.plan.layouts)
+reveal_type((cleave.tensor([1.0]) + 1).sum(0))
+planned("x", w)
+"""
+
+
+def test_type_checkers_know_the_types(tmp_path):
+    pytest.importorskip("mypy")
+    pytest.importorskip("jax")
+    (tmp_path / "user.py").write_text(TYPED)
+    said = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--python-executable", sys.executable, "user.py"],
+                          cwd=tmp_path, env=os.environ | {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path[1:]))},
+                          capture_output=True, text=True).stdout
+    found = [re.sub(r"[\w.]*\.", "", text) for text in re.findall(r'Revealed type is "([^"]*)"', said)]
+    assert found[:2] == ["Array", "bool"] and found[2].startswith("dict[str, P") and found[3] == "Tensor", said
+    assert re.findall(r"error: .*\[(.*)\]", said) == ["arg-type"]
+
+
 def test_errors_are_exceptions_with_the_same_words():
     assert issubclass(cleave.UserError, ValueError) and issubclass(cleave.InternalError, RuntimeError)
     with pytest.raises(cleave.UserError) as ours:

@@ -64,7 +64,7 @@ def test_arrays_are_shown_as_they_lie():
 
     array = jax.device_put(np.zeros((4, 8)), jax.NamedSharding(jax.make_mesh((2, 4), ("x", "y")), jax.P("x", "y")))
     wanted = str(cleave.show(Sharding(Mesh(x=2, y=4), ("x", "y")), (4, 8)))
-    assert str(cleave.show(array)) == wanted
+    assert str(cleave.show(array)) == str(cleave.show(array.sharding, (4, 8))) == wanted
     tensor = cleave.asarray(np.zeros((4, 8)))
     with pytest.raises(UserError, match="one device"):
         cleave.show(tensor)
@@ -143,6 +143,32 @@ def test_every_string_is_escaped():
         page = one._repr_html_()
         assert "<script" not in page and not re.search(r"&(?!\w+;|#)", page)
         assert checked(one).counts["div"] >= 1
+
+
+def test_logs_and_compiled_programs():
+    import jax
+
+    mesh = Mesh(x=2, y=4)
+    x = cleave.asarray(np.ones((8, 8), np.float32)).shard(mesh, cleave.P("x", "y"))
+    with cleave.CommLog() as log:
+        np.asarray(x @ x.T)
+    assert re.fullmatch(rf"<CommLog: {log.count()} collectives?, {log.bytes} bytes received by a device>", repr(log))
+    assert str(log) in "".join(checked(log).text)
+    assert repr(cleave.CommLog()) == "<CommLog: 0 collectives, 0 bytes received by a device>"
+    sharding = jax.NamedSharding(jax.make_mesh((8,), ("x",)), jax.P("x"))
+    compiled = jax.jit(lambda a: a.sum(0), in_shardings=sharding).lower(jax.ShapeDtypeStruct((8, 1024), "float32")).compile()
+    program = cleave.read_compiled(compiled)
+    assert program.json() == cleave.read_compiled(compiled.as_text()).json()
+    assert repr(program) == "<CompiledProgram jit__lambda: 8 devices, 7 KiB received by a device>"
+    assert "all-reduce" in "".join(checked(program).text)
+    with pytest.raises(UserError, match="the text of a compiled module or what JAX compiled is needed, not int"):
+        cleave.read_compiled(3)
+
+
+def test_a_sharding_of_a_rank_alone_is_whole():
+    assert Sharding(Mesh(x=2), None, rank=2).text == "[{}, {}]"
+    with pytest.raises(UserError, match="None says nothing without a rank"):
+        Sharding(Mesh(x=2), None)
 
 
 def test_modules_plans_and_reports():

@@ -40,6 +40,15 @@ def test_xla_takes_gathers_out_of_a_loop(tmp_path):
     assert run.returncode == 0 and "it takes out of loops what does not change there" in run.stdout, run.stdout + run.stderr
 
 
+def test_xla_for_cpus_moves_bf16_as_f32(tmp_path):
+    model, plan = "model:gpt?step=train&dtype=bf16", str(tmp_path / "plan.json")
+    subprocess.run([CLEAVE, "plan", model, "--mesh", "data=2,model=4", "--memory", "4MiB", "--memory-share", "1", "--out", plan],
+                   check=True, capture_output=True)
+    run = subprocess.run([CLEAVE, "verify", model, "--plan", plan, "--engine", "xla"], capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "XLA for CPUs computes bf16 as f32, and moves twice the bytes for it" in run.stdout
+
+
 def test_engines_that_are_not_there(tmp_path):
     step = exports.Step(CLEAVE, tmp_path, "lstm", *corpus.STEPS["lstm"][0]())
     file, _ = step.plan("x=8", "any")

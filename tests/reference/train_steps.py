@@ -268,13 +268,16 @@ def training(name):
     return loss, language_model_params(config), shape(config["batch"], config["length"] + 1, dtype=jnp.int32)
 
 
+def step_text(loss, params, batch):
+    moments = jax.tree.map(lambda p: jax.ShapeDtypeStruct(p.shape, F32), params)
+    step = jax.jit(adamw_step(loss), donate_argnums=(0, 1, 2))
+    return step.lower(params, moments, moments, batch).as_text()
+
+
 def module(name):
     """The step as text."""
     if name == "llama_forward":
         tokens = shape(FORWARD["batch"], FORWARD["length"], dtype=jnp.int32)
         step = jax.jit(functools.partial(llama_forward, config=FORWARD))
         return step.lower(language_model_params(FORWARD), tokens).as_text()
-    loss, params, batch = training(name)
-    moments = jax.tree.map(lambda p: jax.ShapeDtypeStruct(p.shape, F32), params)
-    step = jax.jit(adamw_step(loss), donate_argnums=(0, 1, 2))
-    return step.lower(params, moments, moments, batch).as_text()
+    return step_text(*training(name))

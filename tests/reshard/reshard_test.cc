@@ -40,6 +40,36 @@ TEST(ReshardPlan, LatencyDecidesForSmallTensorsAndBytesForLargeOnes) {
             "collective_permute -> [{\"y\"}, {\"x\"}]\n");
 }
 
+TEST(ReshardStep, AxesOfOneDeviceComeAndGoAnywhere) {
+  const MeshPtr m = mesh_of("one=1,x=4");
+  const auto step = [&](StepKind kind, std::string_view from, std::string_view to) {
+    return to_string(make_step(kind, parse_sharding(from, m), parse_sharding(to, m), {8, 8},
+                               DType::F32, builtin_profile("h100")));
+  };
+  EXPECT_EQ(step(StepKind::AllReduce, R"([{"one"}, {}], unreduced={"x"})", R"([{}, {"one"}])"),
+            R"(all_reduce {"x"} -> [{}, {"one"}])");
+  EXPECT_EQ(step(StepKind::AllToAll, R"([{}, {"one", "x"}])", R"([{"x"}, {}])"),
+            R"(all_to_all [{"x"}: 1->0] -> [{"x"}, {}])");
+  EXPECT_EQ(step(StepKind::AllGather, R"([{"x", "one"}, {}])", R"([{}, {"one"}])"),
+            R"(all_gather [{"x"}, {}] -> [{}, {"one"}])");
+}
+
+// A ring: 2 b (n-1)/n of b bytes, in whole bytes, also if the devices do not divide the buffer.
+TEST(ReshardStep, AnAllReduceOfFewBytesIsCountedToTheByte) {
+  const auto bytes = [](std::string_view mesh, Shape shape, DType dtype) {
+    const MeshPtr m = mesh_of(mesh);
+    const std::string whole = shape.empty() ? "[]" : "[{}]";
+    return make_step(StepKind::AllReduce, parse_sharding(whole + R"(, unreduced={"x"})", m),
+                     parse_sharding(whole, m), shape, dtype, builtin_profile("h100"))
+        .bytes;
+  };
+  EXPECT_EQ(bytes("x=8", {}, DType::F32), 7);
+  EXPECT_EQ(bytes("x=8", {5}, DType::F32), 35);
+  EXPECT_EQ(bytes("x=2", {}, DType::I8), 1);
+  EXPECT_EQ(bytes("x=6", {}, DType::F32), 7);  // 6 2/3
+  EXPECT_EQ(bytes("x=8", {1024}, DType::F32), 7 * 1024);
+}
+
 TEST(ReshardPlan, PartialBecomesShardsByReduceScatter) {
   EXPECT_EQ(plan_text("x=8", {4096, 4096}, R"([{}, {}], unreduced={"x"})", R"([{"x"}, {}])"),
             "reduce_scatter [{\"x\"}, {}] -> [{\"x\"}, {}]\n");

@@ -316,6 +316,74 @@ TEST(CompiledErrors, SayWhatIsWrong) {
               HasSubstr("an instruction was expected"));
 }
 
+// As in dumps of a module before it is partitioned, and in what people write: the header says
+// nothing of devices, so that the groups do.
+TEST(Devices, AreThoseOfTheGroupsIfTheHeaderIsSilent) {
+  const auto read = [](const std::string& body, std::optional<int64_t> devices = std::nullopt) {
+    const std::string text = std::string("HloModule m\n") + kAdd +
+                             "\nENTRY %main (p: f32[32,8]) -> f32[32,8] {\n"
+                             "  %p = f32[32,8]{1,0} parameter(0)\n" +
+                             body + "\n}\n";
+    CompiledOptions options;
+    options.devices = devices;
+    return read_compiled(text, options);
+  };
+  const char* reduce =
+      "  ROOT %c = f32[32,8] all-reduce(%p), replica_groups={{0,1,2,3},{4,5,6,7}}, to_apply=%add";
+  for (const std::optional<int64_t> devices :
+       {std::optional<int64_t>{}, std::optional<int64_t>{8}}) {
+    const CompiledProgram program = read(reduce, devices);
+    EXPECT_EQ(program.devices(), 8);
+    EXPECT_EQ(only(program).groups, (DeviceGroups{{0, 1, 2, 3}, {4, 5, 6, 7}}));
+    EXPECT_EQ(only(program).received_bytes, 1536);
+  }
+  const CompiledProgram moved =
+      read("  ROOT %c = f32[32,8] collective-permute(%p), source_target_pairs={{0,1},{1,3}}");
+  EXPECT_EQ(moved.devices(), 4);
+  EXPECT_EQ(only(moved).pairs, (DevicePairs{{0, 1}, {1, 3}}));
+  EXPECT_EQ(read("  ROOT %c = f32[32,8] all-reduce(%p), channel_id=1, replica_groups={{0}}, "
+                 "to_apply=%add",
+                 8)
+                .received_bytes(),
+            1792);  // one replica, of all partitions
+}
+
+// XLA's own tests have these spellings.
+TEST(HloText, CommentsAndHeadersOfSeveralLines) {
+  const CompiledProgram program = read_compiled(R"(
+HloModule m, num_partitions=2, origin_recovery_table={
+  {"original"} : {"__ovp_1"},
+  "
+    ENTRY %recovery (p: f32[8]) -> f32[8] {
+      %p = f32[8]{0} parameter(0)
+      ROOT %ag = f32[16]{0} all-gather(%p), dimensions={0}
+    }
+  "
+  },
+  input_output_alias={ {}: (0, {}, may-alias) }
+// The sum (of two.
+%add (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  // it's the "second
+  %b = f32[] parameter(1)
+  ROOT %s = f32[] add(%a, %b)
+}
+ENTRY %main (p: f32[32,8]) -> f32[32,8] {
+  %p = f32[32,8]{1,0} parameter(0)
+  %c = f32[32,8] call(%p), to_apply=%inner
+  // Twice, {
+  ROOT %d = f32[32,8] all-reduce(  // all of it
+      %c), channel_id=1, replica_groups={{0,1}}, use_global_device_ids=true, to_apply=%add  // end
+}
+%inner (q: f32[32,8]) -> f32[32,8] {
+  ROOT %q = f32[32,8]{1,0} parameter(0)
+}
+)");
+  EXPECT_EQ(program.partitions, 2);
+  EXPECT_EQ(only(program).received_bytes, 1024);
+  EXPECT_EQ(program.memory.aliased, 1024);
+}
+
 // Whatever is cut off a text gives an answer or a UserError.
 TEST(CompiledErrors, EveryPrefixIsRefusedOrRead) {
   const std::string whole = module_of(

@@ -47,6 +47,8 @@ std::optional<DotDims> dot_dims_of(const Graph& graph, const Node& node) {
   return DotDims{{}, {}, {static_cast<int64_t>(graph.operand_type(node, 0).rank()) - 1}, {0}};
 }
 
+bool is_dot(const Node& node) { return is<op::DotGeneral, op::Dot>(node); }
+
 Attribute dot_dims_attr(const DotDims& dims) {
   StructAttr attr{"stablehlo.dot", {}};
   add_dims(attr, dims);

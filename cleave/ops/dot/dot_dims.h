@@ -16,6 +16,7 @@ inline constexpr std::string_view kRaggedDotDims = "ragged_dot_dimension_numbers
 DotDims dot_dims(const Node& node);
 // Which dimensions a stablehlo.dot_general or stablehlo.dot pairs; nothing for other ops.
 std::optional<DotDims> dot_dims_of(const Graph& graph, const Node& node);
+bool is_dot(const Node& node);  // whether it is one of those
 // #stablehlo.dot<...>; lists that are empty are left out.
 Attribute dot_dims_attr(const DotDims& dims);
 AttrDict dot_attrs(const DotDims& dims);  // that attribute under its name

@@ -52,16 +52,16 @@ void require_sizes(const Node& node, const Shape& sizes, const Type& declared) {
 
 void require_broadcastable(const Node& node, const Type& operand, const Type& result,
                            const std::vector<int64_t>& dims) {
-  require(operand.dtype == result.dtype, node, "{} and {} differ in element type",
-          to_string(operand), to_string(result));
-  require(dims.size() == operand.rank(), node,
-          "broadcast_dimensions {} must have one entry per dimension of {}", ints_text(dims),
-          to_string(operand));
+  if (operand.dtype != result.dtype)
+    fail(node, "{} and {} differ in element type", to_string(operand), to_string(result));
+  if (dims.size() != operand.rank())
+    fail(node, "broadcast_dimensions {} must have one entry per dimension of {}", ints_text(dims),
+         to_string(operand));
   require_distinct_dims(node, "broadcast_dimensions", dims, result.rank());
   for (size_t d = 0; d < dims.size(); ++d)
-    require(operand.shape[d] == 1 || compatible(operand.shape[d], result.shape[dims[d]]), node,
-            "dimension {} of {} must be 1 or the size of dimension {} of {}", d, to_string(operand),
-            dims[d], to_string(result));
+    if (operand.shape[d] != 1 && !compatible(operand.shape[d], result.shape[dims[d]]))
+      fail(node, "dimension {} of {} must be 1 or the size of dimension {} of {}", d,
+           to_string(operand), dims[d], to_string(result));
 }
 
 OpShardingRule broadcast_rule(const Graph& graph, const Node& node,
