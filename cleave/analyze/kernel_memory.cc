@@ -125,8 +125,7 @@ class Holder {
     const Node& node = graph_.node(id);
     if (node.def->has(kConstantLike) || is_inside_kernel(program_, instance_, id)) return false;
     if (is_passed_on(graph_, node, result)) return false;
-    const auto use = kernel_use(node);
-    return !use || use->writes[result] > 0;
+    return kernel_writes(node, result) > 0;
   }
 
   // A value that is not written is computed wherever its users are.

@@ -54,6 +54,13 @@ std::optional<KernelUse> kernel_use(const Node& node) {
   return use;
 }
 
+bool has_kernel_use(const Node& node) { return marks_of(node) != nullptr; }
+
+double kernel_writes(const Node& node, size_t result) {
+  const DenseArrayAttr* marks = marks_of(node);
+  return marks ? marks->floats[kHeader + node.operands.size() + result] : 1;
+}
+
 void set_kernel_use(Node& node, const KernelUse& use) {
   DenseArrayAttr array{DType::F64,
                        {},

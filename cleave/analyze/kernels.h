@@ -44,6 +44,9 @@ struct KernelUse {
 // As an attribute of the node (kKernelAttr), which is copied with it: `cleave.kernel = array<f64:
 // ...>`.
 std::optional<KernelUse> kernel_use(const Node& node);  // nothing if the node has no mark
+bool has_kernel_use(const Node& node);
+// Its `writes` of a result, without the rest of it; 1 if the node has no mark.
+double kernel_writes(const Node& node, size_t result);
 void set_kernel_use(Node& node, const KernelUse& use);
 // Marks every node of a flat function and of the regions inside with what the profile's executor
 // makes of it. Nothing is marked for an executor without a name.

@@ -1,6 +1,7 @@
 #include "cleave/plan/formulator.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "cleave/analyze/kernels.h"
 #include "cleave/core/error.h"
@@ -408,6 +409,13 @@ ListId Formulator::intern(std::vector<SpecId> list) {
 }
 
 ListId Formulator::picked(const StrategySet& set, const std::vector<int32_t>& pick, size_t tensor) {
+  // Most ops have decisions of their own, which pick every strategy in its place.
+  const bool is_all =
+      pick.size() == set.list.size() &&
+      std::adjacent_find(pick.begin(), pick.end(), std::greater_equal<>()) == pick.end();
+  if (is_all)
+    if (const auto known = of_all_.find({&set, tensor}); known != of_all_.end())
+      return known->second;
   std::vector<SpecId> list;
   list.reserve(pick.size());
   for (int32_t s : pick) {
@@ -416,7 +424,9 @@ ListId Formulator::picked(const StrategySet& set, const std::vector<int32_t>& pi
                        ? strategy.operands[tensor]
                        : strategy.results[tensor - strategy.operands.size()]);
   }
-  return intern(std::move(list));
+  const ListId id = intern(std::move(list));
+  if (is_all) of_all_.emplace(std::pair(&set, tensor), id);
+  return id;
 }
 
 const std::vector<int32_t>& Formulator::strategies_for(const StrategySet& set, size_t tensor,
@@ -439,11 +449,11 @@ void Formulator::compact() {
   std::vector<int> number(out_.decisions.size(), -1);
   std::vector<Decision> kept;
   for (size_t d = 0; d < out_.decisions.size(); ++d) {
-    const Decision& decision = out_.decisions[d];
+    Decision& decision = out_.decisions[d];
     const bool is_empty = decision.ops.empty() && decision.versions.empty();
     if (d > 0 && is_empty && demands_of_[d].empty()) continue;
     number[d] = static_cast<int>(kept.size());
-    kept.push_back(decision);
+    kept.push_back(std::move(decision));
   }
   out_.decisions = std::move(kept);
   for (FormulatedOp& op : out_.ops) {

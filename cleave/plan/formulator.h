@@ -64,6 +64,7 @@ class Formulator {
   void demand(int version, int decision, ListId list, NodeId at, int op, int operand,
               int copy = -1);
   ListId intern(std::vector<SpecId> list);
+  // The layouts of a tensor under those strategies of a set that an op picks.
   ListId picked(const StrategySet& set, const std::vector<int32_t>& pick, size_t tensor);
   // For each layout of a list the strategy that has it for a tensor; empty if one has none.
   const std::vector<int32_t>& strategies_for(const StrategySet& set, size_t tensor, ListId list);
@@ -121,6 +122,7 @@ class Formulator {
   std::vector<std::vector<int>> demands_of_;             // by decision
   std::map<std::pair<uint32_t, uint32_t>, int> shared_;  // by node and operand: the shared copy
   std::map<std::tuple<const StrategySet*, size_t, ListId>, std::vector<int32_t>> found_;
+  std::map<std::pair<const StrategySet*, size_t>, ListId> of_all_;  // picked, of all strategies
 };
 
 }  // namespace cleave::plan

@@ -16,12 +16,12 @@ void Formulator::hold_as_executed() {
   for (size_t o = out_.ops.size(); o-- > 0;) {
     const FormulatedOp& op = out_.ops[o];
     const Node& node = graph_.node(op.node);
-    const std::optional<analyze::KernelUse> use = analyze::kernel_use(node);
-    if (use && flow_of(node) == Flow::Loop) hold_carries(op, of);
-    if (!use || flow_of(node) == Flow::Loop || flow_of(node) == Flow::Branches) continue;
+    if (!analyze::has_kernel_use(node)) continue;
+    if (flow_of(node) == Flow::Loop) hold_carries(op, of);
+    if (flow_of(node) == Flow::Loop || flow_of(node) == Flow::Branches) continue;
     int last = -1;
     for (size_t i = 0; i < node.results.size(); ++i) {
-      if (use->writes[i] > 0) continue;
+      if (analyze::kernel_writes(node, i) > 0) continue;
       for (int v : of[node.results[i].index]) {
         const bool is_copy = versions[v].source >= 0 && !versions[v].alias.empty();
         if (!is_copy) versions[v].takes_memory = false;

@@ -93,7 +93,8 @@ void ScheduleRounds::keep_choices(const std::vector<Line>& lines, const Schedule
   are_few_ = 2 * left < all;
 }
 
-void ScheduleRounds::run(Solve& solve, std::optional<int64_t> limit, bool everything) const {
+void ScheduleRounds::run(Solve& solve, std::optional<int64_t> limit, bool everything,
+                         std::stop_token stop) const {
   constexpr double kEffort = 0.05, kMost = 0.1, kTight = 0.02;  // seconds of two present-day cores
   // Over all choices, the gap that is asked for: so small that no choice is better by kNear, or for
   // bounds of schedules, which are far below in any case.
@@ -104,6 +105,7 @@ void ScheduleRounds::run(Solve& solve, std::optional<int64_t> limit, bool everyt
   how.effort = solver::default_effort(everything ? kMost : first);
   if (options_.effort) how.effort = std::min(how.effort, options_.effort);
   how.threads = 1;
+  if (stop.stop_possible()) how.stop = std::move(stop);
   if (options_.trace) how.trace = [&](const std::string& text) { solve.said.push_back(text); };
   LazySolver solver(tables_, how, clock_, solve.stats, &solve.weights);
   if (limit) solver.look_at(times_);
@@ -306,17 +308,29 @@ void ScheduleRounds::hold(ScheduledChoice& best) {
   constexpr int kRounds = 8;
   std::vector<double> hides(formulation_.demands.size(), 1.0);
   for (int round = 0; round < kRounds && !is_late(); ++round) {
-    Solve solve{best.choice, own_sum(best, hides)};
-    const double own = tables_.seconds(best.choice, solve.weights);
-    const auto gain = [&] { return 1 - tables_.seconds(solve.choice, solve.weights) / own; };
-    if (are_few_) run(solve, options_.memory, false);
-    const bool everything = !are_few_ || (solve.solution.feasible && gain() < kNear);
-    if (everything) run(solve, options_.memory, true);
-    const double better = gain();
-    note(solve, everything);
-    if (!solve.solution.feasible || (everything && better < kNear)) return;
-    const ScheduledChoice other{solve.choice, schedules_.lay_out(solve.choice, options_.threads), 0,
-                                false};
+    Solve all{best.choice, own_sum(best, hides)}, few = all;
+    const double own = tables_.seconds(best.choice, all.weights);
+    const auto gain = [&](const Solve& solve) {
+      return solve.solution.feasible ? 1 - tables_.seconds(solve.choice, all.weights) / own : 0;
+    };
+    // What is found among few choices ends the solve over all of them.
+    std::stop_source found;
+    const std::stop_callback asked(options_.stop, [&] { found.request_stop(); });
+    run_parallel(are_few_ ? 2 : 1, options_.threads, [&](int task) {
+      if (are_few_ && task == 0) {
+        run(few, options_.memory, false);
+        if (gain(few) >= kNear) found.request_stop();
+      } else if (!found.stop_requested()) {
+        run(all, options_.memory, true, found.get_token());
+      }
+    });
+    const bool is_enough = gain(few) >= kNear;
+    const std::vector<int>& choice = is_enough ? few.choice : all.choice;
+    const double better = gain(is_enough ? few : all);
+    if (are_few_) note(few, false);
+    note(all, !is_enough);
+    if (better < kNear) return;
+    const ScheduledChoice other{choice, schedules_.lay_out(choice, options_.threads), 0, false};
     trace(fmt::format("as the best counts, {:.2f}% better: {}", 100 * better,
                       analyze::to_string(other.schedule)));
     const std::vector<double> shares = schedules_.critical_shares(other.schedule);

@@ -84,8 +84,9 @@ class ScheduleRounds {
   void keep_choices(const std::vector<Line>& lines, const ScheduledChoice& first);
   // Weights from the schedule of the last choice, and the choice that is best under them.
   void go_on(Line& line) const;
-  // Among the kept choices, unless `everything` is looked at.
-  void run(Solve& solve, std::optional<int64_t> limit, bool everything) const;
+  // Among the kept choices, unless `everything` is looked at. `stop` stands for the caller's.
+  void run(Solve& solve, std::optional<int64_t> limit, bool everything,
+           std::stop_token stop = {}) const;
   // Keeps what was said and counted meanwhile, and the bound of a sum over all choices.
   void note(Solve& solve, bool everything);
   double gap(const std::vector<int>& choice) const;

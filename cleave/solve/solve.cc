@@ -25,6 +25,7 @@ constexpr int kFirstLineages = 8;  // beside the dual
 constexpr int kLineages = 6;       // after it
 constexpr int kLarge = 1000;       // nodes of models on which that pays
 constexpr double kApartUntil = 0.75;
+constexpr double kNearlyClosed = 1e-4;  // a gap at which thinning is likely to close the rest
 constexpr double kApartGap = 0.003;
 constexpr double kUnitsPerSecond = 2200;  // of two workers on two present-day cores
 constexpr int kTurns = 12;                // of thinning and bounding, at most
@@ -192,6 +193,8 @@ class Solve {
     if (model.times == 0 && dual) anytime.pause = result_.feasible ? 0.5 * result_.gap() : kPause;
     if (model.times == 0 || later_) anytime.dual_until = 0.75;
     if (later_) anytime.gap = options_.gap;
+    if (model.times == 0 && !dual && until <= kApartUntil)
+      anytime.gap = std::max(anytime.gap, kNearlyClosed);
     anytime.bound = bound_;
     anytime.prices = prices;
     anytime.messages = messages;
