@@ -7,6 +7,7 @@
 #include "cleave/plan/heuristic.h"
 #include "cleave/plan/pinned.h"
 #include "cleave/plan/planner.h"
+#include "cleave/solve/solve.h"
 #include "models.h"
 #include "tests/support/planning.h"
 
@@ -98,6 +99,8 @@ TEST(Overlap, NoPlanIsBelowTheBoundOfTheStep) {
 TEST(Overlap, TheResultDoesNotDependOnThreads) {
   const Graph graph = models::build_model(kModels[0]).graph;
   PlannerOptions options = options_for("data=4,model=8");
+  options.effort = solver::default_effort(10);
+  options.time_limit = 600;  // the effort decides, also on a busy machine
   options.threads = 1;
   const Plan one = *make_plan(graph, options).plan;
   for (int threads : {2, 5}) {
