@@ -4,7 +4,9 @@
 
 #include "cleave/core/error.h"
 #include "cleave/core/units.h"
+#include "cleave/discover/discover.h"
 #include "cleave/report/comparison.h"
+#include "cleave/report/schema_check.h"
 
 namespace cleave::report {
 namespace {
@@ -73,6 +75,9 @@ std::string discovery_report(const std::string& document, const std::string& fil
   Json discovery = Json::parse(document, nullptr, false);
   if (discovery.is_discarded() || !discovery.is_object())
     throw_user("{}: it is neither a plan nor a report of cleave discover", file);
+  if (const std::string fault = schema_fault(discovery, Json::parse(report_schema()));
+      !fault.empty())
+    throw_user("{}: it is neither a plan nor a report of cleave discover: {}", file, fault);
   Json json = empty_report("discovery");
   json["discovery"] = std::move(discovery);
   return dumped(json);

@@ -231,6 +231,39 @@ TEST_F(ReportCommand, SaysWhatIsWrongInOneLine) {
                 Not(HasSubstr("internal")));
 }
 
+TEST_F(ReportCommand, SaysWhatADiscoveryLacks) {
+  const json whole = json::parse(cleave("discover cross --format json").text);
+  const auto without = [&](const std::string& path) {
+    json part = whole;
+    const json::json_pointer at(path);
+    part[at.parent_pointer()].erase(at.back());
+    return part;
+  };
+  const auto with = [&](const std::string& path, const json& value) {
+    json changed = whole;
+    changed[json::json_pointer(path)] = value;
+    return changed;
+  };
+  const std::pair<json, const char*> wrong[] = {
+      {json::object(), "operator is missing"},
+      {without("/tolerance"), "tolerance is missing"},
+      {without("/analysis/category"), "analysis.category is missing"},
+      {with("/analysis/category", "nice"), "analysis.category is not one of \"pointwise\", "},
+      {with("/operator", ""), "operator is empty"},
+      {with("/seed", "many"), "seed is string, not "},
+      {with("/unconditional_rules/0/output", 5), "unconditional_rules[0].output is number, not "},
+  };
+  const std::string file = temp_path("part.json");
+  std::filesystem::remove(page_);
+  for (const auto& [document, fault] : wrong) {
+    std::ofstream(file) << document;
+    const Outcome refused = cleave("report " + file + " -o " + page_);
+    EXPECT_EQ(refused.status, 1) << fault;
+    EXPECT_THAT(refused.text, HasSubstr(std::string("report of cleave discover: ") + fault));
+    EXPECT_FALSE(std::filesystem::exists(page_)) << fault;
+  }
+}
+
 TEST_F(ReportCommand, ShowsADiscovery) {
   const std::string found = temp_path("discovery.json");
   const Outcome made = cleave("discover stablehlo.tanh --format json > " + found);
