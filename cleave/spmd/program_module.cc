@@ -5,7 +5,9 @@
 #include "cleave/core/error.h"
 #include "cleave/graph/builder.h"
 #include "cleave/graph/cloner.h"
+#include "cleave/graph/rewrite.h"
 #include "cleave/graph/scalar_code.h"
+#include "cleave/ops/custom_call/custom_call.h"
 #include "cleave/ops/op.h"
 #include "cleave/rewrite/simplify.h"
 #include "cleave/spmd/cut_mesh.h"
@@ -34,6 +36,27 @@ void drop_own_attributes(Graph& graph) {
     for (AttrDict& attrs : function.arg_attrs) drop(attrs);
     for (AttrDict& attrs : function.result_attrs) drop(attrs);
   }
+}
+
+// The layout that XLA gives a collective spreads to the ops beside it, and XLA for CPUs has a
+// Fourier transform in one layout alone: it compiles others and fails when it runs them.
+void keep_layouts_of_transforms(Graph& graph) {
+  GraphRewrite rewrite(graph);
+  graph.walk([&](NodeId id) {
+    if (!is<op::Fft>(graph.node(id)) || graph.result_type(graph.node(id)).rank() < 2) return;
+    auto call = [&](ValueId value) {
+      const Type type = graph.type(value);
+      return graph.add_node("stablehlo.custom_call", {value}, {type},
+                            dimensions_in_order(type.rank()));
+    };
+    const ValueId operand = graph.node(id).operands[0], result = graph.node(id).results[0];
+    const NodeId before = call(operand), after = call(result);
+    graph.node(id).operands[0] = graph.node(before).results[0];
+    rewrite.insert_before(id, before);
+    rewrite.insert_after(id, after);
+    rewrite.replace_uses(result, graph.node(after).results[0], after);
+  });
+  rewrite.apply();
 }
 
 // The size of a dimension that its axes divide.
@@ -96,6 +119,7 @@ void require_same_numbers(const Graph& graph) {
 Graph spmd_module(const SingleProgram& program) {
   Graph graph = program.graph;
   drop_own_attributes(graph);
+  keep_layouts_of_transforms(graph);
   graph.meshes.clear();
   graph.attrs.set("mhlo.num_partitions", int_attr(program.mesh->num_devices(), DType::I32));
   graph.attrs.set("mhlo.num_replicas", int_attr(1, DType::I32));
@@ -108,6 +132,7 @@ Graph spmd_module(const SingleProgram& program) {
 Graph manual_module(const SingleProgram& program) {
   Graph local = program.graph;
   drop_own_attributes(local);
+  keep_layouts_of_transforms(local);
   inline_calls(local);
   std::vector<ShardingSpec> in = specs_of(program.arguments, program.mesh, "argument");
   std::vector<ShardingSpec> out = specs_of(program.results, program.mesh, "result");

@@ -33,6 +33,28 @@ bool is_identity_call(std::string_view target) {
                             "SPMDShardToFullShape", "xla.megascale.provide_metadata"});
 }
 
+Attribute layout_attr(std::span<const int64_t> order) {
+  auto bytes = std::make_shared<std::vector<std::byte>>();
+  for (int64_t d : order) {
+    const auto* first = reinterpret_cast<const std::byte*>(&d);
+    bytes->insert(bytes->end(), first, first + sizeof d);
+  }
+  Literal literal;
+  literal.type = Type::tensor(DType::Index, {static_cast<int64_t>(order.size())});
+  literal.bytes = std::move(bytes);
+  return literal_attr(std::move(literal));
+}
+
+AttrDict dimensions_in_order(size_t rank) {
+  std::vector<int64_t> order(rank);
+  for (size_t i = 0; i < rank; ++i) order[i] = static_cast<int64_t>(rank - 1 - i);
+  AttrDict attrs;
+  attrs.set("call_target_name", string_attr("LayoutConstraint"));
+  for (const char* name : {"operand_layouts", "result_layouts"})
+    attrs.set(name, ArrayAttr{{layout_attr(order)}});
+  return attrs;
+}
+
 namespace {
 
 // ---- rules, by target

@@ -15,6 +15,12 @@ class EvalContext;
 // Marks on values, for compilers: the result is the operand.
 bool is_identity_call(std::string_view target);
 
+// A layout of XLA: the dimensions from minor to major, dense<[1, 0]> : tensor<2xindex>.
+Attribute layout_attr(std::span<const int64_t> order);
+// Of a call of @LayoutConstraint, by which XLA keeps the dimensions of an array in order, whatever
+// layout its neighbours want.
+AttrDict dimensions_in_order(size_t rank);
+
 // Whether the rule or the kernel of a target is known here, so that nothing else may be registered
 // for it.
 bool is_builtin_call(std::string_view target);

@@ -18,15 +18,7 @@ Attribute batched_layouts(const ArrayAttr& layouts, const std::vector<bool>& bat
       order = shifted(std::move(order));
       order.push_back(0);
     }
-    auto bytes = std::make_shared<std::vector<std::byte>>();
-    for (int64_t d : order) {
-      const auto* first = reinterpret_cast<const std::byte*>(&d);
-      bytes->insert(bytes->end(), first, first + sizeof d);
-    }
-    Literal literal;
-    literal.type = Type::tensor(DType::Index, {static_cast<int64_t>(order.size())});
-    literal.bytes = std::move(bytes);
-    result.elements.push_back(literal_attr(std::move(literal)));
+    result.elements.push_back(layout_attr(order));
   }
   return result;
 }
