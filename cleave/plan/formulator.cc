@@ -141,8 +141,10 @@ void Formulator::arguments() {
     ListId list = intern({kNoSpec});
     if (is_ranked(arg)) {
       std::vector<std::string> pins;
-      const std::vector<SpecId> all = candidates(arg, pins), specs = at_border(arg, all);
-      decision = new_decision(static_cast<int>(specs.size()), names_.values[arg.index]);
+      const std::string& name = names_.values[arg.index];
+      const std::vector<SpecId> all = candidates(arg, pins);
+      const std::vector<SpecId> specs = at_border(name, graph_.type(arg), all);
+      decision = new_decision(static_cast<int>(specs.size()), name);
       // Its only user may want what is not allowed here.
       free_[decision] = pins.empty() && use_count_[arg.index] == 1 && !captured_[arg.index] &&
                         specs.size() == all.size();

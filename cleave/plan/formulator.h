@@ -76,7 +76,8 @@ class Formulator {
   void share_copy(int version, NodeId before, const std::vector<Use>& users);
   bool has_argument(int decision) const;
   // Those of an argument or result: even ones alone, if that is asked for.
-  std::vector<SpecId> at_border(ValueId value, std::vector<SpecId> specs) const;
+  std::vector<SpecId> at_border(std::string_view name, const Type& type,
+                                std::vector<SpecId> specs) const;
   // Candidates of a value under the pins on it; notes which were used.
   std::vector<SpecId> allowed(ValueId value, const std::vector<SpecId>& candidates,
                               std::vector<std::string>& used) const;

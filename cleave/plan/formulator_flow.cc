@@ -230,7 +230,8 @@ void Formulator::finish_function(NodeId id) {
     const ShardingSpec* fixed =
         i < function.result_attrs.size() ? sharding_in(function.result_attrs[i]) : nullptr;
     if (fixed && fixed->mesh->axes == layouts_.mesh()->axes && !is_ignored(result_name(i))) {
-      const std::vector<SpecId> specs = matching(*fixed, graph_.operand_type(node, i));
+      const Type& type = graph_.operand_type(node, i);
+      const std::vector<SpecId> specs = at_border(result_name(i), type, matching(*fixed, type));
       const int decision =
           specs.size() == 1 ? 0 : new_decision(static_cast<int>(specs.size()), result_name(i));
       want = {decision, intern(specs)};
@@ -238,8 +239,9 @@ void Formulator::finish_function(NodeId id) {
       const Version& arg = out_.versions[out_.argument_versions[taken_from[i]]];
       if (graph_.type(arg.value) == graph_.operand_type(node, i)) want = {arg.decision, arg.list};
     } else if (options_.borders != Borders::Any && is_ranked(node.operands[i])) {
-      const std::vector<SpecId>& all = layouts_.candidates(graph_.operand_type(node, i).shape);
-      const std::vector<SpecId> taken = at_border(node.operands[i], all);
+      const Type& type = graph_.operand_type(node, i);
+      const std::vector<SpecId>& all = layouts_.candidates(type.shape);
+      const std::vector<SpecId> taken = at_border(result_name(i), type, all);
       if (taken.size() < all.size())
         want = {new_decision(static_cast<int>(taken.size()), result_name(i)), intern(taken)};
     }
@@ -341,9 +343,9 @@ bool divides(const ShardingSpec& spec, const Shape& shape) {
 
 }  // namespace
 
-std::vector<SpecId> Formulator::at_border(ValueId value, std::vector<SpecId> specs) const {
+std::vector<SpecId> Formulator::at_border(std::string_view name, const Type& type,
+                                          std::vector<SpecId> specs) const {
   if (options_.borders == Borders::Any) return specs;
-  const Type& type = graph_.type(value);
   const SpecId any = specs.front();
   const bool even = options_.borders == Borders::Even;
   std::erase_if(specs, [&](SpecId id) {
@@ -351,7 +353,7 @@ std::vector<SpecId> Formulator::at_border(ValueId value, std::vector<SpecId> spe
     return even ? !divides(spec, type.shape) : !lies_as_placements(spec, type.shape);
   });
   if (specs.empty())
-    throw_user("{}: {} {} {}, and arguments and results are to lie {}", names_.values[value.index],
+    throw_user("{}: {} {} {}, and arguments and results are to lie {}", name,
                to_string(layouts_.spec(any)),
                even ? "does not divide" : "is no list of placements for", to_string(type),
                even ? "in even shards" : "as placements say");

@@ -251,6 +251,16 @@ TEST(Planner, BordersMayBeAskedToBeEven) {
         "x: [{\"a\"}, {}] does not divide tensor<10x4096xf32>, and arguments and results are "
         "to lie in even shards");
   }
+  Case result(R"(
+  sdy.mesh @mesh = <["a"=4]>
+  func.func @main(%x: tensor<12x8xf32>) -> (tensor<10x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>}) {
+    %0 = stablehlo.slice %x [0:10, 0:8] : (tensor<12x8xf32>) -> tensor<10x8xf32>
+    return %0 : tensor<10x8xf32>
+  })",
+              "a=4");
+  EXPECT_EQ(to_string(result.plan().find_op("return")->operands[0].spec), "[{\"a\"}, {}]");
+  result.options.borders = Borders::Even;
+  EXPECT_THROW(make_plan(result.graph, result.options), UserError);
   Case even(text, "a=5,b=3");
   even.options.borders = Borders::Even;
   const Plan plan = even.plan();

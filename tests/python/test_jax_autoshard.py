@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.ad_checkpoint import checkpoint_name
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
 from jax_support import distance
 
@@ -64,6 +65,26 @@ def test_static_arguments():
     step = planned(by_number, static_argnums=0)
     expect_same(step, by_number, 2, W, X)
     expect_same(step, by_number, 3, W, X)
+
+
+def test_static_arguments_that_are_equal_and_not_the_same():
+    fn = lambda x, scale: x * scale
+    step, x = planned(fn, pins=None, static_argnames="scale"), jnp.arange(8)
+    for scale in (1, 1.0, 1):
+        for found in (step(x, scale), step(x, scale=scale)):
+            assert found.dtype == (x * scale).dtype
+
+
+def test_calls_of_several_kinds_go_to_the_plans_that_they_have():
+    """Whatever tells them apart: shapes, keywords, static arguments; and wherever their arrays are."""
+    fn = lambda w, x, scale=1, *, shift=0.0: (x @ w * scale + shift).sum(0)
+    step = planned(fn, static_argnames="scale")
+    rows = [X, X[:8], np.asarray(X), jax.device_put(X[:8], jax.devices()[3])]
+    for _ in range(2):
+        for x in rows:
+            for call in (lambda f: f(W, x), lambda f: f(W, x, scale=2), lambda f: f(W, x=x, shift=1.0)):
+                assert distance(call(step), call(fn)) < 1e-5
+        assert len(step._entries) == 6
 
 
 def test_numbers_and_numpy_arrays():
@@ -481,6 +502,9 @@ def test_symbolic_sizes_are_refused():
     (dict(pins={"": P("data")}), "pin '': no argument has such a path"),
     (dict(in_shardings=(None, P("nope"))), 'in_shardings of x: unknown axis "nope"'),
     (dict(out_shardings=(None, P("nope"))), 'out_shardings of result 1: unknown axis "nope"'),
+    (dict(pins={"w": NamedSharding(jax.make_mesh((4, 2), ("data", "model")), P("data"))}),
+     r"pin 'w' of w: .* is for the mesh <.*4.*>, and the plan's is"),
+    (dict(in_shardings=(NamedSharding(MESH, P(), memory_kind="pinned_host"), None)), "w: the memory pinned_host is not planned for"),
     (dict(in_shardings=({"w": P()}, None)), r"in_shardings\[0\] does not fit the tree"),
 ])
 def test_bad_options_get_one_line(options, said):
@@ -500,6 +524,23 @@ def test_bad_arguments_get_one_line(args, options, said):
     with pytest.raises(UserError, match=said) as error:
         planned(pins=None, **options)(*args)
     assert "\n" not in str(error.value).strip()
+
+
+def test_results_in_uneven_shards_are_refused():
+    step = planned(lambda w, x: {"y": x[:7] @ w}, pins=None, out_shardings={"y": P("data")})
+    with pytest.raises(UserError, match=r"out_shardings of result y: .* splits 7 in 2, and arguments and results are to lie in even"):
+        step(W, X)
+
+
+def test_memory_of_the_host_is_refused():
+    step = planned(lambda w, x: jax.device_put(x @ w, jax.memory.Space.Host), pins=None)
+    with pytest.raises(UserError, match=r"device_put at test_jax_autoshard.py:\d+ moves an array to the memory of the host"):
+        step(W, X)
+    policy = jax.checkpoint_policies.save_and_offload_only_these_names(
+        names_which_can_be_saved=[], names_which_can_be_offloaded=["h"], offload_src="device", offload_dst="pinned_host")
+    layer = jax.checkpoint(lambda w, x: jnp.tanh(checkpoint_name(jnp.sin(x @ w), "h")).sum(), policy=policy)
+    with pytest.raises(UserError, match="moves an array to the memory of the host"):
+        planned(jax.grad(layer), pins=None)(W, X)
 
 
 def test_pins_say_what_is_near():

@@ -23,6 +23,8 @@ from cleave.jax.plans import JaxPlan
 from cleave.jax.signature import SETTINGS, Numbers, Signature, Words, settings
 from cleave.jax.traced import abstract, name_of, parameter_names, path_text, trace
 
+MOST_SEEN = 256  # kinds of calls that are told apart quickly
+
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 Tree = TypeVar("Tree")
@@ -155,6 +157,7 @@ class Entry:
                 what = f"out_shardings of result {leaf.path or i}"
                 texts.append(layouts.spec_text(spec, leaf.rank, what, leaf.trailing))
                 layouts.check_axes(spec, mesh, what)
+                layouts.check_even(spec, leaf.shape, mesh, what)
             elif leaf.trailing and i not in following:  # those that follow an argument lie as that does
                 texts.append(f"[{', '.join(['{?}'] * leaf.rank + ['{}'] * leaf.trailing)}]")
             else:
@@ -307,6 +310,7 @@ class AutoshardedFunction(Generic[Parameters, Result]):
         self.__name__ = name_of(fn)
         self._mesh, self._signature, self._options = mesh, signature, options
         self._entries = {}
+        self._seen = {}  # entries by what is quick to tell of a call
         self._last = None
         self._fast = None  # of the only entry, if it takes positional arguments as they are
 
@@ -332,7 +336,20 @@ class AutoshardedFunction(Generic[Parameters, Result]):
         if jax.sharding.get_abstract_mesh().manual_axes:
             raise UserError(f"{self.__name__} is planned for whole arrays, and inside jax.shard_map or jax.pmap there are parts; call "
                             "it outside")
-        entry = self._entry(args, kwargs)
+        key = self._quick_key(args, kwargs)
+        entry = self._seen.get(key)
+        if entry is None:
+            entry = self._entry(args, kwargs)
+            if key is not None:
+                if len(self._seen) >= MOST_SEEN:
+                    self._seen.clear()
+                self._seen[key] = entry
+        elif error is None:
+            self._remember(entry)
+            try:
+                return entry.jitted(*entry.arguments(args, kwargs))
+            except (TypeError, ValueError, AssertionError) as found:
+                error = found
         arguments = entry.arguments(args, kwargs)
         moved = entry.moved(arguments)
         untouched = all(a is b for a, b in zip(jax.tree.leaves(arguments), jax.tree.leaves(moved)))
@@ -345,6 +362,21 @@ class AutoshardedFunction(Generic[Parameters, Result]):
         self._last = entry
         self._fast = entry.jitted if len(self._entries) == 1 and entry.is_plain else None
 
+    def _quick_key(self, args, kwargs):
+        """What tells calls apart at little cost: the types of arrays, which JAX has at hand. None if there is anything else."""
+        positions, names = self._signature.static_of(len(args), tuple(kwargs))
+        statics = (*(args[i] for i in sorted(positions)), *(kwargs[name] for name in sorted(names)))
+        dynamic = [arg for i, arg in enumerate(args) if i not in positions]
+        dynamic += [kwargs[name] for name in sorted(kwargs) if name not in names]
+        try:
+            leaves, tree = jax.tree.flatten(dynamic)
+            key = (tree, tuple([leaf.aval for leaf in leaves]), len(args), tuple(sorted(kwargs)), statics,
+                   tuple(map(type, statics)), settings())
+            hash(key)
+        except (AttributeError, TypeError):
+            return None
+        return key
+
     def _entry(self, args, kwargs):
         key = self._key(args, kwargs)
         entry = self._entries.get(key)
@@ -355,11 +387,13 @@ class AutoshardedFunction(Generic[Parameters, Result]):
         return entry
 
     def _key(self, args, kwargs):
-        (positions, names), _ = self._signature.split(args, kwargs)
+        positions, names = self._signature.static_of(len(args), tuple(kwargs))
         dynamic = ([arg for i, arg in enumerate(args) if i not in positions], {k: v for k, v in kwargs.items() if k not in names})
         leaves, tree = jax.tree.flatten(dynamic)
-        static = (tuple((i, args[i]) for i in sorted(positions)), tuple((name, kwargs[name]) for name in sorted(names)))
-        for which, value in (*static[0], *static[1]):
+        # As for jax.jit, 1 and 1.0 are two static arguments, though they are equal.
+        static = (tuple((i, args[i], type(args[i])) for i in sorted(positions)),
+                  tuple((name, kwargs[name], type(kwargs[name])) for name in sorted(names)))
+        for which, value, _ in (*static[0], *static[1]):
             refuse_unhashable(self._signature.fn, which, value)
         try:
             return tree, tuple(map(_type_of, leaves)), static, settings()
@@ -448,6 +482,7 @@ class AutoshardedFunction(Generic[Parameters, Result]):
     def clear_cache(self) -> None:
         """Forgets the plans and what was compiled; the next call plans again."""
         self._entries.clear()
+        self._seen.clear()
         self._last = self._fast = None
 
     def save_plan(self, path: str | os.PathLike[str]) -> None:

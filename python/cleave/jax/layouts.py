@@ -69,6 +69,9 @@ def spec_text(spec, rank, what, trailing=0):
     """A PartitionSpec (or what jax.jit takes for one) as Cleave writes it: [{"data"}, {?}]. `trailing` dimensions that only
     the module knows, those of a random key, stay whole."""
     if isinstance(spec, NamedSharding):
+        if spec.memory_kind not in (None, "device"):
+            raise UserError(f"{what}: the memory {spec.memory_kind} is not planned for; a plan has every array in the memory of "
+                            "devices")
         spec = spec.spec
     if isinstance(spec, str):
         raise UserError(f'{what}: "{spec}" is no PartitionSpec; P("{spec}") splits the first dimension over that axis')
@@ -92,11 +95,23 @@ def spec_text(spec, rank, what, trailing=0):
 
 
 def check_axes(spec, mesh, what):
-    """Refuses names that are no axes of the mesh."""
+    """Refuses names that are no axes of the mesh, and layouts on a mesh with axes of other sizes."""
     for entry in getattr(spec, "spec", spec):
         for name in entry if isinstance(entry, (tuple, list)) else (entry,):
             if isinstance(name, str) and name not in mesh.axis_names:
                 raise UserError(f'{what}: unknown axis "{name}"; the mesh is {mesh_text(mesh)}')
+            if isinstance(name, str) and isinstance(spec, NamedSharding) and spec.mesh.shape[name] != mesh.shape[name]:
+                raise UserError(f"{what}: {spec.spec} is for the mesh {mesh_text(spec.mesh)}, and the plan's is {mesh_text(mesh)}")
+
+
+def check_even(spec, shape, mesh, what):
+    """Refuses a layout of which JAX has no arrays."""
+    for size, entry in zip(shape, getattr(spec, "spec", spec)):
+        names = entry if isinstance(entry, (tuple, list)) else (entry,)
+        parts = math.prod(mesh.shape[name] for name in names if isinstance(name, str))
+        if size % parts:
+            raise UserError(f"{what}: {getattr(spec, 'spec', spec)} splits {size} in {parts}, and arguments and results are to lie in "
+                            "even shards")
 
 
 class Pins:

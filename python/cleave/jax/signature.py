@@ -31,16 +31,26 @@ class Signature:
         self.jit_options = dict(static_argnums=static_argnums, static_argnames=static_argnames, donate_argnums=donate_argnums,
                                 donate_argnames=donate_argnames)
         jax.jit(fn, **self.jit_options)  # JAX checks them
+        self._static = {}  # by the number of positional arguments and the names of others
         self.static_numbers, self.static_names = as_tuple(static_argnums), as_tuple(static_argnames)
         self.donated_numbers, self.donated_names = as_tuple(donate_argnums), as_tuple(donate_argnames)
+
+    def static_of(self, count, keywords):
+        """Positions and names of static arguments of a call with `count` positional arguments and these keywords."""
+        found = self._static.get((count, keywords))
+        if found is None:
+            names = parameter_names(self.fn, count)
+            positions = {n % count for n in self.static_numbers if -count <= n < count}
+            positions |= {names.index(name) for name in self.static_names if name in names}
+            named = {name for name in keywords if name in self.static_names}
+            named |= {name for name in keywords if self._number_of(name) in self.static_numbers}
+            found = self._static[count, keywords] = positions, named
+        return found
 
     def split(self, args, kwargs):
         """Positions and names of static arguments, and positions and names of donated ones, of a call."""
         names = parameter_names(self.fn, len(args))
-        positions = {n % len(args) for n in self.static_numbers if args and -len(args) <= n < len(args)}
-        positions |= {names.index(name) for name in self.static_names if name in names}
-        named = {name for name in kwargs if name in self.static_names}
-        named |= {name for name in kwargs if self._number_of(name) in self.static_numbers}
+        positions, named = self.static_of(len(args), tuple(kwargs))
         donated = {n % len(args) for n in self.donated_numbers if args and -len(args) <= n < len(args)}
         donated |= {names.index(name) for name in self.donated_names if name in names}
         donated_names = {name for name in kwargs if name in self.donated_names}

@@ -157,6 +157,7 @@ def ways_to_trace(typed):
 def lowered_as(jitted, fn, args, kwargs, static, platform, traced, arguments, with_types):
     """The module of a function that can be traced like this. `with_types`: its types have layouts."""
     positions, names = static
+    refuse_host_memory(traced.jaxpr.jaxpr)
     calls = callbacks_of(traced.jaxpr.jaxpr)
     for call in calls:
         refuse_results_of_effects(call)
@@ -239,6 +240,16 @@ def refuse_results_of_effects(equation):
     line = source_of(equation)
     raise UserError(f"autoshard: io_callback{f' at {line}' if line else ''} returns something, and would be called on every "
                     "device; use pure_callback if it always returns the same, or call it outside of the function")
+
+
+def refuse_host_memory(jaxpr):
+    """A plan has every array in the memory of devices, and would leave out that one is moved."""
+    for equation in equations_of(jaxpr):
+        if any(getattr(result.aval, "memory_space", None) == jax.memory.Space.Host for result in equation.outvars):
+            line = source_of(equation)
+            raise UserError(f"autoshard: {equation.primitive.name}{f' at {line}' if line else ''} moves an array to the memory of "
+                            "the host, and a plan has every array in that of devices; take it out of the function (in "
+                            "jax.checkpoint, a policy that does not offload)")
 
 
 def callbacks_of(jaxpr):
