@@ -61,4 +61,8 @@ for found, wanted in zip(jax.tree.leaves((own[0], jax.tree.map(jax.random.key_da
         assert np.allclose(shard.data, np.asarray(wanted)[shard.index], atol=1e-5)
 assert planned.check(w, keys, x).ok and planned.check().ok
 assert planned.check(*own, x).ok  # with arrays over all processes
+if jax.process_index() == 0:  # alone: nobody else plans, and nobody waits
+    alone = cj.autoshard(lambda w, x: x @ w, jax.sharding.Mesh(np.array(jax.local_devices()), "x"), machine="h100", pins={"x": P("x")})
+    assert np.allclose(alone(w + 1, x[:, :64]), x @ (w + 1), atol=1e-4) and alone.check().ok
+    cj.plan(lambda w, x: x @ w, w, x, mesh=jax.sharding.AbstractMesh((2, 8), ("x", "y")), machine="h100")
 print("the same over 5 steps; collectives as planned", flush=True)

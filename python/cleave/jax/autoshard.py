@@ -72,7 +72,7 @@ class Entry:
             self._use(core, mesh)
             key = json.dumps([self.plan.data[part] for part in ("mesh", "values", "copies", "ops")])
             if key not in seen:
-                seen[key] = Candidate(self.plan.value_of(own), self.plan.memory_bytes, agreed(compiled_memory(self.compiled)),
+                seen[key] = Candidate(self.plan.value_of(own), self.plan.memory_bytes, agreed(compiled_memory(self.compiled), mesh),
                                       (core, self.jitted, self.compiled))
             return dataclasses.replace(seen[key])
         seed = self.options.seed
@@ -97,7 +97,7 @@ class Entry:
         if options.plan is not None:
             return lambda memory, objective, seed: _core.read_plan(str(options.plan), module)
         where = dict(devices=mesh) if isinstance(mesh, int) else dict(mesh=text)
-        several = jax.process_count() > 1
+        several = spans_processes(mesh)
 
         def planned(memory, objective, seed):
             core = _core.make_plan(module, **where, machine=options.machine, memory=memory, memory_share=options.memory_share,
@@ -280,6 +280,13 @@ def mesh_for(core):
     return jax.make_mesh(sizes, names, axis_types=kinds)
 
 
+def spans_processes(mesh):
+    """Whether all processes run the plan together, and must agree on it: not for devices of one process, nor for none."""
+    if jax.process_count() == 1 or isinstance(mesh, AbstractMesh):
+        return False
+    return isinstance(mesh, int) or len({device.process_index for device in mesh.devices.flat}) > 1
+
+
 def same_everywhere(core, module):
     """The plan of process 0 in all processes."""
     from jax.experimental import multihost_utils
@@ -291,9 +298,9 @@ def same_everywhere(core, module):
     return core if text == core.json() else _core.plan_from_json(text, module)
 
 
-def agreed(number):
+def agreed(number, mesh):
     """That of process 0, so that all processes go on alike."""
-    if jax.process_count() == 1:
+    if not spans_processes(mesh):
         return number
     from jax.experimental import multihost_utils
     high, low = multihost_utils.broadcast_one_to_all(np.array(divmod(number, 1 << 20), np.int32))
