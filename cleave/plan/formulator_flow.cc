@@ -241,7 +241,10 @@ void Formulator::finish_function(NodeId id) {
     } else if (options_.borders != Borders::Any && is_ranked(node.operands[i])) {
       const Type& type = graph_.operand_type(node, i);
       const std::vector<SpecId>& all = layouts_.candidates(type.shape);
-      const std::vector<SpecId> taken = at_border(result_name(i), type, all);
+      // JAX has results without elements whole on every device, whatever is asked for.
+      const std::vector<SpecId> taken = num_elements(type.shape) == 0
+                                            ? std::vector{layouts_.replicated(type.rank())}
+                                            : at_border(result_name(i), type, all);
       if (taken.size() < all.size())
         want = {new_decision(static_cast<int>(taken.size()), result_name(i)), intern(taken)};
     }
