@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 
 #include "cleave/core/error.h"
 #include "cleave/discover/more_samples.h"
@@ -12,12 +13,23 @@
 namespace cleave {
 namespace {
 
+// Of the first numbers that it takes: not every matrix has the inverse that is asked for.
 std::vector<Array> example_results(const Operator& op, const Sample& sample) {
-  NumberStream random(0);
-  std::vector<Array> operands;
-  for (const TensorDesc& desc : sample.operands)
-    operands.push_back(make_input(default_generators().front(), desc, random, operands.size()));
-  return op.run(sample.attrs, operands);
+  std::exception_ptr refused;
+  for (const InputGenerator& generator : default_generators()) {
+    NumberStream random(0);
+    std::vector<Array> operands;
+    for (const TensorDesc& desc : sample.operands)
+      operands.push_back(make_input(generator, desc, random, operands.size()));
+    try {
+      return op.run(sample.attrs, operands);
+    } catch (const BrokenOperator&) {
+      throw;
+    } catch (const UserError&) {
+      if (!refused) refused = std::current_exception();
+    }
+  }
+  std::rethrow_exception(refused);
 }
 
 // A combination that held in every test and also follows, op by op, from the visible definition.
