@@ -63,6 +63,8 @@ REQUIRED = {
     "q": lambda shape: [0.25],
     "N": lambda shape: [3],
     "num_classes": lambda shape: [5],
+    "num_weights": lambda shape: [6],
+    "ignore_index": lambda shape: [-100],
     "maxnorm": lambda shape: [1.5],
     "n_fft": lambda shape: [2],
     "index": lambda shape: [0, 1],
@@ -149,7 +151,9 @@ def propose(parameters, shape, is_list=lambda parameter: False):
             sweep[name] = REQUIRED[name](shape)
         elif parameter.required and parameter.type in BY_TYPE:
             sweep[name] = list(BY_TYPE[parameter.type])
-        if parameter.type == "int" and name in sweep:
+        if parameter.type == "int" and name == "reduction":  # of ATen, which has numbers for none, mean and sum
+            sweep[name] = [0, 1, 2]
+        elif parameter.type == "int" and name in sweep:
             sweep[name] = [value for value in map(whole, sweep[name]) if value is not None]
     return {name: values for name, values in sweep.items() if values}
 
