@@ -9,12 +9,17 @@
 
 namespace cleave {
 
-// A placement inside a rule: a sharded dimension may be written from a variable d.
-//   S(d)  S(d-1)  S(0)  R  P(sum)
+// A placement inside a rule: a sharded dimension may be written from a variable d, from the end, or
+// as the one that an attribute names.
+//   S(d)  S(d-1)  S(0)  S(-1)  S(dim)  R  P(sum)
 struct PlacePattern {
-  enum class Kind : uint8_t { Replicate, Partial, Shard, ShardOfD } kind = Kind::Replicate;
+  enum class Kind : uint8_t { Replicate, Partial, Shard, ShardOfD, ShardFromEnd, ShardOfAttr };
+  Kind kind = Kind::Replicate;
   ReduceOp reduce = ReduceOp::Sum;
-  int64_t dim = 0;  // Shard: the dimension; ShardOfD: the offset from d
+  int64_t dim = 0;        // Shard, ShardFromEnd: the dimension; ShardOfD: the offset from d
+  std::string attr = {};  // ShardOfAttr: which one
+  bool is_shard() const { return kind != Kind::Replicate && kind != Kind::Partial; }
+  bool is_anchored() const { return kind == Kind::ShardFromEnd || kind == Kind::ShardOfAttr; }
   bool operator==(const PlacePattern&) const = default;
   auto operator<=>(const PlacePattern&) const = default;
 };

@@ -58,16 +58,25 @@ std::string enum_text(ReduceOp op) {
   return "ReduceOp::" + text;
 }
 
-std::string dim_text(const std::optional<PlacePattern>& p) {
+// `type` is the text of the tensor's type.
+std::string dim_text(const std::optional<PlacePattern>& p, const std::string& type) {
   if (!p || !Group::is_sharded(*p)) return "kNoDim";
+  if (p->kind == Kind::ShardOfAttr) return fmt::format("static_cast<int>({})", p->attr);
+  if (p->kind == Kind::ShardFromEnd)
+    return fmt::format("static_cast<int>({}.shape.size()) - {}", type, -p->dim);
   if (p->kind == Kind::Shard) return std::to_string(p->dim);
   return p->dim == 0 ? "d" : fmt::format("d {} {}", p->dim < 0 ? "-" : "+", std::abs(p->dim));
 }
 
 std::string factor_text(const Group& group) {
   std::vector<std::string> operands, results;
-  for (const PlacePattern& p : group.operands) operands.push_back(dim_text(p));
-  for (const auto& p : group.results) results.push_back(dim_text(p));
+  auto type = [](const char* of, size_t i) {
+    return fmt::format("graph.{}_type(node, {})", of, i);
+  };
+  for (size_t i = 0; i < group.operands.size(); ++i)
+    operands.push_back(dim_text(group.operands[i], type("operand", i)));
+  for (size_t i = 0; i < group.results.size(); ++i)
+    results.push_back(dim_text(group.results[i], type("result", i)));
   std::string kind;
   if (group.results[0]->kind == Kind::Partial) {
     kind = ", FactorKind::Reduction";
@@ -117,7 +126,7 @@ std::string attribute_lines(const Discovery& discovery, const std::vector<Group>
   for (const auto& [name, value] : discovery.samples.front().sample.attrs) {
     if (std::none_of(groups.begin(), groups.end(), [&, &word = name](const Group& g) {
           return (partial ? g.row().has_value() : g.is_factor()) &&
-                 mentions_word(g.condition, word);
+                 (mentions_word(g.condition, word) || g.names(word));
         }))
       continue;
     const bool dim = names_a_dim(discovery, name);

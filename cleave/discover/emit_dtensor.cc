@@ -102,7 +102,7 @@ std::string test_cases(const Discovery& discovery, const SampleDecisions& sample
   for (const Decision& d : sample.decisions) {
     const Combination& c = d.combination;
     if (!d.verdict.valid() || c.result != 0 || is_implied(sample, c)) continue;
-    if (!has_row(discovery, c)) continue;
+    if (!has_row(discovery, sample, c)) continue;
     std::string operands;
     for (const Placement& p : c.operands) operands += (operands.empty() ? "" : ", ") + placement(p);
     const auto results = results_beside(sample, c, discovery.num_results);
@@ -156,6 +156,8 @@ std::string emit_dtensor(const Discovery& discovery) {
     }
     ++position;
   }
+  std::vector<std::string> metas;
+  for (size_t i = 0; i < n; ++i) metas.push_back(fmt::format("args_schema[{}]", i));
   text += "    rows = []\n";
   for (const DiscoveredRule& rule : discovery.rules) {
     if (rule.implied || rule.result != 0 || is_trivial(rule)) continue;
@@ -177,8 +179,8 @@ std::string emit_dtensor(const Discovery& discovery) {
         text += fmt::format("{}if {}:\n", pad, condition(one.condition, "args_schema[0]"));
         inner += "    ";
       }
-      text += fmt::format("{}rows.append({})  # {}\n", inner, row(one.results, rule),
-                          rule.justification);
+      text += fmt::format("{}rows.append({})  # {}\n", inner,
+                          row(discovery, one.results, rule, metas), rule.justification);
     }
   }
   return text + "    return rows\n";

@@ -78,9 +78,7 @@ class Strategy {
   }
 
   static bool is_sharded(const DiscoveredRule& rule) {
-    return std::ranges::any_of(rule.operands, [](const PlacePattern& p) {
-      return p.kind == Kind::Shard || p.kind == Kind::ShardOfD;
-    });
+    return std::ranges::any_of(rule.operands, &PlacePattern::is_shard);
   }
   // Dimensions by number say something about the ranks that were tried, as do those of one rank.
   bool needs_ranks(const DiscoveredRule& rule) const {
@@ -134,7 +132,9 @@ class Strategy {
   }
 
   bool is_needed(const std::string& name) const {
-    auto says = [&](const DiscoveredRule& rule) { return mentions_word(rule.condition, name); };
+    auto says = [&](const DiscoveredRule& rule) {
+      return mentions_word(rule.condition, name) || names_attr(rule, name);
+    };
     return std::ranges::any_of(discovery_.rules, says) ||
            std::ranges::count(discovery_.attributes, name) > 0;
   }
@@ -238,7 +238,7 @@ class Strategy {
     for (const ResultRow& one : rows) {
       if (!one.condition.empty())
         text += fmt::format("{}if {}:\n    ", pad, condition(one.condition, metas_[0]));
-      text += fmt::format("{}rows.append({})", pad, row(one.results, rule));
+      text += fmt::format("{}rows.append({})", pad, row(discovery_, one.results, rule, metas_));
       text += fmt::format("  # {}\n", rule.justification);
     }
     return text;
@@ -256,6 +256,9 @@ class Strategy {
       else if (p.kind == Kind::ShardOfD)
         sizes.push_back(p.dim == 0 ? fmt::format("{}.shape[d]", metas_[i])
                                    : fmt::format("{}.shape[d{:+}]", metas_[i], p.dim));
+      else if (p.is_anchored())
+        sizes.push_back(p.attr.empty() ? fmt::format("{}.shape[{}]", metas_[i], p.dim)
+                                       : fmt::format("{}.shape[{}]", metas_[i], p.attr));
     }
     return sizes.size() < 2 ? "" : fmt::format("{}", fmt::join(sizes, " == "));
   }
@@ -394,7 +397,7 @@ std::string cases_of(const Discovery& discovery, const TorchOverload& overload,
     const bool moved = std::any_of(c.operands.begin(), c.operands.end(),
                                    [](const Placement& p) { return !p.is_replicate(); });
     if (!decision.verdict.valid() || c.result != 0 || !moved || is_implied(sample, c) ||
-        !has_row(discovery, c))
+        !has_row(discovery, sample, c))
       continue;
     const auto results = results_beside(sample, c, discovery.num_results);
     if (!results) continue;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cleave/discover/anchored.h"
 #include "cleave/discover/emit_dtensor.h"
 #include "cleave/discover/synthesize.h"
 
@@ -12,7 +13,11 @@ using Kind = PlacePattern::Kind;
 namespace {
 
 // Whether a placement is the pattern at d, which the first one with a d decides.
-bool fits(const PlacePattern& pattern, const Placement& p, std::optional<int64_t>& d) {
+bool fits(const PlacePattern& named, const Placement& p, std::optional<int64_t>& d,
+          const AttrMap& attrs, const Shape& shape) {
+  const auto made = in_call(named, attrs, shape.size());
+  if (!made) return false;
+  const PlacePattern& pattern = *made;
   switch (pattern.kind) {
     case Kind::Replicate:
       return p.is_replicate();
@@ -23,13 +28,14 @@ bool fits(const PlacePattern& pattern, const Placement& p, std::optional<int64_t
     case Kind::ShardOfD:
       if (!d) d = p.dim - pattern.dim;
       return p.is_shard() && p.dim == *d + pattern.dim;
+    default:
+      return false;
   }
-  return false;
 }
 
 }  // namespace
 
-std::string placement(const PlacePattern& pattern) {
+std::string placement(const PlacePattern& pattern, const std::string& rank) {
   switch (pattern.kind) {
     case Kind::Replicate:
       return "Replicate()";
@@ -42,6 +48,10 @@ std::string placement(const PlacePattern& pattern) {
       return pattern.dim == 0 ? "_ShardingPlaceholder(d)"
                               : fmt::format("_ShardingPlaceholder(d {} {})",
                                             pattern.dim < 0 ? "-" : "+", std::abs(pattern.dim));
+    case Kind::ShardOfAttr:
+      return fmt::format("_ShardingPlaceholder({})", pattern.attr);
+    case Kind::ShardFromEnd:
+      return fmt::format("_ShardingPlaceholder({}{:+})", rank, pattern.dim);
   }
   return "Replicate()";
 }
@@ -125,12 +135,27 @@ std::vector<ResultRow> result_rows(const Discovery& discovery, const DiscoveredR
   return rows;
 }
 
-std::string row(const std::vector<PlacePattern>& results, const DiscoveredRule& rule) {
+std::string row(const Discovery& discovery, const std::vector<PlacePattern>& results,
+                const DiscoveredRule& rule, const std::vector<std::string>& metas) {
+  auto rank = [](const std::string& meta) { return fmt::format("len({}.shape)", meta); };
   std::string text = "[";
-  for (const PlacePattern& result : results)
-    text += (text.size() > 1 ? ", " : "") + placement(result);
-  for (const PlacePattern& operand : rule.operands) text += ", " + placement(operand);
+  for (size_t r = 0; r < results.size(); ++r) {
+    std::string result_rank;
+    if (results[r].kind == Kind::ShardFromEnd)
+      if (const auto like = operand_with_rank_of(discovery, r)) {
+        result_rank = rank(metas.at(like->operand));
+        if (like->more != 0) result_rank += fmt::format("{:+}", like->more);
+      }
+    text += (text.size() > 1 ? ", " : "") + placement(results[r], result_rank);
+  }
+  for (size_t i = 0; i < rule.operands.size(); ++i)
+    text += ", " + placement(rule.operands[i], rank(metas.at(i)));
   return text + "]";
+}
+
+bool names_attr(const DiscoveredRule& rule, const std::string& attr) {
+  return rule.placement.attr == attr ||
+         std::ranges::count(rule.operands, attr, &PlacePattern::attr) > 0;
 }
 
 size_t base_operand(const DiscoveredRule& rule) {
@@ -151,16 +176,18 @@ std::string placement(const Placement& p) {
   return "Replicate()";
 }
 
-bool has_row(const Discovery& discovery, const Combination& c) {
-  return std::any_of(discovery.rules.begin(), discovery.rules.end(),
-                     [&](const DiscoveredRule& rule) {
-                       if (!can_say(rule) || rule.implied || rule.result != c.result) return false;
-                       if (result_rows(discovery, rule).empty()) return false;
-                       std::optional<int64_t> d;
-                       for (size_t i = 0; i < rule.operands.size(); ++i)
-                         if (!fits(rule.operands[i], c.operands[i], d)) return false;
-                       return fits(rule.placement, c.placement, d);
-                     });
+bool has_row(const Discovery& discovery, const SampleDecisions& sample, const Combination& c) {
+  const AttrMap attrs = attrs_from_front(sample, discovery.dim_attrs);
+  return std::any_of(
+      discovery.rules.begin(), discovery.rules.end(), [&](const DiscoveredRule& rule) {
+        if (!can_say(rule) || rule.implied || rule.result != c.result) return false;
+        if (result_rows(discovery, rule).empty()) return false;
+        std::optional<int64_t> d;
+        for (size_t i = 0; i < rule.operands.size(); ++i)
+          if (!fits(rule.operands[i], c.operands[i], d, attrs, sample.sample.operands[i].shape))
+            return false;
+        return fits(rule.placement, c.placement, d, attrs, sample.result_shapes.at(rule.result));
+      });
 }
 
 std::string dtype(DType dtype) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "cleave/core/error.h"
+#include "cleave/discover/anchored.h"
 #include "cleave/discover/conditions.h"
 #include "cleave/discover/discover.h"
 #include "cleave/discover/justify.h"
@@ -35,6 +36,7 @@ struct Instance {
   size_t sample;
   const Decision* decision;
   std::optional<int64_t> d;
+  bool explained = false;  // by a rule of another form
 };
 
 // d is the first sharded dimension among operands, then the result.
@@ -104,7 +106,7 @@ class Sweep {
   std::vector<SweepPoint> points(bool by_world, std::optional<int64_t> only_d = {}) const {
     std::vector<SweepPoint> points;
     for (const Instance& instance : instances_) {
-      if (only_d && instance.d != only_d) continue;
+      if (instance.explained || (only_d && instance.d != only_d)) continue;
       const Decision& decision = *instance.decision;
       if (decision.verdict.kind == VerdictKind::Untestable) continue;
       SweepPoint point = point_of(instance.sample, instance.d);
@@ -230,7 +232,7 @@ Explained add_rule_by_world(const Operator& op, const Sweep& sweep,
   rule.tests = 0;
   std::set<int64_t> valid_d;
   for (const Instance& instance : instances) {
-    if (!is_valid_somewhere(*instance.decision)) continue;
+    if (instance.explained || !is_valid_somewhere(*instance.decision)) continue;
     rule.tests += instance.decision->verdict.tests;
     if (instance.d) valid_d.insert(*instance.d);
   }
@@ -293,7 +295,7 @@ void add_rules(const Operator& op, const Schemas& schemas, const Schema& schema,
   std::map<int64_t, int> valid_d;
   for (const Instance& instance : instances) {
     const Verdict& verdict = instance.decision->verdict;
-    if (!verdict.valid()) continue;
+    if (instance.explained || !verdict.valid()) continue;
     if (verdict.kind == VerdictKind::Tested) rule.kind = VerdictKind::Tested;
     rule.tests += verdict.tests;
     if (instance.d) ++valid_d[*instance.d];
@@ -320,18 +322,20 @@ void add_rules(const Operator& op, const Schemas& schemas, const Schema& schema,
       if (is_valid_somewhere(*instance.decision)) add_call(instance);
     return;
   }
-  const bool mixed = std::any_of(instances.begin(), instances.end(),
-                                 [](const Instance& i) { return is_mixed(*i.decision); });
+  const bool mixed = std::any_of(instances.begin(), instances.end(), [](const Instance& i) {
+    return !i.explained && is_mixed(*i.decision);
+  });
   const Explained by_world =
       mixed ? add_rule_by_world(op, sweep, instances, rule, discovery) : Explained::Part;
   if (by_world == Explained::All) return;
   // What the sizes of shards do not explain is wrong, unless the operator only refused the others.
   if (by_world == Explained::Nothing)
     for (const Instance& instance : instances)
-      if (is_mixed(*instance.decision) && instance.decision->verdict.kind == VerdictKind::Rejected)
+      if (!instance.explained && is_mixed(*instance.decision) &&
+          instance.decision->verdict.kind == VerdictKind::Rejected)
         add_call(instance);
   if (std::none_of(instances.begin(), instances.end(),
-                   [](const Instance& i) { return i.decision->verdict.valid(); }))
+                   [](const Instance& i) { return !i.explained && i.decision->verdict.valid(); }))
     return;
   const std::optional<std::string> condition =
       smallest_condition(sweep.points(false), op.dim_attrs);
@@ -457,6 +461,58 @@ bool has_instance(const DiscoveredRule& any, const DiscoveredRule& named) {
   return false;
 }
 
+// Rules of a family.
+struct Explanation {
+  const Schema* schema;
+  std::vector<DiscoveredRule> rules;
+};
+
+// Whether a rule names a dimension by a number where tensors have several ranks, or no condition
+// was found for it.
+bool is_clumsy(const DiscoveredRule& rule, const Discovery& discovery) {
+  if (rule.condition.starts_with("the shapes")) return true;
+  if (rule.condition.starts_with("called as") || mentions_attribute(rule.condition, discovery))
+    return false;
+  for (size_t i = 0; i < rule.operands.size(); ++i) {
+    if (rule.operands[i].kind != Kind::Shard) continue;
+    const size_t rank = discovery.samples.front().sample.operands[i].shape.size();
+    for (const SampleDecisions& sample : discovery.samples)
+      if (sample.sample.operands[i].shape.size() != rank) return true;
+  }
+  return false;
+}
+
+// Says S(dim) or S(-1) if rules with numbers are clumsy, and what is left with those rules again.
+std::vector<DiscoveredRule> name_dimensions(const Operator& op, Schemas& schemas,
+                                            std::vector<Explanation>& explanations,
+                                            Discovery& discovery) {
+  std::vector<const Decision*> wanted;
+  for (const Explanation& each : explanations) {
+    auto clumsy = [&](const DiscoveredRule& rule) { return is_clumsy(rule, discovery); };
+    if (std::ranges::none_of(each.rules, clumsy)) continue;
+    for (const Instance& instance : schemas.at(*each.schema))
+      if (is_valid_somewhere(*instance.decision)) wanted.push_back(instance.decision);
+  }
+  std::vector<DiscoveredRule> named;
+  std::set<const Decision*> explained;
+  for (AnchoredRule& found : anchored_rules(op, discovery, wanted)) {
+    explained.insert(found.explained.begin(), found.explained.end());
+    named.push_back(std::move(found.rule));
+  }
+  for (Explanation& each : explanations) {
+    bool changed = false;
+    for (Instance& instance : schemas.at(*each.schema)) {
+      instance.explained = explained.contains(instance.decision);
+      changed |= instance.explained;
+    }
+    if (!changed) continue;
+    discovery.rules.clear();
+    add_rules(op, schemas, *each.schema, discovery);
+    each.rules = std::move(discovery.rules);
+  }
+  return named;
+}
+
 void drop_covered(std::vector<DiscoveredRule>& rules) {
   for (size_t i = rules.size(); i-- > 0;) {
     const bool covered = [&] {
@@ -486,6 +542,7 @@ void explain_by_rules(const Operator& op, Discovery& discovery, bool every_famil
     for (const Decision& decision : discovery.samples[s].decisions)
       schemas[schema_of(decision.combination)].push_back(
           {s, &decision, base_dim(decision.combination)});
+  std::vector<Explanation> explanations;
   for (const auto& [schema, instances] : schemas) {
     const Instance* refuted = nullptr;
     bool any_valid = false, all_untestable = true, explained = false;
@@ -499,9 +556,10 @@ void explain_by_rules(const Operator& op, Discovery& discovery, bool every_famil
         refuted = &instance;
     }
     if (any_valid) {
-      const size_t before = discovery.rules.size();
+      discovery.rules.clear();
       add_rules(op, schemas, schema, discovery);
-      explained = discovery.rules.size() > before;
+      explained = !discovery.rules.empty();
+      explanations.push_back({&schema, std::move(discovery.rules)});
       if (refuted && explained)
         discovery.refuted.push_back(exception_of(discovery, schema, *refuted));
     }
@@ -527,6 +585,9 @@ void explain_by_rules(const Operator& op, Discovery& discovery, bool every_famil
                                    {}});
     }
   }
+  std::vector<DiscoveredRule> rules = name_dimensions(op, schemas, explanations, discovery);
+  for (Explanation& each : explanations) std::ranges::move(each.rules, std::back_inserter(rules));
+  discovery.rules = std::move(rules);
   drop_covered(discovery.rules);
   mark_implied(discovery.rules);
   std::stable_sort(discovery.rules.begin(), discovery.rules.end(),

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 namespace cleave {
 namespace {
 
@@ -37,14 +39,15 @@ std::string justify(const std::vector<PlacePattern>& operands, const PlacePatter
       which = i;
       op = operands[i].reduce;
     }
-    if (operands[i].kind == Kind::ShardOfD) ++sharded;
+    if (operands[i].is_shard()) ++sharded;
   }
   if (partial == 0 && sharded == 0)
     return out.kind == Kind::Replicate ? "every device computes the same"
            : out.kind == Kind::Partial ? "equal parts are also the value"
                                        : "a constant along the dimension";
-  if (partial == 0 && out.kind == Kind::ShardOfD)
-    return out.dim == 0 ? "batch dimension" : "batch dimension, moved by the op";
+  const bool stays = out.is_anchored() ? std::ranges::count(operands, out) > 0 : out.dim == 0;
+  if (partial == 0 && out.is_shard())
+    return stays ? "batch dimension" : "batch dimension, moved by the op";
   if (partial == 0 && out.kind == Kind::Partial)
     return fmt::format("reduction ({}) over the sharded dimension", name(out.reduce));
   if (partial > 0 && out.kind == Kind::Replicate)

@@ -96,8 +96,12 @@ const FoundRules::Call* call_like(const FoundRules& rules, const Graph& graph, c
   return like;
 }
 
-void add_factors(const RuleGroup& group, ConditionScope scope, const Graph& graph, const Node& node,
+void add_factors(const RuleGroup& found, ConditionScope scope, const Graph& graph, const Node& node,
                  RuleSketch& sketch) {
+  const auto called = in_call(found, scope.attrs, value_shapes(graph, node.operands),
+                              value_shapes(graph, node.results));
+  if (!called) return;
+  const RuleGroup& group = *called;
   int64_t last = 1;
   if (group.uses_d()) {
     const auto base = std::ranges::find_if(group.operands, [](const PlacePattern& p) {

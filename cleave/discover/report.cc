@@ -69,6 +69,10 @@ std::string to_string(const PlacePattern& pattern) {
       return fmt::format("S({})", pattern.dim);
     case PlacePattern::Kind::ShardOfD:
       return pattern.dim == 0 ? "S(d)" : fmt::format("S(d{:+})", pattern.dim);
+    case PlacePattern::Kind::ShardFromEnd:
+      return fmt::format("S({})", pattern.dim);
+    case PlacePattern::Kind::ShardOfAttr:
+      return fmt::format("S({})", pattern.attr);
   }
   return "R";
 }

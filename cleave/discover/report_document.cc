@@ -3,6 +3,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -20,6 +21,8 @@ std::vector<std::string> texts_of(const std::vector<PlacePattern>& patterns) {
 }
 
 Json json_of(const AttrValue& value) {
+  const auto* number = std::get_if<double>(&value);
+  if (number && !std::isfinite(*number)) return fmt::format("{}", *number);  // JSON has no inf
   return std::visit([](const auto& v) { return Json(v); }, value);
 }
 
@@ -108,12 +111,9 @@ std::string base_sentence(const std::string& words) {
 }
 
 bool same_family(const std::vector<PlacePattern>& a, const std::vector<PlacePattern>& b) {
-  auto shards = [](PlacePattern::Kind k) {
-    return k == PlacePattern::Kind::Shard || k == PlacePattern::Kind::ShardOfD;
-  };
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [&](const PlacePattern& x, const PlacePattern& y) {
-                      return shards(x.kind) ? shards(y.kind) : x == y;
+                    [](const PlacePattern& x, const PlacePattern& y) {
+                      return x.is_shard() ? y.is_shard() : x == y;
                     });
 }
 
@@ -203,6 +203,15 @@ bool is_flat(const Json& json) {
   });
 }
 
+// 1e-09 is a text to readers of YAML 1.1, and 1.0e-09 a number.
+std::string yaml_number(double value) {
+  std::string text = fmt::format("{:.6g}", value);
+  const size_t exponent = text.find('e');
+  if (exponent != std::string::npos && text.find('.') == std::string::npos)
+    text.insert(exponent, ".0");
+  return text;
+}
+
 void write(const Json& json, YAML::Emitter& out) {
   if (json.is_object()) {
     if (json.empty()) out << YAML::Flow;
@@ -236,7 +245,7 @@ void write(const Json& json, YAML::Emitter& out) {
   } else if (json.is_null()) {
     out << YAML::Null;
   } else if (json.is_number_float()) {
-    out << fmt::format("{:.6g}", json.get<double>());
+    out << yaml_number(json.get<double>());
   } else {
     out << json.dump();
   }

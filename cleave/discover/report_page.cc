@@ -202,9 +202,10 @@ class Matrix {
       using Kind = PlacePattern::Kind;
       const int of_kind = p.kind == Kind::Replicate  ? 0
                           : p.kind == Kind::ShardOfD ? 1
-                          : p.kind == Kind::Shard    ? 2
+                          : p.is_shard()             ? 2
                                                      : 3;
-      return std::make_tuple(of_kind, p.dim != 0 && p.kind == Kind::ShardOfD, p.dim, p.reduce);
+      return std::make_tuple(of_kind, p.dim != 0 && p.kind == Kind::ShardOfD, p.dim, p.reduce,
+                             p.attr);
     };
     std::sort(patterns.begin(), patterns.end(),
               [&](const PlacePattern& a, const PlacePattern& b) { return rank(a) < rank(b); });

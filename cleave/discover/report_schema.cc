@@ -110,7 +110,7 @@ constexpr std::string_view kSchema = R"schema({
     "seconds": {"type": "number", "minimum": 0}
   },
   "$defs": {
-    "placement": {"type": "string", "pattern": "^(R|S\\((d([+-][0-9]+)?|[0-9]+)\\)|P\\((sum|avg|max|min|prod|and|or)\\))$"},
+    "placement": {"type": "string", "pattern": "^(R|S\\((d([+-][0-9]+)?|-?[0-9]+|[A-Za-z_][A-Za-z0-9_]*)\\)|P\\((sum|avg|max|min|prod|and|or)\\))$"},
     "placements": {"type": "array", "items": {"$ref": "#/$defs/placement"}},
     "generators": {
       "type": "array",

@@ -1,5 +1,6 @@
 #include "cleave/discover/rule_groups.h"
 
+#include "cleave/discover/anchored.h"
 #include "cleave/discover/conditions.h"
 #include "cleave/discover/transfer.h"
 #include "cleave/rules/rule_sketch.h"
@@ -35,12 +36,28 @@ Placement placement_at(const PlacePattern& p, int64_t d) {
   return Placement::replicate();
 }
 
+std::optional<RuleGroup> in_call(RuleGroup group, const AttrMap& attrs,
+                                 const std::vector<Shape>& operands,
+                                 const std::vector<Shape>& results) {
+  auto take = [&](PlacePattern& pattern, const Shape& shape) {
+    const auto made = in_call(pattern, attrs, shape.size());
+    if (made) pattern = *made;
+    return made.has_value();
+  };
+  for (size_t i = 0; i < group.operands.size(); ++i)
+    if (i >= operands.size() || !take(group.operands[i], operands[i])) return std::nullopt;
+  for (size_t i = 0; i < group.results.size(); ++i)
+    if (group.results[i] && (i >= results.size() || !take(*group.results[i], results[i])))
+      return std::nullopt;
+  return group;
+}
+
 namespace {
 
 // The rule that the general code makes for a call. Where a condition holds is where its combination
 // was found to be valid.
-SynthesizedRule general_rule_of(const std::vector<RuleGroup>& groups,
-                                const SampleDecisions& sample) {
+SynthesizedRule general_rule_of(const std::vector<RuleGroup>& groups, const SampleDecisions& sample,
+                                const std::vector<std::string>& dim_attrs) {
   std::vector<Shape> operands;
   for (const TensorDesc& desc : sample.sample.operands) operands.push_back(desc.shape);
   auto holds = [&](const RuleGroup& group, int64_t d) {
@@ -56,7 +73,11 @@ SynthesizedRule general_rule_of(const std::vector<RuleGroup>& groups,
   };
   SynthesizedRule made;
   RuleSketch sketch(operands, sample.result_shapes);
-  for (const RuleGroup& group : groups) {
+  const AttrMap attrs = attrs_from_front(sample, dim_attrs);
+  for (const RuleGroup& each : groups) {
+    const auto called = in_call(each, attrs, operands, sample.result_shapes);
+    if (!called) continue;
+    const RuleGroup& group = *called;
     if (const auto row = group.row(); row && holds(group, 0)) made.partial.push_back(*row);
     if (!group.is_factor()) continue;
     for (int64_t d = 0; d < (group.uses_d() ? 8 : 1); ++d) {
@@ -86,13 +107,14 @@ bool has_general_rule(const Discovery& discovery, const std::vector<RuleGroup>& 
         mentions_word(group.condition, "result"))
       return false;
     for (const auto& [name, value] : discovery.samples.front().sample.attrs)
-      if (mentions_word(group.condition, name) && discovery.op.find('.') != std::string::npos &&
-          !name.starts_with("dimension"))
+      if ((mentions_word(group.condition, name) || group.names(name)) &&
+          discovery.op.find('.') != std::string::npos && !name.starts_with("dimension"))
         return false;
   }
   return std::all_of(
       discovery.samples.begin(), discovery.samples.end(), [&](const SampleDecisions& sample) {
-        const SynthesizedRule made = general_rule_of(groups, sample), best = synthesize(sample);
+        const SynthesizedRule made = general_rule_of(groups, sample, discovery.dim_attrs),
+                              best = synthesize(sample);
         const RuleDiff diff = diff_rule(made.rule, made.partial, sample, discovery.worlds);
         return diff.incorrect.empty() &&
                (is_degenerate(sample.sample) || diff.missing.size() <= best.not_expressible.size());

@@ -29,8 +29,13 @@ struct RuleGroup {
       return p.kind == PlacePattern::Kind::ShardOfD;
     });
   }
-  static bool is_sharded(const PlacePattern& p) {
-    return p.kind == PlacePattern::Kind::Shard || p.kind == PlacePattern::Kind::ShardOfD;
+  static bool is_sharded(const PlacePattern& p) { return p.is_shard(); }
+  // Whether a placement says S(name) for an attribute.
+  bool names(const std::string& attr) const {
+    auto is_named = [&](const PlacePattern& p) { return p.attr == attr; };
+    return std::any_of(operands.begin(), operands.end(), is_named) ||
+           std::any_of(results.begin(), results.end(),
+                       [&](const auto& result) { return result && is_named(*result); });
   }
   // Every result is sharded or pending under one reduction, and so a factor can say it.
   bool is_factor() const {
@@ -70,6 +75,12 @@ std::vector<RuleGroup> rule_groups(const Discovery& discovery);
 // Whether conditions are about attributes and dimensions alone, and one function for all calls
 // claims as much as one for each call would.
 bool has_general_rule(const Discovery& discovery, const std::vector<RuleGroup>& groups);
+
+// The group for one call, with numbers in place of S(-1) and S(dim); nothing if the call has no
+// such dimensions. Attributes count from the front.
+std::optional<RuleGroup> in_call(RuleGroup group, const AttrMap& attrs,
+                                 const std::vector<Shape>& operands,
+                                 const std::vector<Shape>& results);
 
 // A pattern with a value for d: S(d-1) with d = 2 is S(1).
 Placement placement_at(const PlacePattern& pattern, int64_t d);

@@ -183,13 +183,13 @@ TEST(ShardConditions, LargerShardsAreTried) {
 
 // ---- why rules hold
 
-constexpr PlacePattern kReplicate{};
-constexpr PlacePattern kShard{Kind::ShardOfD, ReduceOp::Sum, 0};
-constexpr PlacePattern part(ReduceOp op) { return {Kind::Partial, op, 0}; }
+const PlacePattern kReplicate{};
+const PlacePattern kShard{Kind::ShardOfD, ReduceOp::Sum, 0};
+PlacePattern part(ReduceOp op) { return {Kind::Partial, op, 0}; }
 
 TEST(Justify, Sentences) {
-  constexpr PlacePattern sum = part(ReduceOp::Sum), max = part(ReduceOp::Max),
-                         min = part(ReduceOp::Min), prod = part(ReduceOp::Prod);
+  const PlacePattern sum = part(ReduceOp::Sum), max = part(ReduceOp::Max),
+                     min = part(ReduceOp::Min), prod = part(ReduceOp::Prod);
   EXPECT_EQ(justify({kReplicate, sum}, sum, false), "linear in operand 1");
   EXPECT_EQ(justify({sum, sum}, sum, false), "additive in the partial operands");
   EXPECT_EQ(justify({max}, max, false), "monotone in operand 0");

@@ -29,13 +29,17 @@ class Place:
         return "R" if self.kind == "R" else f"{self.kind}({self.argument})"
 
 
-def place(text, d=None):
-    """R, P(sum), S(2), or S(d-1) for a d."""
+def place(text, d=None, attrs=None, rank=0):
+    """R, P(sum), S(2), S(d-1) for a d, S(dim) for an attribute, or S(-1) of so many dimensions."""
     if text == "R":
         return Place("R")
     inner = text[2:-1]
     if text[0] == "P":
         return Place("P", inner)
+    if attrs and inner in attrs:
+        return Place("S", attrs[inner])
+    if inner.startswith("-"):
+        return Place("S", int(inner) + rank)
     return Place("S", eval(inner, {"d": d}) if "d" in inner else int(inner))  # noqa: S307: d, d-1, d+1
 
 
@@ -124,6 +128,8 @@ def largest(arrays):
 def same(a, b, scale):
     if a.shape != b.shape:
         return False
+    if a.dtype.kind == "c":
+        return same(a.real, b.real, scale) and same(a.imag, b.imag, scale)
     if a.dtype.kind != "f":
         return bool((a == b).all())
     with np.errstate(all="ignore"):
@@ -166,9 +172,12 @@ def instances(report, call, truths, w):
         if result >= len(truths):
             continue
         shape = tuple(call.operands[first].shape) if first is not None else truths[result].shape
-        has_d = any("d" in t for t in (*texts, after) if t[0] == "S")
+        has_d = any(t.startswith("S(d") and t[2:-1] not in attrs for t in (*texts, after))
+        ranks = [len(o.shape) for o in call.operands]
+        front = {k: v + max(*ranks, *(t.ndim for t in truths)) if is_dim(k) and isinstance(v, int) and v < 0 else v for k, v in attrs.items()}
         for d in range(len(shape)) if has_d else [None]:
-            places, out = [place(t, d) for t in texts], place(after, d)
+            places = [place(t, d, front, rank) for t, rank in zip(texts, ranks)]
+            out = place(after, d, front, truths[result].ndim)
             split = next((p.argument for p in [*places, out] if p.kind == "S"), None)  # a rule that names a number may say d too
             if not fits(places, out, call, truths[result]) or not holds(condition, call, attrs, shape, split, truths, w):
                 continue
@@ -193,8 +202,8 @@ def holds(condition, call, attrs, shape, d, truths, w):
             value = [v % most if v < 0 else v for v in value] if isinstance(value, list) else value + most if value < 0 else value
         scope[name] = value
     dims = {name for name in call.attrs if is_dim(name)}
-    text = re.sub(r"size\((\w+)\)", lambda m: f"first[{m[1]}]" if m[1] in dims else f"shape[{m[1]}]", condition)
-    text = re.sub(r"no shard of (\w+) is empty", r"(-(-shape[\1] // w) * (w - 1) < shape[\1])", text)
+    text = re.sub(r"size\((-?\w+)\)", lambda m: f"first[{m[1]}]" if m[1] in dims else f"shape[{m[1]}]", condition)
+    text = re.sub(r"no shard of (-?\w+) is empty", r"(-(-shape[\1] // w) * (w - 1) < shape[\1])", text)
     return bool(eval(text, {"shape": shape, "first": first}, scope))  # noqa: S307: a condition that the engine wrote
 
 

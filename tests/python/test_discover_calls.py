@@ -15,6 +15,7 @@ from selection import some
 
 import cleave
 from cleave import UserError, emitted
+from cleave.functions import examples
 
 # The families of operators, and of each what is true of a dimension k.
 POINTWISE = """abs neg exp relu sigmoid tanh square sin erf floor sign silu gelu softplus hardtanh leaky_relu isnan logical_not
@@ -401,3 +402,46 @@ def test_functions_that_print_and_modules_that_do_not_load(tmp_path):
     for module, words in (("broken", "importing broken raises ValueError: not today"), ("wrong", "importing wrong raises SyntaxError")):
         done = run(f"{module}:f")
         assert done.returncode == 1 and words in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("function, shapes, sweep, rules", [
+    (torch.index_select, [[(5, 4), (3,)], [(3, 4, 5), (3,)]], {"dim": [0, 1, -1]}, {"R, S(0) -> S(dim)", "S(d), R -> S(d) WHEN d != dim"}),
+    (torch.swapaxes, [[(5, 4)], [(3, 4, 5)]], {"axis0": [0, 1, -1], "axis1": [0, 1, -1]},
+     {"S(axis0) -> S(axis1)", "S(axis1) -> S(axis0)", "S(d) -> S(d) WHEN d != axis0 and d != axis1"}),
+    (torch.ops.aten.linear.default, [[(5, 4), (6, 4)], [(3, 4, 5), (6, 5)]], {},
+     {"R, S(0) -> S(-1)", "S(-1), S(1) -> P(sum)", "S(d), R -> S(d) WHEN d != rank - 1"}),
+])
+def test_dimensions_that_have_no_number(function, shapes, sweep, rules):
+    """A dimension that an argument names, or the last one: a rule for every rank, and not a rule for each that was tried."""
+    report = cleave.discover(function, shapes=shapes, sweep=sweep, worlds=(2,), shrink=False)
+    assert {text for text in held(report) if "S(" in text} == rules
+    if function is torch.index_select:
+        assert "_ShardingPlaceholder(dim), Replicate(), _ShardingPlaceholder(0)" in report.emit("dtensor", check=False)
+
+
+def test_small_numbers_beside_huge_ones():
+    """i0 is even, so the smallest of parts says nothing; beside i0(700) that went unseen."""
+    report = cleave.discover(np.i0, shapes=[(3, 4, 5)], worlds=(2, 3), shrink=False)
+    assert "P(min) -> P(min)" not in held(report)
+
+
+def test_numbers_that_are_refused():
+    """A singular matrix has no factors here, whatever the others have."""
+    report = cleave.discover(torch.linalg.lu_factor, shapes=[(4, 4)], sweep={}, worlds=(2,), shrink=False)
+    assert report.counts["tested"] > 0
+
+
+def test_overloads_take_numbers_where_functions_take_words():
+    for name in ("torch.ops.aten.mse_loss.default", "torch.ops.aten.nll_loss_forward.default", "torch.ops.aten.embedding_dense_backward.default"):
+        target, _ = cleave.discovery.target_of(name, None)
+        target.choose()
+        calls, _ = examples.propose(target, ranks=(1, 2))
+        assert {call.attrs.get("reduction") for call in calls} in ({0, 1, 2}, {None}), name
+        assert {call.attrs.get("num_weights") for call in calls} in ({6}, {None}), name
+
+
+def test_numbers_of_a_report_are_numbers_everywhere():
+    """1e-09 is a word to many readers of YAML, and JSON has no infinity."""
+    report = cleave.discover(torch.linalg.vector_norm, shapes=[(4,)], sweep={"ord": [2.0, float("inf")]}, worlds=(2,), shrink=False)
+    assert "\ntolerance: 1.0e-09\n" in report.yaml()
+    assert report.data["sample_inputs_tested"]["kwargs_swept"]["ord"] == [2.0, "inf"]

@@ -170,6 +170,24 @@ def test_other_operators_of_the_kind(outer_report):
     assert "y" in str(product.sharding)
 
 
+def test_a_dimension_that_an_attribute_names():
+    """Also in shapes that were not tried."""
+    def swapped(x, dim0, dim1):
+        return np.swapaxes(x, dim0, dim1)
+
+    report = cleave.discover(swapped, shapes=[[(5, 4)], [(3, 4, 5)]], attrs={"dim0": [0, 1, -1], "dim1": [0, 1, -1]}, worlds=(2, 3))
+    assert "S(dim0) -> S(dim1)" in {rule.text for rule in report.rules}
+    report.register("swapped")
+    x = random(8, 6, 4)
+    a = cleave.tensor(x).shard(Mesh(x=2), P("x"))
+    cleave.evaluate(a)
+    with cleave.CommLog() as log:
+        moved = cleave.custom_call("swapped", a, dim0=0, dim1=-1)
+        cleave.evaluate(moved)
+    assert len(log.events) == 0 and moved.sharding == P(None, None, "x")
+    np.testing.assert_array_equal(np.asarray(moved), swapped(x, 0, 2))
+
+
 def test_pending_sums_pass_through_what_is_linear(outer_report):
     outer_report.register("batched_outer")
     mesh = Mesh(x=2)
