@@ -30,6 +30,7 @@ RANKS = {
     "torch.nn.functional.lp_pool2d": {3, 4}, "torch.fft.ifft": EVERY_RANK, "torch.view_as_real": EVERY_RANK,
     "numpy.ptp": EVERY_RANK, "numpy.interp": EVERY_RANK, "numpy.lexsort": EVERY_RANK, "numpy.gradient": EVERY_RANK,
     "numpy.clip": EVERY_RANK, "numpy.where": EVERY_RANK, "numpy.rot90": {2, 3, 4}, "numpy.isin": EVERY_RANK,
+    "numpy.pad": EVERY_RANK,
 }
 
 
@@ -42,9 +43,11 @@ def test_calls_are_proposed(name):
     assert {len(call.operands[0].shape) for call in calls} == RANKS[name]
 
 
-def test_dimensions_that_must_be_a_list():
+@pytest.mark.parametrize("name", ["reduce_max", "rev", "select"])
+def test_functions_of_lax(name):
+    """Dimensions that must be a list, by several names; and a predicate."""
     pytest.importorskip("jax")
-    target, _ = discovery.target_of("jax.lax.reduce_max", None)
+    target, _ = discovery.target_of(f"jax.lax.{name}", None)
     target.choose()
     assert {len(call.operands[0].shape) for call in examples.propose(target)[0]} == EVERY_RANK
 

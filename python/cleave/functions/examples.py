@@ -14,6 +14,7 @@ MOST_CALLS = {1: 16, 2: 8, 3: 6}  # of a rank, by the number of operands: each o
 FLOATS = ("f64", "i64", "i1", "f32", "complex<f64>")
 OF_A_PART = {"src", "source"}  # whose shape goes with the dimension
 SORTED = {"boundaries", "sorted_sequence", "bins"}
+CONDITIONS = {"condition", "pred"}
 NORM_ARGUMENTS = {"weight", "bias"}
 TABLES = {"embedding", "embedding_bag", "_embedding_bag", "one_hot"}  # whose first operand are indices
 SQUARE = ("cholesky", "inv", "det", "logdet", "slogdet", "solve", "eig", "matrix", "lu", "triangular", "expm", "trace")
@@ -48,7 +49,7 @@ def operands_for(parameter, shape, dtype, operator=""):
                 Operand((), "i64", "index", least), Operand(shape, dtype, "positive")]
     if name in SORTED:
         return [Operand((6,), dtype, "sorted"), Operand(shape, dtype, "sorted")]
-    if "mask" in name or name == "condition":
+    if "mask" in name or name in CONDITIONS:
         return [Operand(shape, "i1", "bool")]
     same = Operand(shape, dtype)
     if name in ("running_mean", "running_var"):
@@ -84,7 +85,7 @@ def first_operands(parameter, shape, dtype, name):
         return [Operand(shape, dtype, "sorted")]
     if parameter.name in ("indices", "index") or is_table(name):
         return [Operand(shape, "i64", "index", 4)]
-    if "mask" in parameter.name or parameter.name == "condition":
+    if "mask" in parameter.name or parameter.name in CONDITIONS:
         return [Operand(shape, "i1", "bool")]
     made = [Operand(shape, dtype)]
     if len(shape) > 1 and shape[-1] == shape[-2] and any(word in name for word in SQUARE):
@@ -257,7 +258,7 @@ def described_operands(operands, names):
         if not kind and not domain:
             if name in ("index", "indices", "sorter", "labels", "label"):
                 return Operand(tuple(shape), "i64", "index", least)
-            if "mask" in name or name == "condition":
+            if "mask" in name or name in CONDITIONS:
                 return Operand(tuple(shape), "i1", "bool")
             if name in SORTED:
                 return Operand(tuple(shape), dtype, "sorted")

@@ -7,7 +7,7 @@ import numpy as np
 from cleave.functions.target import Target
 
 ARRAYS = {"a", "b", "x", "y", "v", "m", "arr", "x1", "x2", "operand", "indices", "condition", "lhs", "rhs", "logits", "labels", "ary", "p", "xp",
-          "fp", "bins", "keys", "f"}
+          "fp", "bins", "keys", "f", "array", "pred", "on_true", "on_false"}
 
 
 class JaxTarget(Target):

@@ -6,7 +6,7 @@ from cleave.functions.target import Parameter, Target
 
 # Parameters of NumPy's functions that take arrays by name, beside those of one letter.
 ARRAYS = {"a", "b", "x", "y", "v", "m", "arr", "ar", "x1", "x2", "indices", "condition", "ary", "A", "B", "filt", "f", "p", "xp", "fp",
-          "bins", "keys", "element", "test_elements"}
+          "bins", "keys", "array", "element", "test_elements"}
 
 
 class NumpyTarget(Target):

@@ -46,7 +46,6 @@ REQUIRED = {
     "shift": lambda shape: [1],
     "size": lambda shape: [2],
     "step": lambda shape: [1],
-    "dimension": lambda shape: list(range(len(shape))),
     "min": lambda shape: [-1.0],
     "max": lambda shape: [2.0],
     "lambd": lambda shape: [0.5],
@@ -55,6 +54,7 @@ REQUIRED = {
     "exponent": lambda shape: [2, 3],
     "weight": lambda shape: [0.25],
     "pad": lambda shape: [[1, 2]],
+    "pad_width": lambda shape: [1],
     "chunks": lambda shape: [2],
     "split_size": lambda shape: [2],
     "sections": lambda shape: [2],
@@ -114,7 +114,7 @@ def variants(parameters, shape, is_list, name):
             yield first | {key: pairs}
         yield first | {key: orders if key in DIM_NAMES else [[2, *shape]]}
         yield first | {key: [[*shape]]}
-    for key in (p.name for p in parameters if p.required and p.name in ("axes", "dims") and p.name not in lists):
+    for key in (p.name for p in parameters if p.required and p.name in ("axes", "dims", "dimensions") and p.name not in lists):
         yield first | {key: dims_of(rank, True)}
     for parameter in parameters:
         if parameter.kind == "other" and not parameter.required and parameter.name in INSTEAD:

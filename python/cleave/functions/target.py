@@ -14,7 +14,7 @@ from cleave.dtypes import numpy_dtype
 LONG = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i64": "int64", "i32": "int32", "i16": "int16",
         "i8": "int8", "ui8": "uint8", "i1": "bool", "complex<f64>": "complex128", "complex<f32>": "complex64"}
 MISSING = inspect.Parameter.empty
-DIM_NAMES = {"dim", "dims", "axis", "axes", "dim0", "dim1", "dim2", "axis0", "axis1", "axis2", "start_dim", "end_dim",
+DIM_NAMES = {"dim", "dims", "dimension", "dimensions", "axis", "axes", "dim0", "dim1", "dim2", "axis0", "axis1", "axis2", "start_dim", "end_dim",
              "source", "destination"}
 TENSOR_NAMES = {"a", "b", "x", "y", "m", "v", "arr", "array", "operand", "input", "other", "self", "x1", "x2", "ar", "tensor", "xs"}
 INDEX_NAMES = {"index", "indices", "ind", "target", "labels", "label", "sorter", "repeats"}
