@@ -40,6 +40,15 @@ PlacePattern pattern_of(const Placement& p) {
   return {};
 }
 
+// Whether an attribute is a dimension, or a list that has it.
+bool names_dim(const AttrMap& attrs, const std::string& name, int64_t dim) {
+  const auto it = attrs.find(name);
+  if (it == attrs.end()) return false;
+  if (const auto* one = std::get_if<int64_t>(&it->second)) return *one == dim;
+  const auto* list = std::get_if<std::vector<int64_t>>(&it->second);
+  return list && std::ranges::count(*list, dim) > 0;
+}
+
 // "size(d) % w == 0" -> "size(-1) % w == 0"; nothing if the condition says more than that.
 std::optional<std::string> about_shards(const std::string& condition, const PlacePattern& base) {
   const std::string name = base.attr.empty() ? std::to_string(base.dim) : base.attr;
@@ -142,10 +151,13 @@ class Search {
     AnchoredRule made;
     made.rule.kind = VerdictKind::Proved;
     std::vector<std::set<int>> dims(patterns.size());
+    std::set<std::string> met;  // attributes that were a dimension counted from the end
     std::vector<SweepPoint> points;
     bool always = true;
     for (size_t s = 0; s < discovery_.samples.size(); ++s) {
-      if (result >= discovery_.samples[s].result_shapes.size()) continue;
+      // Whether there is a third part of a split depends on the call: no rule for all calls says
+      // it.
+      if (result >= discovery_.samples[s].result_shapes.size()) return std::nullopt;
       const auto combination = in_sample(s, result, patterns);
       if (!combination) continue;
       const auto it = decisions_[s].find(key_of(*combination));
@@ -162,12 +174,22 @@ class Search {
       if (is_valid_somewhere(decision)) made.explained.push_back(&decision);
       for (size_t i = 0; i < patterns.size(); ++i) {
         const Placement& p = is_result(i) ? combination->placement : combination->operands[i];
-        if (p.is_shard() && is_valid_somewhere(decision)) dims[i].insert(p.dim);
+        if (!p.is_shard() || !is_valid_somewhere(decision)) continue;
+        dims[i].insert(p.dim);
+        if (patterns[i].kind != Kind::ShardFromEnd) continue;
+        for (const auto& name : op_.dim_attrs)
+          if (names_dim(attrs_[s], name, p.dim)) met.insert(name);
       }
       add_points(s, base, *combination, decision, result, points);
     }
     for (size_t i = 0; i < patterns.size(); ++i)
       if (patterns[i].is_anchored() && dims[i].size() < 2) return std::nullopt;
+    // The last dimension is right for all calls only if some are about the last dimension.
+    if (std::ranges::count(patterns, Kind::ShardFromEnd, &PlacePattern::kind) > 0 &&
+        std::ranges::any_of(op_.dim_attrs, [&](const std::string& name) {
+          return !met.contains(name) && attrs_.front().contains(name);
+        }))
+      return std::nullopt;
     if (!always) {
       const auto condition = smallest_condition(points, op_.dim_attrs);
       const auto said = condition ? about_shards(*condition, patterns[base]) : std::nullopt;

@@ -381,6 +381,28 @@ std::string with_tried_dims(const std::string& condition, const std::vector<Swee
   return condition;
 }
 
+// If an attribute had one value wherever the condition is true, and others elsewhere, these were
+// not tried there: "size(d) % w == 0" becomes "size(d) % w == 0 and reduction == 'mean'".
+std::string with_tried_values(std::string condition, const std::vector<SweepPoint>& points,
+                              const std::vector<bool>& where,
+                              const std::vector<std::string>& dim_attrs) {
+  for (const auto& [name, first] : points.front().attrs) {
+    if (mentions_word(condition, name) || std::ranges::count(dim_attrs, name) > 0) continue;
+    std::set<AttrValue> here, all;
+    for (size_t i = 0; i < points.size(); ++i)
+      if (const auto it = points[i].attrs.find(name); it != points[i].attrs.end()) {
+        all.insert(it->second);
+        if (where[i]) here.insert(it->second);
+      }
+    if (here.size() != 1 || all.size() == 1) continue;
+    const auto* flag = std::get_if<bool>(&*here.begin());
+    condition = in_conjunction(condition) +
+                (flag ? fmt::format(" and {}{}", *flag ? "" : "not ", name)
+                      : fmt::format(" and {} == {}", name, to_string(*here.begin())));
+  }
+  return condition;
+}
+
 }  // namespace
 
 std::optional<std::string> smallest_condition(const std::vector<SweepPoint>& points,
@@ -397,6 +419,7 @@ std::optional<std::string> sufficient_condition(const std::vector<SweepPoint>& p
   for (const SweepPoint& point : points) target.push_back(point.valid);
   const AtomTable table(points, dim_attrs);
   std::optional<std::string> best;
+  std::vector<bool> where;
   std::ptrdiff_t most = 0;
   // Of two that hold as often, the later: it asks for larger shards.
   auto consider = [&](const std::vector<bool>& truth, const std::string& text, bool tie) {
@@ -404,6 +427,7 @@ std::optional<std::string> sufficient_condition(const std::vector<SweepPoint>& p
     if (count < most || (count == most && !tie) || count == 0 || !covers(target, truth)) return;
     most = count;
     best = text;
+    where = truth;
   };
   for (const Atom& shards : table.atoms())
     if (depends_on_world(shards.text)) consider(shards.truth, shards.text, true);
@@ -412,7 +436,7 @@ std::optional<std::string> sufficient_condition(const std::vector<SweepPoint>& p
       if (depends_on_world(shards.text) && !depends_on_world(other.text))
         consider(combine(other.truth, shards.truth, [](bool a, bool b) { return a && b; }),
                  other.text + " and " + shards.text, false);
-  return best;
+  return best ? with_tried_values(*best, points, where, dim_attrs) : best;
 }
 
 void count_from_front(AttrMap& attrs, const std::vector<std::string>& dim_attrs, size_t rank) {

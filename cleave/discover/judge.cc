@@ -31,6 +31,14 @@ bool any_denormal(const std::vector<std::vector<Array>>& devices) {
   return false;
 }
 
+// The step between numbers near zero: there, rounding is not relative to the number.
+double smallest_step(DType dtype) {
+  return dtype == DType::F64    ? std::numeric_limits<double>::denorm_min()
+         : dtype == DType::F16  ? 6.0e-8
+         : dtype == DType::BF16 ? 9.2e-41
+                                : std::numeric_limits<float>::denorm_min();
+}
+
 }  // namespace
 
 Tolerance tolerance_for(const std::vector<std::vector<Array>>& devices, const Array& result,
@@ -43,7 +51,9 @@ Tolerance tolerance_for(const std::vector<std::vector<Array>>& devices, const Ar
     for (size_t i = 0; i < operand.size(); ++i)
       largest[i] = std::max(largest[i], magnitude(operand[i]));
   }
-  for (double& x : largest) x *= tolerance.relative;
+  constexpr double kSteps = 1024;  // of as many roundings
+  const double least = kSteps * smallest_step(result.dtype());
+  for (double& x : largest) x = std::max(x * tolerance.relative, least);
   tolerance.slack = *std::max_element(largest.begin(), largest.end());
   if (!partial_operand) tolerance.slack_of_device = std::move(largest);
   return tolerance;

@@ -181,6 +181,31 @@ TEST(ShardConditions, LargerShardsAreTried) {
   EXPECT_THAT(rules_of(found), Contains("S(d) -> P(avg) WHEN size(d) % w == 0"));
 }
 
+// Of a value that was never tried where the condition is true, nothing is promised.
+TEST(ShardConditions, ValuesThatWereNotTriedAreNoPartOfIt) {
+  std::vector<SweepPoint> points;
+  auto add = [&](int64_t d, int64_t size, const char* mode, bool valid) {
+    SweepPoint point;
+    point.attrs = {{"mode", std::string(mode)}};
+    point.d = d;
+    point.size_of_d = size;
+    point.rank = 2;
+    point.shape = {size, size};
+    point.w = 2;
+    point.valid = valid;
+    points.push_back(std::move(point));
+  };
+  add(0, 8, "mean", true);
+  add(0, 6, "mean", false);  // by some accident
+  add(1, 6, "mean", true);
+  add(1, 5, "mean", false);
+  add(0, 5, "none", false);
+  add(1, 6, "none", false);
+  const auto condition = sufficient_condition(points, {});
+  ASSERT_TRUE(condition);
+  EXPECT_THAT(*condition, testing::HasSubstr("mode == 'mean'"));
+}
+
 // ---- why rules hold
 
 const PlacePattern kReplicate{};
