@@ -3,13 +3,14 @@
 import contextlib
 import inspect
 import json
+import numbers
 import os
 import warnings
 from collections import namedtuple
 from functools import cached_property
 
 from cleave import _core
-from cleave.layouts import dtype_name
+from cleave.layouts import DTYPES, dtype_name
 from cleave.functions import Target, examples, other_adapters, probing, target_of_function, target_of_text
 from cleave.functions.target import DIM_NAMES
 from cleave.progress import told
@@ -176,11 +177,7 @@ def discover(operator, *, shapes=None, dtype=None, domains=None, sweep=None, att
     if sweep is not None and attrs is not None:
         raise _core.UserError("discover: sweep and attrs are two names for the same; give one")
     sweep = attrs if sweep is None else sweep
-    for world in worlds:
-        if not 2 <= world <= 256:
-            raise _core.UserError(f"discover: {world} devices; a mesh axis of 2 to 256 is tried")
-    if not 1 <= threads <= 64:
-        raise _core.UserError(f"discover: {threads} threads; there may be 1 to 64")
+    check_options(operator, shapes, dtype, domains, sweep, worlds, seed, threads, generators)
     extra = [(key, made if callable(made) else [float(value) for value in made]) for key, made in (generators or {}).items()]
     what, label = target_of(operator, name)
 
@@ -197,6 +194,41 @@ def discover(operator, *, shapes=None, dtype=None, domains=None, sweep=None, att
     calls = calls_of(shapes, dtype, domains, label)
     swept = {key: values_of(value) for key, value in (sweep or {}).items()}
     return Discovery(run(what, label, calls, swept, [key for key in swept if is_dim(key)]))
+
+
+def check_options(operator, shapes, dtype, domains, sweep, worlds, seed, threads, generators):
+    """What discover is given is said in a line if it is none."""
+    def require(holds, words):
+        if not holds:
+            raise _core.UserError(f"discover: {words}")
+
+    def is_shape(shape):
+        return isinstance(shape, (list, tuple)) and all(is_whole(size) and size >= 0 for size in shape)
+    require(callable(operator) or isinstance(operator, (str, os.PathLike, _core.Module)),
+            f"{operator!r} is no operator; a name, a function, a module or the path of one is")
+    if shapes is not None:
+        lists = isinstance(shapes, (list, tuple)) and all(isinstance(call, (list, tuple)) for call in shapes)
+        calls = shapes if lists and is_nested(shapes) else [shapes]
+        require(all(isinstance(call, (list, tuple)) and call and all(map(is_shape, call)) for call in calls),
+                f"shapes={shapes!r}: a shape for each operand is meant, such as [(8, 3), (8, 3)], or a list of such calls")
+    require(sweep is None or isinstance(sweep, dict), f"sweep={sweep!r}: values by name are meant, such as {{'dim': [0, 1]}}")
+    require(domains is None or isinstance(domains, (list, tuple)), f"domains={domains!r}: a word for each operand is meant, in a list")
+    require(isinstance(worlds, (list, tuple, set, range)) and len(worlds) > 0 and all(map(is_whole, worlds)),
+            f"worlds={worlds!r}: numbers of devices are meant, such as (2, 3, 4)")
+    for world in worlds:
+        require(2 <= world <= 256, f"{world} devices; a mesh axis of 2 to 256 is tried")
+    require(is_whole(seed) and seed >= 0, f"seed={seed!r}: a number from 0 on is meant")
+    require(is_whole(threads) and 1 <= threads <= 64, f"{threads} threads; there may be 1 to 64")
+    for one in dtype if isinstance(dtype, (list, tuple)) else [dtype]:
+        require(one is None or dtype_name(one) in DTYPES.values(), f"dtype={one!r}: it is none that Cleave knows; float64 is one")
+    require(generators is None or isinstance(generators, dict), "generators are given by name: {'spikes': [0, 1e30]}")
+    for name, made in (generators or {}).items():
+        require(callable(made) or isinstance(made, (list, tuple)) and all(isinstance(value, (int, float)) for value in made),
+                f"generator '{name}' is a list of numbers, or a function (operand, shape, dtype, seed) -> array")
+
+
+def is_whole(value):
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
 def is_dim(key):
@@ -220,7 +252,12 @@ def discover_function(target, label, run, shapes, dtype, domains, sweep, worlds)
                 raise _core.UserError("discover: domains, and dtypes of each operand, are said of operands whose shapes are given")
             calls, dropped = examples.propose(target, swept, dtype=dtype_name(dtype) if dtype is not None else None)
         else:
-            calls, dropped = examples.given(target, calls_of(shapes, dtype, domains, label), swept)
+            try:
+                calls, dropped = examples.given(target, calls_of(shapes, dtype, domains, label), swept)
+            except _core.UserError as error:
+                known = [parameter.name for parameter in target.parameters() or []]
+                unknown = [key for key in swept or () if known and key not in known]
+                raise _core.UserError(f"{error}; its arguments are {', '.join(known)}") from None if unknown else error
 
     def core_of(target, calls, shrink=None):
         calls = probing.counted_from_front(target, calls)

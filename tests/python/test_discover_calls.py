@@ -368,6 +368,18 @@ def test_values_that_are_refused_are_said():
     (lambda: cleave.discover(torch.flatten, shapes=[(4, 3)], sweep={"start_dim": [1], "end_dim": [1]}, shrink=False).emit("dtensor"),
      "with end_dim=1, start_dim=1 comes to no operator|with start_dim=1, end_dim=1 comes to no operator"),
     (lambda: cleave.discover("torch.kron", shapes=[(4,), (3,)], shrink=False).emit("dtensor"), "emit: "),
+    (lambda: cleave.discover(3), "3 is no operator"),
+    (lambda: cleave.discover(torch.relu, shapes=(4, 3)), "a shape for each operand is meant"),
+    (lambda: cleave.discover(torch.relu, shapes=[(4, -3)]), "a shape for each operand is meant"),
+    (lambda: cleave.discover(torch.relu, shapes=[(4, 3.5)]), "a shape for each operand is meant"),
+    (lambda: cleave.discover(torch.sum, shapes=[(4, 3)], sweep=[0]), "values by name are meant"),
+    (lambda: cleave.discover(torch.sum, shapes=[(4, 3)], sweep={"dmi": [0]}), "its arguments are .*dim"),
+    (lambda: cleave.discover(torch.relu, shapes=[(4, 3)], domains="any"), "a word for each operand"),
+    (lambda: cleave.discover(torch.relu, shapes=[(4, 3)], dtype="float99"), "none that Cleave knows"),
+    (lambda: cleave.discover(torch.relu, shapes=[(4, 3)], worlds=2), "numbers of devices are meant"),
+    (lambda: cleave.discover(torch.relu, shapes=[(4, 3)], worlds=()), "numbers of devices are meant"),
+    (lambda: cleave.discover(torch.relu, shapes=[(4, 3)], seed="x"), "a number from 0 on"),
+    (lambda: cleave.discover(torch.relu, shapes=[(4, 3)], generators={"g": "abc"}), "a list of numbers, or a function"),
 ])
 def test_wrong_calls_say_what_is_wrong(call, words):
     with pytest.raises(UserError, match=words) as raised:
