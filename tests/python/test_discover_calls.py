@@ -368,6 +368,8 @@ def test_values_that_are_refused_are_said():
     (lambda: cleave.discover(torch.flatten, shapes=[(4, 3)], sweep={"start_dim": [1], "end_dim": [1]}, shrink=False).emit("dtensor"),
      "with end_dim=1, start_dim=1 comes to no operator|with start_dim=1, end_dim=1 comes to no operator"),
     (lambda: cleave.discover("torch.kron", shapes=[(4,), (3,)], shrink=False).emit("dtensor"), "emit: "),
+    (lambda: cleave.discover(torch.tensor_split, shapes=[(4, 3)], sweep={"sections": [2], "dim": [0]}, shrink=False).emit("dtensor"),
+     "several calls of aten.slice.Tensor"),
     (lambda: cleave.discover(3), "3 is no operator"),
     (lambda: cleave.discover(torch.relu, shapes=(4, 3)), "a shape for each operand is meant"),
     (lambda: cleave.discover(torch.relu, shapes=[(4, -3)]), "a shape for each operand is meant"),

@@ -247,6 +247,9 @@ def resolved(target, calls):
         recorded, tensors = target.dispatched(operands, attrs)
         names = sorted({str(op) for op, _, _ in recorded})
         if len(recorded) != 1:
+            if len(names) == 1:
+                raise UserError(f"emit: {target.name} comes to several calls of {names[0]}: the rules are those of all together; "
+                                "discover that operator")
             if names:
                 raise UserError(f"emit: {target.name} comes to several operators ({', '.join(names)}): the rules are theirs; "
                                 "discover one of them")
