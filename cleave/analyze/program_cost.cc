@@ -18,6 +18,7 @@
 #include "cleave/ops/cost.h"
 #include "cleave/ops/op.h"
 #include "cleave/reshard/reshard.h"
+#include "cleave/spmd/device_groups.h"
 
 namespace cleave::analyze {
 namespace {
@@ -54,21 +55,45 @@ int64_t halo_bytes(const Layout& from, const Layout& to, const Type& type) {
   return most;
 }
 
+using Groups = std::vector<std::vector<int64_t>>;
+
+Groups sorted(Groups groups) {
+  for (std::vector<int64_t>& group : groups) std::sort(group.begin(), group.end());
+  std::sort(groups.begin(), groups.end());
+  return groups;
+}
+
+// The axes along which groups of devices lie; "groups of 4" if they lie along no axes.
+std::string text_of_groups(const Mesh& mesh, const Groups& groups, int64_t ranks) {
+  AxisList axes;
+  const std::vector<int64_t> first = mesh.coordinates(mesh.position_of(groups.at(0).at(0)));
+  for (int axis = 0; axis < static_cast<int>(mesh.axes.size()); ++axis)
+    if (std::any_of(groups[0].begin(), groups[0].end(), [&](int64_t device) {
+          return mesh.coordinates(mesh.position_of(device))[static_cast<size_t>(axis)] !=
+                 first[static_cast<size_t>(axis)];
+        }))
+      axes.push_back(whole_axis(mesh, axis));
+  if (!axes.empty() && sorted(groups) == sorted(groups_along(mesh, axes)))
+    return to_string(axes, mesh);
+  return fmt::format("groups of {}", ranks);
+}
+
 // A collective that the user wrote, in a manual computation: its groups are lists of devices.
 TransferCost user_collective_cost(const Graph& graph, const Node& node, CollectiveKind kind,
-                                  int64_t devices, const MachineProfile& profile) {
+                                  const Mesh& mesh, const MachineProfile& profile) {
+  const int64_t devices = mesh.num_devices();
   TransferCost cost;
   cost.kind = name(kind);
   const bool permutes = is<op::CollectivePermute>(node);
   const bool global = kind == CollectiveKind::AllGather || kind == CollectiveKind::AllReduce ||
                       kind == CollectiveKind::ReduceScatter;
   GroupLinks links{2, 2, 1};
+  Groups groups;
   if (permutes) {
     for (const auto& [from, to] : device_pairs(node, channel_mode(node), {1, devices}, 0))
       if (from / profile.devices_per_node != to / profile.devices_per_node) links = {2, 1, 2};
   } else {
-    const auto groups =
-        device_groups(node, global ? global_mode(node) : channel_mode(node), {1, devices});
+    groups = device_groups(node, global ? global_mode(node) : channel_mode(node), {1, devices});
     links = {1, 1, 1};
     for (const std::vector<int64_t>& group : groups) {
       std::map<int64_t, int64_t> nodes;
@@ -85,7 +110,8 @@ TransferCost user_collective_cost(const Graph& graph, const Node& node, Collecti
     operands += static_cast<double>(operand);
     bytes += static_cast<double>(std::max(operand, graph.result_type(node, i).byte_count()));
   }
-  cost.axes = fmt::format("groups of {}", links.ranks);
+  cost.axes = groups.empty() || groups[0].empty() ? fmt::format("groups of {}", links.ranks)
+                                                  : text_of_groups(mesh, groups, links.ranks);
   cost.bytes = static_cast<int64_t>(received_bytes(kind, operands, links.ranks));
   cost.seconds = collective_cost(kind, links, profile).seconds(bytes);
   cost.nodes = links.nodes;
@@ -231,8 +257,7 @@ class Pricer {
       result_.compute[static_cast<size_t>(KernelClass::Elementwise)] += spill * times;
       seconds = transfer.seconds + spill;
     } else if (node.def->collective) {
-      transfer = user_collective_cost(graph, node, *node.def->collective,
-                                      program_.mesh->num_devices(), profile_);
+      transfer = user_collective_cost(graph, node, *node.def->collective, *program_.mesh, profile_);
       seconds = transfer.seconds;
     } else {
       moves = false;

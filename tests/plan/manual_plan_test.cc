@@ -52,10 +52,9 @@ TEST(ManualPlan, TheBodyIsPricedAndVerified) {
       ASSERT_TRUE(result.plan);
       const Plan& plan = *result.plan;
       EXPECT_GT(plan.find_op("manual_computation.0")->seconds, 0);
-      const auto user = std::find_if(plan.totals.collectives.begin(), plan.totals.collectives.end(),
-                                     [](const CollectiveTotal& total) {
-                                       return total.axes == "groups of 2" && total.count == 1;
-                                     });
+      const auto user = std::find_if(
+          plan.totals.collectives.begin(), plan.totals.collectives.end(),
+          [](const CollectiveTotal& total) { return total.axes == "\"x\"" && total.count == 1; });
       EXPECT_NE(user, plan.totals.collectives.end());
       const PlanVerification v = verify_plan(plan, graph, *options.profile);
       EXPECT_TRUE(v.good()) << plan.bound.solver << " on " << c.mesh << "\n" << to_string(v);
