@@ -244,7 +244,9 @@ void search_shapes(const Graph& graph, const PlanArguments& arguments, plan::Pla
 void print_differences(const std::string& before, const std::string& after) {
   const std::vector<std::string> lines =
       plan::diff(plan::read_plan(before), plan::read_plan(after));
-  for (const std::string& line : lines) fmt::print("{}\n", line);
+  Terminal terminal = terminal_of_output();
+  terminal.colours = terminal.bars = false;
+  for (const std::string& line : lines) fmt::print("{}", painted(line, terminal, {}));
   if (lines.empty()) fmt::print("no difference\n");
 }
 

@@ -107,20 +107,26 @@ void add_bars(std::vector<std::string>& lines) {
   }
 }
 
-// The line in parts that fit: broken at spaces, the parts after the first further in.
+// The line in parts that fit: broken at spaces, the parts after the first further in. A line that
+// begins far to the right moves to the left; a word that is longer than the rest has a part alone.
 std::vector<std::string> broken(const std::string& line, size_t width) {
   std::vector<std::string> parts;
-  const size_t indent = std::min(indent_of(line) + 4, width / 2);
   std::string rest = line;
+  if (columns(line) > width && indent_of(line) > width / 3)
+    rest.erase(0, indent_of(line) - width / 3);
+  const size_t indent = std::min(indent_of(rest) + 4, width / 2);
   while (columns(rest) > width) {
     size_t end = 0;
     for (size_t seen = 0; end < rest.size() && (seen < width || goes_on(rest[end])); ++end)
       seen += goes_on(rest[end]) ? 0 : 1;
-    const size_t space = rest.find_last_of(' ', end);
-    if (space == std::string::npos || space <= std::max(indent, indent_of(rest))) break;
+    size_t space = rest.find_last_of(' ', end);
+    if (space == std::string::npos || space <= std::max(indent, indent_of(rest)))
+      space = rest.find(' ', end);
+    const size_t next = rest.find_first_not_of(' ', space);
+    if (space == std::string::npos || next == std::string::npos) break;
     parts.push_back(rest.substr(0, space));
     parts.back().erase(parts.back().find_last_not_of(' ') + 1);
-    rest = std::string(indent, ' ') + rest.substr(rest.find_first_not_of(' ', space));
+    rest = std::string(indent, ' ') + rest.substr(next);
   }
   parts.push_back(std::move(rest));
   return parts;

@@ -126,6 +126,18 @@ TEST(Terminal, LinesFit) {
     EXPECT_LE(widest(in_terminal(width, kPlan, "")), static_cast<size_t>(width));
 }
 
+// Rows that begin far to the right and have long names, and what differs between plans.
+TEST(Terminal, LinesOfFourAxesFit) {
+  const std::string before = testing::TempDir() + "narrow_before.json",
+                    after = testing::TempDir() + "narrow_after.json";
+  const std::string plan =
+      "plan 'model:gpt?step=train&layers=1' --mesh pod=2,data=2,seq=2,model=2 --solver heuristic ";
+  in_pipe(plan + "--out " + before);
+  in_pipe(plan + "--memory 3MiB --memory-share 1 --out " + after);
+  EXPECT_LE(widest(in_terminal(60, "explain " + after, "")), 60U);
+  EXPECT_LE(widest(in_terminal(60, "plan --diff " + before + " " + after, "")), 60U);
+}
+
 TEST(Terminal, APictureThatDoesNotFitIsATable) {
   EXPECT_THAT(in_terminal(100, kShow, ""), AllOf(HasSubstr("| "), Not(HasSubstr("device 0"))));
   const std::string narrow = in_terminal(60, kShow, "");
