@@ -179,7 +179,7 @@ Json measured_report(const MeasuredInputs& inputs, const PlannedProgram& planned
     require_same_module(json, planned, inputs.checks_name, "a check");
     report["checks"] = checks_of(json, inputs.checks_name);
     sources.push_back(inputs.checks_name);
-    texts.push_back(text_field(json, "ran", inputs.checks_name));
+    texts.push_back(fmt::format("The checks {}.", text_field(json, "ran", inputs.checks_name)));
   }
   report["source"] = fmt::format("{}", fmt::join(sources, ", "));
   report["text"] = fmt::format("{}", fmt::join(texts, " "));

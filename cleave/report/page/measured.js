@@ -1,6 +1,6 @@
 // Predicted beside measured, op by op: a scatter on two logarithmic scales, and the table.
 
-// Rows {what, op, change, predicted, measured}: both for all executions.
+// Rows {name, op, change, predicted, measured, times}: both for all executions.
 function measuredRows(plan) {
   const {ops, changes} = plan.data.measured, rows = [];
   ops.op.forEach((op, i) => rows.push({
@@ -8,7 +8,7 @@ function measuredRows(plan) {
     op,
     change: -1,
     predicted: plan.opSeconds(op),
-    measured: ops.seconds[i] * ops.times[i],
+    measured: ops.seconds[i],
     times: ops.times[i]
   }));
   changes.change.forEach((change, i) => rows.push({
@@ -16,21 +16,25 @@ function measuredRows(plan) {
     op: -1,
     change,
     predicted: plan.changeSeconds(change),
-    measured: changes.seconds[i] * changes.times[i],
+    measured: changes.seconds[i],
     times: changes.times[i]
   }));
   return rows;
 }
 
+// What takes less than the smallest figure that is written is at the edge of the scales.
+const LEAST_SECONDS = 1e-8;
+
 function drawScatter(view, context, width, height) {
   const {rows} = view, paint = colors(), left = 74, bottom = height - 30,
         points = rows.filter((row) => row.predicted > 0 && row.measured > 0);
   if (!points.length) return;
-  const logs = points.flatMap((row) => [Math.log10(row.predicted), Math.log10(row.measured)]);
+  const log = (seconds) => Math.log10(Math.max(seconds, LEAST_SECONDS));
+  const logs = points.flatMap((row) => [log(row.predicted), log(row.measured)]);
   const low = Math.floor(logs.reduce((a, b) => Math.min(a, b))),
         high = Math.max(low + 1, Math.ceil(logs.reduce((a, b) => Math.max(a, b))));
-  const x = (seconds) => left + ((Math.log10(seconds) - low) / (high - low)) * (width - left - 16),
-        y = (seconds) => bottom - ((Math.log10(seconds) - low) / (high - low)) * (bottom - 14);
+  const x = (seconds) => left + ((log(seconds) - low) / (high - low)) * (width - left - 16),
+        y = (seconds) => bottom - ((log(seconds) - low) / (high - low)) * (bottom - 14);
   context.font = `11px ${FONT}`;
   for (let power = low; power <= high; ++power) {
     context.fillStyle = paint.line;
@@ -90,8 +94,9 @@ class Measured {
     const check = (one) => {
       const [look, mark] = one.ok === null ? ["softer", "–"] : one.ok ? ["good", "✓"] : ["bad", "✗"];
       return el(
-          "li", {style: {"list-style": "none", "white-space": "pre-line"}},
-          el("span." + look, {style: {"font-weight": 600, "margin-right": "8px"}}, mark), one.text);
+          "li", {style: {"list-style": "none", display: "flex", gap: "8px"}},
+          el("span." + look, {style: {"font-weight": 600}}, mark),
+          el("span", {style: {"white-space": "pre-line"}}, one.text));
     };
     const inner =
         el("div.inner", null, el("h2", null, "Measured"), el("p.lead", null, text), el("div.figures", null, cards));
@@ -107,7 +112,7 @@ class Measured {
 
   table() {
     const {plan, rows} = this;
-    const ratio = (r) => (rows[r].predicted > 0 ? rows[r].measured / rows[r].predicted : null);
+    const ratio = (r) => (rows[r].predicted >= LEAST_SECONDS ? rows[r].measured / rows[r].predicted : null);
     const seconds = (title, of) => ({title, width: "110px", number: true, value: of, text: (r) => secondsText(of(r))});
     const times = (r) => rows[r].times, name = (r) => rows[r].name,
           difference = (r) => rows[r].measured - rows[r].predicted;
@@ -138,7 +143,7 @@ class Measured {
           width: "80px",
           number: true,
           value: ratio,
-          text: (r) => (ratio(r) === null ? "" : fixed(ratio(r), 2))
+          text: (r) => (ratio(r) === null ? "" : ratio(r) < 100 ? fixed(ratio(r), 2) : countText(Math.round(ratio(r))))
         },
         {title: "Runs", width: "70px", number: true, value: times, text: (r) => "×" + countText(times(r))}
       ]
