@@ -149,6 +149,8 @@ class PlanComparison {
                         ? "A step takes as long as before."
                         : fmt::format("A step takes {} {}, {:+.1f}%.", seconds_text(std::abs(step)),
                                       step < 0 ? "less" : "more", 100 * step / was.step_seconds));
+    if (before_.fingerprint != after_.fingerprint)
+      why.push_back("The plans are of different modules: ops and values of one name are compared.");
     if (limit(before_) != limit(after_))
       why.push_back(
           fmt::format("A device may hold {} instead of {}.", limit(after_), limit(before_)));

@@ -26,7 +26,7 @@ Json axis_json(const Mesh& mesh, int axis, const MachineProfile* profile) {
                  {"ranks", named.size},
                  {"gbps", 0},
                  {"latency_us", 0},
-                 {"text", fmt::format("{} devices", named.size)}});
+                 {"text", named.size == 1 ? "1 device" : fmt::format("{} devices", named.size)}});
     return json;
   }
   const AxisList axes = {whole_axis(mesh, axis)};
@@ -43,13 +43,15 @@ Json axis_json(const Mesh& mesh, int axis, const MachineProfile* profile) {
   const std::string where =
       kind == "inside"   ? "inside a node"
       : kind == "across" ? fmt::format("on {} nodes", links.nodes)
-                         : fmt::format("{} on each of {} nodes", links.per_node, links.nodes);
+                         : fmt::format("{}{} on each of {} nodes",
+                                       links.per_node * links.nodes == links.ranks ? "" : "up to ",
+                                       links.per_node, links.nodes);
   json.update({{"kind", kind},
                {"nodes", links.nodes},
                {"ranks", links.ranks},
                {"gbps", rounded(gbps)},
                {"latency_us", rounded(latency * 1e6)},
-               {"text", fmt::format("{} devices {}; an all_gather reaches {:.3g} GB/s, and takes "
+               {"text", fmt::format("{} devices, {}; an all_gather reaches {:.3g} GB/s, and takes "
                                     "{:.3g} us at least",
                                     links.ranks, where, gbps, latency * 1e6)}});
   return json;

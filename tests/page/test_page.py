@@ -68,6 +68,14 @@ def test_summary_has_the_figures_of_the_report(page, gpt):
         assert f'{one["kind"]} {one["axes"]}{seconds_text(one["seconds"])}{percent_text(one["seconds"] / totals["seconds"])}' in text
 
 
+def test_a_plan_is_proven_best_only_if_its_step_is(page):
+    plan = make_report.gpt()
+    plan["bound"].update(proven=True, step_gap=0.31)  # best of what the solver adds up, without overlap
+    assert "proven best" not in page(make_report.report(plan)).text(f'{SHOWN} [data-figure="bound"]')
+    plan["bound"].update(step_gap=0.0)
+    assert "proven best" in page(make_report.report(plan)).text(f'{SHOWN} [data-figure="bound"]')
+
+
 def test_the_bars_fill_their_width_in_proportion(page, gpt):
     plan, page = gpt["plans"][0], page(gpt, "#time")
     widths = page.run(f"""return [...document.querySelector("{SHOWN} .stack").children].map((part) =>
@@ -164,6 +172,16 @@ def test_a_collective_opens_its_reason(page, gpt):
     assert page.run("return location.hash") == f"#collectives&change={row}"
     page.key(Keys.ESCAPE)
     assert page.run("return document.querySelector('aside.panel').hidden")
+
+
+def test_a_collective_of_the_module_has_no_layouts(page):
+    plan = make_report.gpt()
+    for end in ("from", "to"):
+        plan["changes"][end] = [-1] * len(plan["changes"][end])
+    page = page(make_report.report(plan), "#collectives&change=2")
+    assert column(page, 1) and "→" not in page.text(f"{SHOWN} .grid")
+    headings = page.texts("aside.panel h3")
+    assert "In" in headings and "From" not in headings and "To" not in headings
 
 
 def test_an_op_shows_its_layouts_its_ways_and_why_they_lost(page, gpt):
@@ -281,6 +299,23 @@ def test_exposed_and_critical_events_look_different(page):
     assert under_exposed == "192,48,43"  # --critical
 
 
+def test_trips_of_loops_are_labelled_where_there_is_room(page):
+    plan = make_report.gpt()
+    whole = plan["schedule"]["seconds"]
+    plan["schedule"]["more"] = [{"start": 0, "end": 0, "trips": 17}, {"start": 0, "end": whole / 2, "trips": 15},
+                                {"start": whole * .51, "end": whole * .52, "trips": 1},
+                                {"start": whole * .525, "end": whole * .53, "trips": 3}]
+    page = page(make_report.report(plan), "#timeline")
+    texts = page.run("""
+        const {surface} = app.views.get("timeline 0"), context = surface.canvas.getContext("2d"), texts = [];
+        context.fillText = (text, x) => texts.push([text, x, x + context.measureText(text).width]);
+        drawTimeline(app.views.get("timeline 0"), context, surface.width, surface.height);
+        return [texts, surface.width]""")
+    texts, width = texts
+    assert [text for text, _, _ in texts if "trip" in text] == ["15 more trips", "1 more trip"]
+    assert all(end <= width for _, _, end in texts)
+
+
 def test_memory_follows_the_cursor_and_goes_to_the_peak(page, gpt):
     plan, page = gpt["plans"][0], page(gpt, "#memory")
     memory = plan["memory"]
@@ -295,6 +330,28 @@ def test_memory_follows_the_cursor_and_goes_to_the_peak(page, gpt):
     page.run(f"document.querySelector('{SHOWN} canvas').focus()")
     page.key("p")
     assert step() == memory["program_peak_step"]
+
+
+def test_every_step_of_memory_is_drawn(page, gpt):
+    """Of 23 steps none is left out or drawn twice, also if the first one in sight is seen in part."""
+    page = page(gpt, "#memory")
+    for begin, end in [(0, 23), (2.5, 11.5)]:
+        drawn = page.run("""
+            const m = app.views.get("memory 0"), [begin, end] = arguments;
+            const {width, height} = m.surface, canvas = Object.assign(document.createElement("canvas"), {width, height});
+            const context = canvas.getContext("2d"), places = [];
+            m.zoom.set(begin, end);
+            m.draw(context, width, height);
+            const row = context.getImageData(0, Math.round(height - MEMORY_BOTTOM - 3), width, 1);
+            for (let s = Math.floor(begin); s < end; ++s) {
+              const middle = Math.max(s, begin) / 2 + Math.min(s + 1, end) / 2;
+              const x = MEMORY_LEFT + (middle - begin) / (end - begin) * (width - MEMORY_LEFT);
+              const at = 4 * Math.round(x);
+              places.push(row.data.slice(at, at + 3).join());
+            }
+            return places""", begin, end)
+        assert len(set(drawn)) == 1, drawn  # the parameters, which are there all the time
+        page.run("app.views.get('memory 0').zoom.all()")
 
 
 def test_layouts_are_drawn_as_the_devices_hold_them(page):
@@ -492,6 +549,19 @@ def test_a_point_of_the_front_opens_its_plan(page):
         assert figure(page, "step") == seconds_text(row["step"])
 
 
+def test_a_front_does_not_promise_plans_that_there_are_not(page):
+    document = make_report.front()
+    document["front"] = document["front"][:2]  # the first one has no plan
+    page = page(document, "#front")
+    assert f"Every limit with a plan allows a step of {seconds_text(document['front'][1]['step'])}." in page.text(SHOWN)
+
+
+def test_plans_of_a_front_on_several_meshes_name_them(page):
+    document = make_report.front()
+    document["plans"][0]["mesh"]["axes"][0]["size"] = 3
+    assert "open this plan, on data 3 × model 4" in page(document, "#front").text(SHOWN)
+
+
 def test_an_infeasible_plan_says_what_is_missing(page):
     document = make_report.infeasible()
     page, told = page(document), document["infeasible"]
@@ -568,7 +638,10 @@ def test_a_plan_without_its_module_shows_what_its_file_says(page):
 
 def test_measured_is_beside_predicted(page):
     document = make_report.measured(make_report.report(make_report.gpt()))
-    plan, page = document["plans"][0], page(document, "#measured")
+    plan = document["plans"][0]
+    for part in ("ops", "changes"):  # in a loop: what was measured is of all executions already
+        plan["measured"][part]["times"] = [16] * len(plan["measured"][part]["times"])
+    page = page(document, "#measured")
     assert page.text(f'{SHOWN} [data-figure="measured"] .value') == seconds_text(plan["measured"]["total"])
     for check in plan["measured"]["checks"]:
         assert check["text"] in page.text(SHOWN)

@@ -47,5 +47,12 @@ TEST(Comparison, SaysWhatALimitChanged) {
   EXPECT_THAT(changed["why"].dump(), HasSubstr("A device may hold 4.0 MiB instead of none."));
 }
 
+TEST(Comparison, SaysThatTheModulesDiffer) {
+  const Sample before = model_sample("model:mlp?layers=1"),
+               after = model_sample("model:mlp?layers=2");
+  EXPECT_THAT(json::parse(comparison(before.plan, after.plan).dump())["why"].dump(),
+              HasSubstr("The plans are of different modules"));
+}
+
 }  // namespace
 }  // namespace cleave::report

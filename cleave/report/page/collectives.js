@@ -72,7 +72,8 @@ function collectiveColumns(plan) {
       width: "minmax(196px,1.8fr)",
       value: (c) => spec(changes.from[c]),
       also: {title: "To", value: (c) => spec(changes.to[c])},
-      cell: (c) =>
+      cell: (c) => changes.from[c] < 0 && changes.to[c] < 0 ?
+          "" :
           [el("span.two", null, layoutText(plan, changes.from[c])),
            el("span.two", null, el("span.softer", null, "→ "), layoutText(plan, changes.to[c]))]
     },

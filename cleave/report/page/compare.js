@@ -36,15 +36,24 @@ function compareBars(before, after) {
       bar(before, "before"), bar(after, "after"));
 }
 
-// How a value lies in both, drawn if both have it.
+// How a value lies in both, each in its own place: before on the left, after on the right.
 function bothDrawn(plans, name) {
-  return el("span", {style: {display: "flex", gap: "4px", "align-items": "center"}}, plans.map((plan) => {
+  const drawn = (plan) => {
     const arg = plan.argPlaces.get(name), op = plan.opPlaces.get(name);
     if (arg !== undefined) return layoutPicture(plan, plan.args.type[arg], plan.args.spec[arg], 84, 34);
     if (op !== undefined && plan.ops.out[op].length)
       return layoutPicture(plan, plan.ops.type[op], plan.ops.out[op][0], 84, 34);
     return null;
-  }));
+  };
+  return el(
+      "span", {style: {display: "grid", "grid-template-columns": "1fr 1fr", gap: "4px", "align-items": "center"}},
+      plans.map((plan) => el("span", null, drawn(plan))));
+}
+
+// A text with axes of both plans; a name that both have has the colour that it has after.
+function bothAxesText([before, after], text) {
+  const names = new Map([...before.axisNames, ...after.axisNames]);
+  return axesText({axisNames: names}, text);
 }
 
 class Compare {
@@ -74,8 +83,7 @@ class Compare {
           title: "Name",
           width: "minmax(160px,1.2fr)",
           value: (r) => rows[r].name,
-          classes: ".mono",
-          text: (r) => rows[r].name
+          cell: (r) => el("span.mono", {title: rows[r].name}, bothAxesText(this.plans, rows[r].name))
         },
         {
           title: "Before",
@@ -123,7 +131,7 @@ class Compare {
                   [
                     el("h3", null, "Why"),
                     el("ul", {style: {margin: 0, "padding-left": "18px"}},
-                       why.map((text) => el("li", null, axesText(this.plans[0], text))))
+                       why.map((text) => el("li", null, bothAxesText(this.plans, text))))
                   ] :
                   null,
               el("h3", null, "Where the time goes"), compareBars(...this.plans), el("h3", null, "What changed"),

@@ -49,9 +49,11 @@ function frontChart(front, width, open) {
       text(far ? "memory of a device, logarithmic" : "memory of a device", width - 16, FRONT_HEIGHT - 4, "end"),
       text("step", 8, 14, "start"));
   const fits = front.filter((row) => row.plan >= 0).sort((a, b) => a.limit - b.limit);
-  const path = (field) => fits.filter((row) => row[field] > 0)
-                              .map((row, i) => `${i ? "L" : "M"}${x(row.limit)},${y(row[field])}`)
-                              .join(" ");
+  const path = (field) => {
+    const places = fits.filter((row) => row[field] > 0).map((row) => [x(row.limit), y(row[field])]);
+    if (places.length === 1) return `M${places[0][0] - 16},${places[0][1]} h32`;
+    return places.map((place, i) => `${i ? "L" : "M"}${place}`).join(" ");
+  };
   made.append(
       svg("path", {d: path("bound"), fill: "none", stroke: "var(--ink-3)", "stroke-dasharray": "4 4"}),
       svg("path", {d: path("step"), fill: "none", stroke: "var(--focus)", "stroke-width": 2}));
@@ -94,6 +96,9 @@ function makeFront(plan, report) {
   const {front} = report, known = (r, field) => (front[r].plan >= 0 && front[r][field] > 0 ? front[r][field] : null),
         open = (row) =>
             row.plan >= 0 && go({plan: String(row.plan), view: "summary", op: null, arg: null, change: null});
+  const meshText = (at) => app.plans[at].mesh.axes.map(({name, size}) => `${name} ${size}`).join(" × "),
+        meshes = new Set(front.filter((row) => row.plan >= 0).map((row) => meshText(row.plan)));
+  const onMesh = (r) => (meshes.size > 1 ? `, on ${meshText(front[r].plan)}` : "");
   const table = makeTable({
     label: "Limits and plans",
     rows: front.length,
@@ -135,7 +140,7 @@ function makeFront(plan, report) {
         width: "minmax(200px,1fr)",
         cell: (r) =>
             (front[r].plan < 0 ? el("span.bad", {title: front[r].reason}, front[r].reason) :
-                                 el("span.softer", null, "open this plan"))
+                                 el("span.softer", null, "open this plan", onMesh(r)))
       }
     ]
   });
@@ -146,7 +151,8 @@ function makeFront(plan, report) {
       "No plan fits into any of these limits." :
       (slow > fast ?
            `From the tightest limit to the widest a step takes ${secondsText(slow)} to ${secondsText(fast)}. ` :
-           `Every limit allows a step of ${secondsText(fast)}. `) +
+           `${fits.length < front.length ? "Every limit with a plan" : "Every limit"} allows a step of ${
+               secondsText(fast)}. `) +
           "Click a point to see its plan; the dashed line is what no plan can beat.";
   return {
     element:

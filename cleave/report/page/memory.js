@@ -187,18 +187,20 @@ class MemoryView {
     context.beginPath();
     context.rect(MEMORY_LEFT, 0, wide, height);
     context.clip();
-    // One column a pixel; of many steps in one pixel the fullest is drawn.
-    const columns = Math.max(1, Math.round(Math.min(wide, zoom.to - zoom.from)));
-    this.columns = columns;
-    for (let column = 0; column < columns; ++column) {
-      const first = Math.floor(zoom.from + (column / columns) * (zoom.to - zoom.from)),
-            last = Math.floor(zoom.from + ((column + 1) / columns) * (zoom.to - zoom.from));
-      let step = Math.min(first, memory.steps - 1);
-      for (let s = step + 1; s < last && s < memory.steps; ++s)
-        if (memory.held[s] > memory.held[step]) step = s;
-      const whole = columns === Math.round(wide);
-      const left = whole ? MEMORY_LEFT + column : Math.round(x(first));
-      const right = whole ? left + 1 : Math.round(x(first + 1));
+    // One column a step, or one a pixel if that is less: of many steps in one pixel the fullest is drawn.
+    const pixels = Math.max(1, Math.round(wide)), begin = Math.floor(zoom.from),
+          steps = Math.min(Math.ceil(zoom.to), memory.steps) - begin, whole = steps > pixels;
+    this.columns = whole ? pixels : steps;
+    for (let column = 0; column < this.columns; ++column) {
+      let step = begin + column;
+      if (whole) {
+        const at = (pixel) => Math.floor(zoom.from + (pixel / pixels) * (zoom.to - zoom.from)), last = at(column + 1);
+        step = Math.min(at(column), memory.steps - 1);
+        for (let s = step + 1; s < last && s < memory.steps; ++s)
+          if (memory.held[s] > memory.held[step]) step = s;
+      }
+      const left = whole ? MEMORY_LEFT + column : Math.round(x(step));
+      const right = whole ? left + 1 : Math.round(x(step + 1));
       let below = 0;
       held.forEach((series, i) => {
         if (!(series[step] > 0)) return;

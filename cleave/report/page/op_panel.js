@@ -59,7 +59,9 @@ function changeLine(plan, change, withOp = false) {
                                                    el("span.badge", null, "local"),
          changes.bytes[change] ? el("span.softer", null, bytesText(changes.bytes[change]) + " received") : null),
       withOp && changes.op[change] >= 0 ? el("div", null, "for ", opLink(plan, changes.op[change])) : null,
-      el("div", null, layoutText(plan, changes.from[change]), " → ", layoutText(plan, changes.to[change])),
+      changes.from[change] < 0 && changes.to[change] < 0 ?
+          null :
+          el("div", null, layoutText(plan, changes.from[change]), " → ", layoutText(plan, changes.to[change])),
       el("div.soft", {style: {"font-size": "12.5px"}}, plan.text(changes.reason[change])));
 }
 
@@ -223,9 +225,14 @@ function changePanel(plan, change) {
        section(
            "Why",
            el("p", {class: "reason", style: {margin: 0, "font-size": "14.5px"}}, plan.text(changes.reason[change]))),
-       section("From", valueCard(plan, sourceLink(plan, changes.source[change]), type, changes.from[change])),
-       section(
-           "To", valueCard(plan, op >= 0 ? opLink(plan, op) : el("span", null, "a result"), type, changes.to[change])),
+       changes.from[change] < 0 && changes.to[change] < 0 ?
+           section("In", valueCard(plan, sourceLink(plan, changes.source[change]), type, -1)) :
+           [
+             section("From", valueCard(plan, sourceLink(plan, changes.source[change]), type, changes.from[change])),
+             section(
+                 "To",
+                 valueCard(plan, op >= 0 ? opLink(plan, op) : el("span", null, "a result"), type, changes.to[change]))
+           ],
        section(
            "What it costs",
            el("table.plain", {style: {"font-size": "13px"}},
@@ -239,7 +246,10 @@ function changePanel(plan, change) {
                  fact("Exposed", secondsText(changes.exposed[change])),
                  fact("Hidden", secondsText(changes.hidden[change])),
                  fact("Received", bytesText(changes.bytes[change]), " by a device, once"),
-                 fact("Along", plan.changeAxes(change).map((axis) => axisChip(plan, axis))),
+                 fact(
+                     "Along",
+                     plan.changeAxes(change).length ? plan.changeAxes(change).map((axis) => axisChip(plan, axis)) :
+                                                      plan.text(changes.axes[change])),
                  fact("Stream", plan.data.schedule.streams[changes.stream[change]] ?? ""),
                  events.length ? fact(
                                      "Runs at", secondsText(plan.data.schedule.events.start[events[0]]),

@@ -38,7 +38,8 @@ function verdictOf(plan) {
   if (figures?.limits.length) {
     const most = figures.limits.reduce((a, b) => (b.seconds > a.seconds ? b : a));
     const sum = figures.limits.reduce((s, l) => s + l.seconds, 0);
-    if (sum > 0) words.push(`Most of it goes to ${most.what} (${percentText(most.seconds / sum)}).`);
+    const part = most.seconds > sum / 2 ? "Most of it" : "The largest part of it";
+    if (sum > 0) words.push(`${part} goes to ${most.what} (${percentText(most.seconds / sum)}).`);
   }
   if (totals.communication > 0)
     words.push(
@@ -138,7 +139,8 @@ function summaryFigures(plan) {
   if (bound.exists)
     cards.push(figure(
         "At least", secondsText(bound.step_bound),
-        `gap ${fixed(100 * bound.step_gap, 3)}%` + (bound.proven ? ", proven best" : ""), {"data-figure": "bound"}));
+        `gap ${fixed(100 * bound.step_gap, 3)}%` + (bound.proven && bound.step_gap === 0 ? ", proven best" : ""),
+        {"data-figure": "bound"}));
   cards.push(figure(
       "Exposed", secondsText(totals.exposed), `of ${secondsText(totals.communication)} communication`,
       {"data-figure": "exposed"}));

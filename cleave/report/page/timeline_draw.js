@@ -29,7 +29,8 @@ function drawScale(context, zoom, width, bottom) {
     context.lineTo(x, bottom);
     context.stroke();
     context.fillStyle = paint.ink3;
-    context.fillText(secondsText(at), x + 4, SCALE_HEIGHT / 2);
+    const text = secondsText(at);
+    if (x + 4 + context.measureText(text).width <= width) context.fillText(text, x + 4, SCALE_HEIGHT / 2);
   }
 }
 
@@ -156,14 +157,19 @@ function drawOverview(timeline, context, width, height) {
 function drawLoops(timeline, context, width, lanes) {
   const {zoom} = timeline, scale = width / (zoom.to - zoom.from),
         bottom = lanes[lanes.length - 1].top + lanes[lanes.length - 1].height + 8;
+  let free = 0;  // labels that would lie on the one before them are left out
+  context.strokeStyle = context.fillStyle = colors().ink2;
+  context.font = `11px ${FONT}`;
+  context.textBaseline = "top";
   for (const {start, end, trips} of timeline.plan.data.schedule.more) {
     const from = (start - zoom.from) * scale, to = (end - zoom.from) * scale;
-    if (to < 0 || from > width) continue;
-    context.strokeStyle = context.fillStyle = colors().ink2;
+    if (end <= start || to < 0 || from > width) continue;
     context.strokeRect(from, bottom, Math.max(2, to - from), 3);
-    context.font = `11px ${FONT}`;
-    context.textBaseline = "bottom";
-    context.fillText(`runs ${countText(trips)} times`, Math.max(4, from + 4), bottom - 1);
+    const text = plural(trips, "more trip"), size = context.measureText(text).width,
+          at = Math.min(Math.max(4, from), width - size - 4);
+    if (at < free) continue;
+    context.fillText(text, at, bottom + 6);
+    free = at + size + 8;
   }
 }
 
