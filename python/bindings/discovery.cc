@@ -26,6 +26,7 @@
 #include "cleave/discover/replay.h"
 #include "cleave/report/page.h"
 #include "cleave/report/report.h"
+#include "leavable.h"
 
 namespace cleave::python {
 namespace {
@@ -39,6 +40,7 @@ struct PyDiscovery {
   std::vector<nb::object> generators;  // functions of Python that make operands
   DiscoverOptions options;
   Discovery found;
+  CallsUnderWay calls;
 };
 
 // The functions may lead back to the report: the garbage collector must see them.
@@ -95,11 +97,13 @@ std::vector<Array> call_function(const nb::object& function, const AttrMap& attr
 }
 
 // `self` outlives the operator.
-Operator operator_of_function(const std::string& name, const PyDiscovery& self,
+Operator operator_of_function(const std::string& name, PyDiscovery& self,
                               const std::vector<std::string>& dims) {
   Operator op;
   op.name = name;
   op.run = [&self](const AttrMap& attrs, std::span<const Array> operands) {
+    nb::gil_scoped_acquire locked;
+    const CallsUnderWay::Call call(self.calls, attrs, operands);
     return call_function(self.function, attrs, operands);
   };
   op.dim_attrs = dims;
@@ -244,7 +248,7 @@ std::unique_ptr<PyDiscovery> run_discovery(
     uint64_t seed, int threads, bool gradient, bool shrink, bool every_witness,
     const nb::list& generators, nb::object progress, const std::vector<nb::dict>& call_attrs,
     const std::string& signature, const std::map<std::string, std::string>& versions,
-    const std::vector<std::string>& operand_names, bool random_is_result) {
+    const std::vector<std::string>& operand_names, bool random_is_result, double call_seconds) {
   auto made = std::make_unique<PyDiscovery>();
   const bool is_function = PyCallable_Check(what.ptr());
   if (is_function) made->function = what;
@@ -277,7 +281,16 @@ std::unique_ptr<PyDiscovery> run_discovery(
   if (!signature.empty()) made->op.signature = signature;
   if (!operand_names.empty()) made->op.operand_names = operand_names;
   const auto tell = line_callback(std::move(progress));
-  return interruptible([&](std::stop_token stop) {
+  CallsUnderWay& under_way = made->calls;
+  const auto look = [&] {
+    if (const std::string call = under_way.longer_than(call_seconds); !call.empty())
+      throw_user(
+          "discover {}: one call ({}) has run for {:g} s and is left behind; give other shapes, "
+          "domains or values of its arguments, or a function that raises ValueError for what it "
+          "should not be given; call_seconds is the limit",
+          name, call, call_seconds);
+  };
+  auto work = [made = std::move(made), is_function, gradient, tell](std::stop_token stop) mutable {
     if (is_function) add_samples_of_other_ranks(made->op);
     if (gradient) made->op = gradient_of(made->op);
     DiscoverOptions options = made->options;
@@ -288,7 +301,8 @@ std::unique_ptr<PyDiscovery> run_discovery(
       };
     made->found = discover(made->op, options);
     return std::move(made);
-  });
+  };
+  return leavable(std::move(work), under_way, look);
 }
 
 std::string emitted(const PyDiscovery& self, const std::string& form) {
@@ -510,7 +524,8 @@ void bind_discovery(nb::module_& m) {
         "seed"_a, "threads"_a, "gradient"_a, "shrink"_a, "every_witness"_a, "generators"_a,
         "progress"_a.none(), "call_attrs"_a = std::vector<nb::dict>{}, "signature"_a = "",
         "versions"_a = std::map<std::string, std::string>(),
-        "operand_names"_a = std::vector<std::string>(), "random_is_result"_a = false);
+        "operand_names"_a = std::vector<std::string>(), "random_is_result"_a = false,
+        "call_seconds"_a = 600.0);
   // A document of DiscoveryCore.page_data, perhaps with more fields, as a page.
   m.def(
       "discovery_page",

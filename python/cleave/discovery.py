@@ -158,7 +158,8 @@ def operators():
 
 
 def discover(operator, *, shapes=None, dtype=None, domains=None, sweep=None, attrs=None, worlds=(2, 3, 4), seed=0, threads=2,
-             gradient=False, shrink=True, every_witness=False, generators=None, name=None, progress=None):
+             gradient=False, shrink=True, every_witness=False, generators=None, name=None, progress=None,
+             call_seconds=120):
     """Finds out which placements an operator supports on one mesh axis, and returns the report.
 
     `operator` is a name (cross, stablehlo.dot_general: cleave.operators() lists them; torch.cross, jax.numpy.cumsum,
@@ -173,11 +174,14 @@ def discover(operator, *, shapes=None, dtype=None, domains=None, sweep=None, att
     worlds      numbers of devices
     gradient    discover the reverse derivative instead
     generators  inputs beside the usual ones: {"spikes": [0, 1e30]}, or a function (operand, shape, dtype, seed) -> array
+    call_seconds  a function that has not returned from one call after that long ends the discovery with a UserError
     """
     if sweep is not None and attrs is not None:
         raise _core.UserError("discover: sweep and attrs are two names for the same; give one")
     sweep = attrs if sweep is None else sweep
     check_options(operator, shapes, dtype, domains, sweep, worlds, seed, threads, generators)
+    if not isinstance(call_seconds, numbers.Real) or not call_seconds > 0:
+        raise _core.UserError(f"discover: call_seconds={call_seconds!r}: a number of seconds is meant")
     extra = [(key, made if callable(made) else [float(value) for value in made]) for key, made in (generators or {}).items()]
     what, label = target_of(operator, name)
 
@@ -185,7 +189,8 @@ def discover(operator, *, shapes=None, dtype=None, domains=None, sweep=None, att
         with told(progress) as tell, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of numbers that are not finite, and of parts that are empty
             return _core.discover(what, label, calls, swept, dims, list(worlds), seed, threads, gradient, shrink, every_witness,
-                                  extra, tell, list(call_attrs), **about)
+                                  extra, tell, list(call_attrs), call_seconds=call_seconds,
+                                  **about)
 
     if isinstance(what, Target):
         target = taking(what, shapes, dtype, domains, sweep)

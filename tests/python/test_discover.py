@@ -161,6 +161,45 @@ def test_control_c_ends_it():
         signal.signal(signal.SIGINT, before)
 
 
+STUCK = """
+import cleave, time
+tried = []
+def stuck(a):
+    tried.append(1)
+    if len(tried) > 20:
+        print("stuck", flush=True)
+        HANG
+    return a + 1
+try:
+    cleave.discover(stuck, shapes=[(6, 4)], call_seconds=SECONDS)
+except cleave.UserError as error:
+    print(error)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.mark.parametrize("hang", ["time.sleep(3000)", "while True: pass"])  # a kernel without Python's lock, and Python
+@pytest.mark.parametrize("seconds", [1, 3000])
+def test_a_call_that_never_ends(hang, seconds):
+    """It is left behind after a time, or with Ctrl-C."""
+    code = STUCK.replace("HANG", hang).replace("SECONDS", str(seconds))
+    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n" + code
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        if seconds > 1:
+            assert child.stdout.readline() == "stuck\n"
+            child.send_signal(signal.SIGINT)
+        out, said = child.communicate(timeout=60)
+    finally:
+        child.kill()
+    assert child.returncode == 0 and not said, said
+    if seconds > 1:
+        assert out.splitlines()[-1] == "interrupted"
+    else:
+        assert out.splitlines()[-1].startswith("discover stuck: one call (6x4 f64) has run for 1 s and is left behind; give other shapes")
+
+
 def test_other_threads_go_on():
     """The interpreter's lock is free while Cleave works."""
     ticks, done = [], threading.Event()

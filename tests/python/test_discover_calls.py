@@ -254,6 +254,28 @@ for rule in cleave.discover({call}, shrink=False).rules:
     assert ENDING[call] in done.stdout.splitlines()
 
 
+@pytest.mark.parametrize("call, bounded, rule", [
+    ("torch.polygamma, shapes=[(5, 4)], sweep={'n': [0, 2]}", "[(0, -1)]", "S(d) -> S(d)"),  # a zeta function counts up from its operand
+    ("torch.special.legendre_polynomial_p, shapes=[(5, 4), (5, 4)]", "[(1, 1)]", "S(d), S(d) -> S(d)"),  # an operand is the degree
+])
+def test_kernels_that_count_up_to_their_numbers(call, bounded, rule):
+    """Numbers that would take years are refused, and the rest goes on."""
+    code = f"""
+import cleave, torch
+from cleave.functions import probing
+found, bounds = probing.slow_beyond, []
+probing.slow_beyond = lambda *given: bounds.append(found(*given)) or bounds[0]
+report = cleave.discover({call}, shrink=False)
+print(list(bounds[0]))
+print([rule.text for rule in report.rules if not rule.implied])
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=240)
+    assert done.returncode == 0, done.stderr
+    keys, rules = done.stdout.splitlines()
+    assert keys == bounded and f"'{rule}'" in rules and "P(" not in rules
+
+
 def test_a_function_over_tensors():
     """One that a kernel is wrapped in takes tensors, which no annotation says."""
     def scaled_rows(x, weight):

@@ -18,6 +18,12 @@ MOST_PARTS = 4000  # shapes on devices that are tried before the others
 MOST_DEATHS = 300
 FAR = (-1 << 62, -1 << 31, 1 << 30, 1 << 62)
 SECONDS_FOR_A_CHILD = 20
+SIZES = (1e2, 1e3, 1e4, 1e5, 1e6, 1e8, 1e10, 1e12, 1e15, 1e20, 1e100)
+SECONDS_FOR_LARGE_NUMBERS = 0.1  # of a processor, for one call
+TIMES_LONGER = 20
+LARGEST = {"f32": 1e38, "bf16": 1e38, "f16": 6e4}
+BESIDE = 1.5  # numbers of a size are a little larger than it
+MOST_SETTINGS = 8  # values of other arguments with which large numbers are tried
 
 
 def counted_from_front(target, calls):
@@ -63,8 +69,9 @@ def same(a, b):
 
 
 def survivor(target, calls, worlds=(2, 3, 4)):
-    """`target.run`, or one that refuses what would end the process: the least integers of a type (a division of them by -1),
-    positions far outside of an operand, and parts of operands that do not go together. Some kernels take these without a look."""
+    """`target.run`, or one that refuses what would end the process or not end at all: the least integers of a type (a division of
+    them by -1), positions far outside of an operand, parts of operands that do not go together, and numbers that a kernel counts up
+    to. Some kernels take these without a look."""
     if target.framework != "torch":
         return target.run
     integers = [(operands, attrs) for operands, attrs in calls[:1] if any(is_free_integer(operand) for operand in operands)]
@@ -77,7 +84,8 @@ def survivor(target, calls, worlds=(2, 3, 4)):
     known = dict.fromkeys([key_of(*one) for one in local], False)
     known |= {key_of(*local[index]): True for index in deadly(target, local)}
     are_parts_safe = not any(known.values())
-    if are_parts_safe and not no_least and not no_far:
+    bounds = slow_beyond(target, calls)
+    if are_parts_safe and not no_least and not no_far and not bounds:
         return target.run
 
     def run_what_is_safe(*arrays, **attributes):
@@ -86,6 +94,9 @@ def survivor(target, calls, worlds=(2, 3, 4)):
             raise UserError(f"{target.name} ends the process on the least integers of their type")
         if no_far and any(arrays[i].size and not 0 <= arrays[i].min() <= arrays[i].max() < limit for i, limit in limits.items()):
             raise UserError(f"{target.name} ends the process on positions outside of their range")
+        for (number, sign), bound in bounds.items():
+            if has_beyond(arrays[number], sign, bound):
+                raise UserError(f"{target.name} does not end, or not soon, on numbers beyond {sign * bound:g}")
         key = key_of(arrays, attributes)
         if not are_parts_safe and key not in known:
             known[key] = bool(deadly(target, [(arrays, attributes)]))
@@ -101,6 +112,58 @@ def far(operands, number, value):
     ends_of_type = np.iinfo(arrays[number].dtype)
     arrays[number] = np.full_like(arrays[number], min(max(value, ends_of_type.min), ends_of_type.max))
     return arrays
+
+
+def slow_beyond(target, calls):
+    """{(operand, sign): size}: an operator that counts up to its numbers (a zeta function, a polynomial of that degree) takes them up
+    to this size, and larger ones take minutes or years."""
+    settings = {}
+    for operands, attrs in calls:
+        key = str({name: value for name, value in attrs.items() if not is_dim(name)})
+        settings[key] = max(settings.get(key, (operands, attrs)), (operands, attrs), key=elements)
+    tries, about = [], []
+    for setting, (operands, attrs) in enumerate(itertools.islice(settings.values(), MOST_SETTINGS)):
+        ordinary = [numbers(operand, seed) for seed, operand in enumerate(operands)]
+        for number, sign in itertools.product(range(len(operands)), (-1, 1)):
+            for size in (0, *SIZES):
+                large = with_size(operands[number], ordinary[number], sign, size)
+                if large is not None:
+                    tries.append(([*ordinary[:number], large, *ordinary[number + 1:]], attrs))
+                    about.append((setting, number, sign, size))
+    found, begin = {}, 0
+    while begin < len(tries):
+        at = first_that_kills(target, tries, begin, SECONDS_FOR_LARGE_NUMBERS)
+        if at == len(tries):
+            break
+        *where, size = about[at]
+        if size:  # else it is slow on all numbers
+            key = tuple(where[1:])
+            found[key] = min(about[at - 1][-1], found.get(key, float("inf")))
+        begin = next((i for i in range(at, len(tries)) if about[i][:-1] != tuple(where)), len(tries))
+    return found
+
+
+def elements(call):
+    return sum(int(np.prod(operand.shape)) for operand in call[0])
+
+
+def with_size(operand, array, sign, size):
+    """An operand's numbers, each moved away from zero by so much; none if its type or its domain has none such."""
+    if operand.domain not in ("any", "nonzero", "positive", "sorted") or sign < 0 and operand.domain == "positive":
+        return None
+    if array.dtype.kind in "bc" or sign < 0 and array.dtype.kind == "u":
+        return None
+    whole = array.dtype.kind in "iu"
+    if size > (float(np.iinfo(array.dtype).max) / 2 if whole else LARGEST.get(operand.dtype, 1e300)):
+        return None
+    return array if size == 0 else (sign * (np.abs(array.astype(np.float64)) + size)).astype(array.dtype)
+
+
+def has_beyond(array, sign, size):
+    if array.dtype.kind in "bc":
+        return False
+    values = sign * array.astype(np.float64)
+    return bool(np.any((values > size * BESIDE) & (values < np.inf)))
 
 
 def is_free_integer(operand):
@@ -142,8 +205,9 @@ def deadly(target, tries):
     return [*found, *range(begin, len(tries))]  # what nobody has tried is not trusted
 
 
-def first_that_kills(target, tries, begin):
-    """The number of the first from `begin` on that ends a child by a signal; that after the last if none does."""
+def first_that_kills(target, tries, begin, seconds=None):
+    """The number of the first from `begin` on that ends a child by a signal; that after the last if none does. With `seconds`, one
+    that takes longer than that, and much longer than the first, does too."""
     source, sink = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of frameworks with threads: the child uses none
@@ -154,8 +218,11 @@ def first_that_kills(target, tries, begin):
             os.dup2(nowhere, 1)
             os.dup2(nowhere, 2)
             target.use_one_thread()
+            longest = seconds and max(seconds, TIMES_LONGER * seconds_of(target, tries[begin]))
             for index in range(begin, len(tries)):
                 os.write(sink, b".")
+                if longest:
+                    signal.setitimer(signal.ITIMER_PROF, longest)  # its signal ends the process
                 run(target, *tries[index])
         finally:
             os._exit(0)
@@ -173,6 +240,14 @@ def first_that_kills(target, tries, begin):
             return len(tries)
     _, ended = os.waitpid(child, 0)
     return begin + max(started, 1) - 1 if os.WIFSIGNALED(ended) else len(tries)
+
+
+def seconds_of(target, one):
+    """Of a processor, for a call that is not the first."""
+    for _ in range(2):
+        started = time.process_time()
+        run(target, *one)
+    return time.process_time() - started
 
 
 def ends(operand, turn):
