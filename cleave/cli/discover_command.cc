@@ -173,7 +173,9 @@ std::string report(const std::string& name, const DiscoverArguments& options,
   if (!options.mesh.empty()) mesh_sizes(options.mesh);  // before the work that it would be for
   Operator op = operator_of_text(text);
   if (options.gradient) op = gradient_of(op);
-  const Discovery discovery = discover(op, settings);
+  DiscoverOptions of_report = settings;
+  of_report.random_is_result = options.mesh.empty() && options.emit.empty();
+  const Discovery discovery = discover(op, of_report);
   if (!options.mesh.empty()) {
     return report_mesh(check_mesh(op, discovery, mesh_sizes(options.mesh), settings));
   }

@@ -97,13 +97,46 @@ Discovery begin_discovery(const Operator& op, const DiscoverOptions& options) {
   return discovery;
 }
 
-// Equal calls differ: nothing more can be said.
+// Whether equal calls of one sample agree.
+bool agrees(const Operator& op, const Sample& sample) {
+  Operator one = op;
+  one.samples = {sample};
+  try {
+    require_deterministic(one);
+    return true;
+  } catch (const NotDeterministic&) {
+    return false;
+  }
+}
+
+// Equal calls differ: the calls are told, and nothing is decided about them.
 Discovery random_discovery(const Operator& op, const DiscoverOptions& options,
-                           const std::string& reason) {
+                           const NotDeterministic& found) {
   Discovery discovery = begin_discovery(op, options);
-  discovery.analysis.category = OpCategory::Random;
-  discovery.analysis.deterministic = false;
-  discovery.analysis.reason = reason;
+  const Sample* equal = nullptr;
+  size_t count = 0;
+  for (const Sample& sample : op.samples) {
+    const std::vector<Array> results = example_results(op, sample);
+    discovery.num_results = results.size();
+    discovery.samples.push_back({sample, {}, {}});
+    for (const Array& result : results)
+      discovery.samples.back().result_shapes.push_back(result.shape());
+    if (!agrees(op, sample)) continue;
+    ++count;
+    if (!equal) equal = &sample;
+  }
+  Analysis& analysis = discovery.analysis;
+  analysis.category = OpCategory::Random;
+  analysis.deterministic = false;
+  analysis.reason = fmt::format(
+      "It draws random numbers or keeps a state: {}; so no rule can be confirmed by running it.",
+      found.how());
+  if (equal)
+    analysis.reason += fmt::format(
+        " In {} of {} calls, such as ({}), equal calls agree: sweep such values alone to find "
+        "their "
+        "rules.",
+        count, op.samples.size(), to_string(*equal));
   return discovery;
 }
 
@@ -140,7 +173,7 @@ Discovery discover(const Operator& given, const DiscoverOptions& asked) {
     require_deterministic(given);
   } catch (const NotDeterministic& error) {
     if (!asked.random_is_result) throw;
-    return random_discovery(given, asked, error.what());
+    return random_discovery(given, asked, error);
   }
   Operator op = given;
   op.exact = op.exact || is_below_rounding(given);

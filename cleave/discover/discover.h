@@ -105,7 +105,12 @@ Discovery discover(const Operator& op, const DiscoverOptions& options);
 // Two equal calls gave different results: no verdict would mean anything.
 class NotDeterministic : public UserError {
  public:
-  using UserError::UserError;
+  NotDeterministic(const std::string& op, const std::string& how);
+  // "of two equal calls (4x3 f64) element 0 of result 0 is 1, then 2"
+  const std::string& how() const { return how_; }
+
+ private:
+  std::string how_;
 };
 // Throws NotDeterministic if they do.
 void require_deterministic(const Operator& op);

@@ -37,9 +37,8 @@ std::optional<size_t> difference(const Array& a, const Array& b) {
 void require_equal(const Operator& op, const Sample& sample, const std::vector<Array>& first,
                    const std::vector<Array>& second) {
   auto fail = [&](const std::string& what) {
-    throw NotDeterministic(fmt::format(
-        "discover {}: not deterministic: of two equal calls ({}) {}; nothing can be said about it",
-        op.name, to_string(sample), what));
+    throw NotDeterministic(op.name,
+                           fmt::format("of two equal calls ({}) {}", to_string(sample), what));
   };
   if (first.size() != second.size()) fail("one has more results");
   for (size_t r = 0; r < first.size(); ++r)
@@ -81,6 +80,11 @@ bool is_beside(const Array& a, const Array& b, int& moved) {
 
 }  // namespace
 
+NotDeterministic::NotDeterministic(const std::string& op, const std::string& how)
+    : UserError(
+          fmt::format("discover {}: not deterministic: {}; nothing can be said about it", op, how)),
+      how_(how) {}
+
 void require_deterministic(const Operator& op) {
   for (size_t s = 0; s < op.samples.size(); ++s) {
     const Sample& sample = op.samples[s];
@@ -93,8 +97,7 @@ void require_deterministic(const Operator& op) {
       const auto second = try_call(op, sample, calls[i]);
       if (first[i].has_value() != second.has_value())
         throw NotDeterministic(
-            fmt::format("discover {}: not deterministic: one of two equal calls ({}) is refused",
-                        op.name, to_string(sample)));
+            op.name, fmt::format("one of two equal calls ({}) is refused", to_string(sample)));
       if (second) require_equal(op, sample, *first[i], *second);
     }
   }

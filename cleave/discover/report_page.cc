@@ -248,8 +248,9 @@ Discovery with_every_family(const Operator& op, const Discovery& discovery, bool
 }  // namespace
 
 std::string report_page(const Operator& op, const Discovery& discovery, bool shrink_witnesses) {
-  const Discovery full =
-      discovery.samples.empty() ? discovery : with_every_family(op, discovery, shrink_witnesses);
+  const Discovery full = !discovery.analysis.deterministic
+                             ? discovery
+                             : with_every_family(op, discovery, shrink_witnesses);
   PageJson json = PageJson::parse(report_json(full));
   const Matrix matrix(full);
   json["matrix"] = matrix.json();

@@ -90,6 +90,7 @@ class Discovery:
         returned; what fails stands at the top, and in `emitted_failures`. `rule_file` is the name of the file beside the
         tests that will hold the strategy.
         """
+        self._require_deterministic(f"emit '{form}'")
         if form not in ("dtensor", "dtensor-tests") or self._target is None or self._target.framework != "torch":
             return self._core.emit(form)
         rule, tests = self._dtensor_code(rule_file or f"{self.rule_name}_rule.py")
@@ -100,6 +101,11 @@ class Discovery:
             said = emitted.comment(self.emitted_failures)
             rule, tests = said + rule, said + tests
         return rule if form == "dtensor" else tests
+
+    def _require_deterministic(self, what):
+        analysis = self._core.analysis()
+        if not analysis["deterministic"]:
+            raise _core.UserError(f"{what}: no rule of {self.op} was confirmed, so there is none to use. {analysis['reason']}")
 
     @property
     def rule_name(self):
@@ -128,6 +134,7 @@ class Discovery:
         propagation, plans and sharded runs of custom calls with this target use its rules. Returns the name."""
         from cleave import registering
 
+        self._require_deterministic("register")
         name = name or self.op
         self._core.register(name, replace)
         registering._known.add(name)
@@ -135,6 +142,7 @@ class Discovery:
 
     def on_mesh(self, *sizes):
         """Whether the rules of two axes compose: on_mesh(2, 2) tries all pairs on such a mesh, and says what it found."""
+        self._require_deterministic("on_mesh")
         return self._core.on_mesh(list(sizes))
 
     def replay(self, witness):
@@ -189,7 +197,7 @@ def discover(operator, *, shapes=None, dtype=None, domains=None, sweep=None, att
         with told(progress) as tell, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of numbers that are not finite, and of parts that are empty
             return _core.discover(what, label, calls, swept, dims, list(worlds), seed, threads, gradient, shrink, every_witness,
-                                  extra, tell, list(call_attrs), call_seconds=call_seconds,
+                                  extra, tell, list(call_attrs), random_is_result=True, call_seconds=call_seconds,
                                   **about)
 
     if isinstance(what, Target):

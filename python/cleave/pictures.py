@@ -348,6 +348,10 @@ def comm_html(log):
 
 
 def discovery_html(found):
+    analysis = found.data["analysis"]
+    if analysis.get("deterministic") is False:
+        return framed(f"<div><b>{escape(found.op)}</b> <span class='faint'>{escape(analysis['category'])}</span></div>"
+                      f"<div>{escape(analysis['reason'])}</div>")
     counts = found.counts
     rules = "".join(f"<tr><td><code>{escape(rule.text)}</code></td><td>{escape(rule.verdict)}"
                     f"{f'({rule.tests})' if rule.verdict == 'tested' else ''}</td><td>{escape(rule.justification)}</td></tr>"

@@ -98,6 +98,28 @@ TEST(Report, HasTheFieldsOfItsSchema) {
   }
 }
 
+TEST(Report, RandomOperatorsHaveOneToo) {
+  Operator op;
+  op.name = "noise";
+  op.samples = {{{{DType::F64, {5}}}, {{"on", false}}}, {{{DType::F64, {5}}}, {{"on", true}}}};
+  op.run = [calls = std::make_shared<int>(0)](const AttrMap& attrs, std::span<const Array> x) {
+    std::vector<double> numbers = to_doubles(x[0]);
+    if (std::get<bool>(attrs.at("on"))) numbers[0] = ++*calls;
+    return std::vector{from_doubles(DType::F64, x[0].shape(), numbers)};
+  };
+  DiscoverOptions options;
+  options.random_is_result = true;
+  const Discovery found = discover(op, options);
+  const Json report = Json::parse(report_json(found));
+  EXPECT_EQ(Validator(Json::parse(report_schema())).check(report), std::vector<std::string>{});
+  EXPECT_EQ(report["analysis"]["category"], "random");
+  const auto reason = report["analysis"]["reason"].get<std::string>();
+  EXPECT_NE(reason.find("of two equal calls (5 f64; on=true) element 0"), reason.npos) << reason;
+  EXPECT_NE(reason.find("In 1 of 2 calls, such as (5 f64; on=false)"), reason.npos) << reason;
+  EXPECT_EQ(report["sample_inputs_tested"]["kwargs_swept"]["on"].size(), 2u);
+  EXPECT_EQ(Json::parse(report_page(op, found))["matrix"]["rows"].size(), 0u);
+}
+
 TEST(Report, TheSchemaRefusesOthers) {
   Validator validator(Json::parse(report_schema()));
   Json report = report_of("relu");

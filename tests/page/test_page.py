@@ -586,6 +586,17 @@ def test_discovery_is_a_matrix_with_witnesses(page):
     assert page.texts('[data-witness="0"] td.bad') == ["14"]
 
 
+def test_a_random_operator_has_a_reason_and_no_rules(page):
+    document = make_report.discovery()
+    found = document["discovery"]
+    found["matrix"] |= {"columns": [], "rows": []}
+    found["witnesses"] = []
+    found["analysis"] |= {"category": "random", "deterministic": False, "reason": "It draws random numbers.", "mathematical_properties": []}
+    page = page(document)
+    assert page.text('[data-field="reason"]') == "It draws random numbers." and "random" in page.text(SHOWN)
+    assert not page.elements(f"{SHOWN} [data-rule]") and "undefined" not in page.text(SHOWN)
+
+
 def test_a_discovery_in_json_is_a_matrix_as_well(page):
     """`cleave discover --format json` writes rules by verdict, witnesses as texts, and no matrix."""
     document = make_report.discovery()

@@ -276,6 +276,53 @@ print([rule.text for rule in report.rules if not rule.implied])
     assert keys == bounded and f"'{rule}'" in rules and "P(" not in rules
 
 
+RANDOM = {
+    "torch.rand_like": None,
+    "torch.bernoulli": None,
+    "torch.nn.functional.dropout": "training=false",
+    "torch.dropout": "train=false",
+    "torch.multinomial": None,
+    "numpy.random.permutation": None,
+}
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_random_functions_have_a_report_without_rules(name):
+    shapes = {"torch.multinomial": {"shapes": [(4, 5)], "domains": ["positive"], "sweep": {"num_samples": [3]}},
+              "numpy.random.permutation": {"shapes": [(8, 3)]}}
+    report = cleave.discover(name, **shapes.get(name, {}))
+    data = report.data
+    analysis, tested = data["analysis"], data["sample_inputs_tested"]
+    assert analysis["category"] == "random" and analysis["deterministic"] is False
+    assert analysis["reason"].startswith("It draws random numbers or keeps a state: of two equal calls (")
+    assert ("equal calls agree" in analysis["reason"]) == bool(RANDOM[name]) and (RANDOM[name] or "") in analysis["reason"]
+    assert tested["calls"] and tested["dtypes"] == ["f64"]
+    assert not data["unconditional_rules"] and not data["conditional_rules"] and not data["refuted"]
+    assert "\n  category: random\n" in report.yaml() and "\n  deterministic: false\n" in report.yaml()
+    assert report.rules == [] and report.refuted == [] and sum(report.counts.values()) == 0
+    assert "random" in str(report) and "<html" in report.html() and analysis["reason"][:30] in report._repr_html_()
+    for form in ("cleave", "tests", "shardy", "dtensor", "dtensor-tests"):
+        with pytest.raises(UserError, match=f"emit '{form}': no rule of {name} was confirmed"):
+            report.emit(form)
+    with pytest.raises(UserError, match="no rule of"):
+        report.register("random_one")
+
+
+def test_dropout_that_does_nothing_is_deterministic():
+    report = cleave.discover("torch.nn.functional.dropout", sweep={"p": [0.5, 0.25], "training": [False]}, shrink=False)
+    assert {"S(d) -> S(d)", "P(sum) -> P(sum)"} <= held(report) and report.data["analysis"]["deterministic"]
+
+
+def test_the_command_line_says_that_there_is_no_code_for_random_functions(tmp_path, capsys):
+    from cleave.__main__ import main
+
+    rule, page = tmp_path / "rule.py", tmp_path / "report.yaml"
+    assert main(["discover", "torch.rand_like", "--report", str(page), "--rule", str(rule)]) == 1
+    said = capsys.readouterr()
+    assert "torch.rand_like: random" in said.out and "no rule of torch.rand_like was confirmed" in said.err
+    assert page.exists() and not rule.exists()
+
+
 def test_a_function_over_tensors():
     """One that a kernel is wrapped in takes tensors, which no annotation says."""
     def scaled_rows(x, weight):

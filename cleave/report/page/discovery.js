@@ -197,6 +197,7 @@ class Discovery {
         el("div.inner", null, el("h2", null, discovery.operator),
            el("p.lead", null, discovery.signature ? el("span.mono", null, discovery.signature, " — ") : null,
               facts.join(", ")),
+           analysis?.reason ? el("p", {"data-field": "reason"}, analysis.reason) : null,
            el("div.filters", null, this.buttons),
            Array.from(
                {length: Math.max(1, matrix.results)},

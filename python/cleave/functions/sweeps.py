@@ -91,6 +91,7 @@ BOUNDS = ((-1.0, ("min", "a_min")), (2.0, ("max", "a_max")))
 TWO_DIMS = ({"dim0", "dim1"}, {"axis0", "axis1"}, {"axis1", "axis2"}, {"dim1", "dim2"})
 
 
+TRAINS = ("training", "train")
 GROWS = ("stack", "unsqueeze", "diag_embed", "expand_dims")  # whose results have one more dimension
 
 
@@ -102,6 +103,9 @@ def variants(parameters, shape, is_list, name):
     if name.split(".")[-1] in ("clip", "clamp"):
         older = any(p.name == "a_min" for p in parameters)  # NumPy has two names for each bound
         first |= {p.name: [bound] for p in parameters for bound, names in BOUNDS if p.name == names[older]}
+    if name.split(".")[-1].endswith("dropout") or name.split(".")[-1] == "bernoulli":  # whose p is a probability
+        first |= {"p": [0.5, 0.25]} if "p" in {p.name for p in parameters} else {}
+        first |= {p.name: [True, False] for p in parameters if p.name in TRAINS}
     if name.split(".")[-1] == "tile" and "dims" in first:  # which are no dimensions
         first |= {"dims": [[2], [2, 1]]}
     yield first

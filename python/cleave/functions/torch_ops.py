@@ -39,6 +39,7 @@ class TorchTarget(Target):
             fits = tensors is None or lists or needed <= tensors <= most
             asked = set(sweep or ()) <= names
             plain = not any(a.name == "q" and is_tensor(a.type) for a in schema.arguments)  # a quantile is a number
+            plain &= schema.name != "aten::bernoulli" or "p" in names  # else its operand holds probabilities
             return (fits, asked, plain, sweep is None and bool(DIM_NAMES & names), needed > 0)
         if self.schemas and not any(is_tensor(argument.type) for schema in self.schemas for argument in schema.arguments):
             raise UserError(f"discover: {self.name} takes no tensor, so there is nothing to split")
