@@ -281,6 +281,7 @@ RANDOM = {
     "torch.bernoulli": None,
     "torch.nn.functional.dropout": "training=false",
     "torch.dropout": "train=false",
+    "torch.ops.aten.native_dropout.default": "train=false",
     "torch.multinomial": None,
     "numpy.random.permutation": None,
 }

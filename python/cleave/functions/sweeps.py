@@ -103,7 +103,7 @@ def variants(parameters, shape, is_list, name):
     if name.split(".")[-1] in ("clip", "clamp"):
         older = any(p.name == "a_min" for p in parameters)  # NumPy has two names for each bound
         first |= {p.name: [bound] for p in parameters for bound, names in BOUNDS if p.name == names[older]}
-    if name.split(".")[-1].endswith("dropout") or name.split(".")[-1] == "bernoulli":  # whose p is a probability
+    if any(word.endswith("dropout") or word == "bernoulli" for word in name.split(".")):  # whose p is a probability
         first |= {"p": [0.5, 0.25]} if "p" in {p.name for p in parameters} else {}
         first |= {p.name: [True, False] for p in parameters if p.name in TRAINS}
     if name.split(".")[-1] == "tile" and "dims" in first:  # which are no dimensions
