@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "cleave/cleave.h"
+#include "cleave/core/error.h"
 #include "cleave/core/sharding_rule_text.h"
 #include "cleave/discover.h"
 #include "cleave/discover/condition_value.h"
@@ -30,6 +31,7 @@ class RegisteredOps : public testing::Test {
 std::vector<Array> outer_kernel(const AttrDict&, std::span<const Array> operands) {
   const Array x = operands[0].contiguous(), y = operands[1].contiguous();
   const int64_t b = x.shape()[0], m = x.shape()[1], n = y.shape()[1];
+  if (y.shape()[0] != b) throw_user("outer: {} rows and {} rows", b, y.shape()[0]);
   Array result(DType::F64, {b, m, n});
   for (int64_t k = 0; k < b; ++k)
     for (int64_t i = 0; i < m; ++i)
