@@ -134,8 +134,7 @@ Discovery random_discovery(const Operator& op, const DiscoverOptions& options,
   if (equal)
     analysis.reason += fmt::format(
         " In {} of {} calls, such as ({}), equal calls agree: sweep such values alone to find "
-        "their "
-        "rules.",
+        "their rules.",
         count, op.samples.size(), to_string(*equal));
   return discovery;
 }

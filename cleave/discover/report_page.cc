@@ -248,9 +248,9 @@ Discovery with_every_family(const Operator& op, const Discovery& discovery, bool
 }  // namespace
 
 std::string report_page(const Operator& op, const Discovery& discovery, bool shrink_witnesses) {
-  const Discovery full = !discovery.analysis.deterministic
-                             ? discovery
-                             : with_every_family(op, discovery, shrink_witnesses);
+  const bool has_families = discovery.analysis.deterministic && !discovery.samples.empty();
+  const Discovery full =
+      has_families ? with_every_family(op, discovery, shrink_witnesses) : discovery;
   PageJson json = PageJson::parse(report_json(full));
   const Matrix matrix(full);
   json["matrix"] = matrix.json();
